@@ -15,7 +15,7 @@ import numpy as np
 from networks import source_a, source_b
 from unrolled import nn
 from unrolled.nn import optim
-from unrolled.parallel import data_parallel
+from unrolled.parallel import gradients
 from unrolled.parallel.nccl_start import run_nccl
 
 KEY = b"benchmarks/parallel"
@@ -66,7 +66,7 @@ def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], C
         x, labels = batches[count % BATCHES]
         count += 1
         if comm.size > 1:
-            data_parallel.gradients(comm, network, x, labels, case.batch * comm.size, pieces=pieces)
+            gradients(comm, network, x, labels, case.batch * comm.size, pieces=pieces)
         else:
             network.loss_and_scores(x, labels)
         optimizer.step(network.parameters, network.gradients)

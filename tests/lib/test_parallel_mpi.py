@@ -129,11 +129,11 @@ def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
 
     with pytest.raises(parallel.RankError, match="rank 0 died"):
         run(program, True)
-    assert {path.name for path in tmp_path.iterdir()} == {"step-3", "step-4.unfinished"}
+    assert {path.name for path in tmp_path.iterdir()} == {"step-2", "step-3", "step-4.unfinished"}
     one = nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
     one.fit(images, epochs=2, batch_size=10, progress=False)
     for parameters, steps in run(program, False):
-        assert steps == 3
+        assert steps == 6  # in the history; three were taken
         np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
 
 
@@ -454,13 +454,15 @@ def test_a_script_that_mpiexec_starts_finds_its_group(tmp_path):
 
 def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "many-devices.md").read_text()
-    script = text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1, every=1000")
+    script = text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1")
     (tmp_path / "train.py").write_text(script)
-    for start in ([launcher(), "-n", "2"], []):
+    found = []
+    for start in ([launcher(), "-n", "2"], []):  # one after the other, as the page has them: the second is trained
         done = subprocess.run(
             [*start, sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
-        assert f"{2 if start else 1} ranks: " in done.stdout
+        found += re.findall("(.) ranks: (.*) of the test images", done.stdout)
+    assert found == [("2", found[0][1]), ("1", found[0][1])]
 
 
 def test_auto_takes_what_is_there(monkeypatch):

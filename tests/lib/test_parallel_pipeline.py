@@ -177,6 +177,22 @@ def test_dropout_in_stages_drops_what_the_uncut_network_drops():
     np.testing.assert_allclose(np.concatenate(emulate(program)), whole.gradients, rtol=0, atol=1e-14)
 
 
+def test_stages_take_images_of_another_dtype_as_the_uncut_network_does():
+    images, labels = RNG.standard_normal((5, 6)), RNG.integers(0, 3, 5)  # float64
+
+    def network():
+        return nn.Sequential(nn.ReLU(), nn.Linear(5), nn.ReLU(), nn.Linear(3))  # float32
+
+    def program(comm):
+        stage = parallel.Stage(comm, network(), (6,))
+        stage.gradients(images, labels, gpipe(3, 2))
+        return stage.network.gradients
+
+    whole = network()
+    whole.loss_and_scores(images, labels)
+    np.testing.assert_allclose(np.concatenate(emulate(program, ranks=3)), whole.gradients, rtol=0, atol=1e-6)
+
+
 def test_a_stage_copies_its_own_layers_only():
     """Four stages have all of a network once: what they make is one network's size, not four."""
 
@@ -206,9 +222,12 @@ def test_networks_that_differ_are_named():
 
 
 def test_bad_stages_and_schedules_are_named():
-    def program(comm, schedule):
+    def program(comm, schedule, labels=4):
         stage = parallel.Stage(comm, nn.Sequential(nn.Flatten(), nn.Linear(3)), (1, 2, 2))
-        stage.gradients(np.zeros((4, 1, 2, 2), np.float32), np.zeros(4, int), schedule)
+        stage.gradients(np.zeros((4, 1, 2, 2), np.float32), np.zeros(labels, int), schedule)
+
+    with pytest.raises(ValueError, match=r"images \(4, 1, 2, 2\) and labels \(5,\): expected one label"):
+        emulate(program, gpipe(2, 2), labels=5, ranks=2)
 
     with pytest.raises(ValueError, match="schedule has 5 micro-batches; expected at most 4, the images"):
         emulate(program, gpipe(2, 5), ranks=2)

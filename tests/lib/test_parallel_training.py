@@ -1,12 +1,15 @@
 """Training on many ranks is training on one with the full batch, to rounding; what is wrong is named on all ranks."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled import data, nn, parallel, simgpu
-from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, emulate, shard
+from unrolled import data, nn, ops, parallel, simgpu
+from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, data_parallel, emulate, same, shard
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset(RNG.standard_normal((53, 1, 6, 6)), RNG.integers(0, 4, 53))  # batches of 10: the last one has 3
@@ -42,8 +45,14 @@ def test_any_number_of_ranks_takes_the_steps_of_one(ranks, options, alone):
     one, expected = alone
     for parameters, history in emulate(trained, ranks=ranks, **options):
         np.testing.assert_allclose(parameters, one.parameters, rtol=0, atol=1e-12)
-        for name in ("loss", "accuracy", "step_loss", "validation_loss", "validation_accuracy"):
-            np.testing.assert_allclose(getattr(history, name), getattr(expected, name), rtol=1e-6)
+        assert_same(history, expected)
+
+
+def assert_same(history, expected):
+    """The histories differ in seconds alone."""
+    for name in ("loss", "accuracy", "step_loss", "validation_loss", "validation_accuracy"):
+        np.testing.assert_allclose(getattr(history, name), getattr(expected, name), rtol=1e-6)
+    assert len(history.seconds) == len(expected.seconds)
 
 
 def test_a_step_takes_one_all_reduce_and_buckets_as_many_as_asked():
@@ -75,16 +84,49 @@ def test_dropout_drops_what_one_rank_drops():
 
     def program(comm, **options):
         mine = dropping(seed=comm.rank)
-        for seed in (0, 1):  # the second goes on where the first has left the generators
-            parallel.fit(mine, IMAGES, comm, **PLAN, seed=seed, **options)
+        parallel.fit(mine, IMAGES, comm, **PLAN, **options)
         return np.array(mine.parameters)
 
     one = dropping()
-    for seed in (0, 1):
-        one.fit(IMAGES, **PLAN, seed=seed, progress=False)
+    one.fit(IMAGES, **PLAN, progress=False)
     for ranks, options in ((1, {}), (2, {"accumulate": 3}), (7, {"buckets": 2})):  # the last batch has 3 images
         for parameters in emulate(program, ranks=ranks, **options):
             np.testing.assert_allclose(parameters, one.parameters, rtol=0, atol=1e-12)
+
+
+def test_dropout_drops_the_same_whatever_ranks_have_drawn_before():
+    def program(comm, before):
+        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(4), dtype=np.float64).build((1, 6, 6))
+        before(comm, mine)
+        mine.parameters = np.ones(len(mine.parameters))
+        parallel.fit(mine, IMAGES, comm, **PLAN)
+        return np.array(mine.parameters)
+
+    def one_image(comm, mine):  # some ranks have no row of it
+        parallel.fit(mine, data.Dataset(IMAGES.images[:1], IMAGES.labels[:1]), comm, batch_size=3)
+
+    def rank_0_alone(comm, mine):
+        if comm.rank == 0:
+            mine.forward(IMAGES.images, training=True)
+
+    (expected,) = emulate(program, one_image, ranks=1)
+    for before in one_image, rank_0_alone:
+        for parameters in emulate(program, before, ranks=3):
+            np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-12)
+
+
+def test_what_rank_0s_optimizer_remembers_is_everybodys():
+    def program(comm, differing):
+        mine, optimizer = network().build((1, 6, 6)), adam()
+        rng = np.random.default_rng(comm.rank if differing else 0)
+        for _ in range(2):
+            optimizer.step(mine.parameters, rng.standard_normal(len(mine.parameters)))
+        parallel.fit(mine, IMAGES, comm, **PLAN, optimizer=optimizer)
+        return np.array(mine.parameters)
+
+    expected, _ = emulate(program, False)
+    for parameters in emulate(program, True):
+        np.testing.assert_array_equal(parameters, expected)
 
 
 def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
@@ -153,6 +195,20 @@ def test_a_split_pair_of_layers_is_the_unsplit_pair(ranks):
     assert [name for name, _ in net.collectives].count("all_reduce") == 2  # one forward, one backward
 
 
+def test_one_rank_may_look_at_a_split_network_by_itself():
+    def program(comm):
+        mine = nn.Sequential(ColumnLinear(8, comm=comm), RowLinear(4, comm=comm)).build((6,))
+        return mine.summary().parameters if comm.rank == 1 else None
+
+    assert emulate(program) == [None, 4 * 6 + 4 + 4 * 4 + 4]
+
+
+@pytest.mark.parametrize("layer", [ColumnLinear, RowLinear])
+def test_a_split_layer_without_a_communicator_is_named(layer):
+    with pytest.raises(TypeError, match="comm is 3; expected a communicator"):
+        layer(6, comm=3)
+
+
 # checkpoints
 
 
@@ -174,10 +230,122 @@ def test_a_training_goes_on_after_a_death(tmp_path, monkeypatch, steps, alone):
     monkeypatch.setattr(checkpoint.Checkpoint, "save", dying)
     with pytest.raises(_EndError):
         emulate(trained, checkpoint=tmp_path)
-    for parameters, _ in emulate(trained, checkpoint=tmp_path):
+    for parameters, history in emulate(trained, checkpoint=tmp_path):
         np.testing.assert_allclose(parameters, alone[0].parameters, rtol=0, atol=1e-12)
+        assert_same(history, alone[1])
     assert len(taken) == 12  # no step was taken twice
-    assert [path.name for path in tmp_path.iterdir()] == ["step-12"]
+    assert {path.name for path in tmp_path.iterdir()} == {"step-11", "step-12"}
+
+
+def test_the_history_survives_a_death_before_the_validation(tmp_path, monkeypatch, alone):
+    def dying(*arguments):
+        raise _EndError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_parallel, "evaluate", dying)
+        with pytest.raises(_EndError):
+            emulate(trained, checkpoint=tmp_path)
+    for again in range(2):  # the second has no step to take
+        for _, history in emulate(trained, checkpoint=tmp_path, ranks=2 + again):
+            assert_same(history, alone[1])
+
+
+def test_batch_normalization_goes_on_after_a_death(tmp_path, monkeypatch):
+    def program(comm, **options):
+        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Linear(4), dtype=np.float64)
+        history = parallel.fit(mine, IMAGES, comm, **PLAN, validation=IMAGES, **options)
+        return np.array(mine.state), history
+
+    def dying(self, path):
+        save(self, path)
+        if self.steps == steps + 1:  # while that checkpoint is not complete
+            raise _EndError
+
+    (expected, history), _ = emulate(program)
+    save = nn.Adam.save
+    for steps in (3, 6):  # 6 to an epoch
+        with monkeypatch.context() as patch:
+            patch.setattr(nn.Adam, "save", dying)
+            with pytest.raises(_EndError):
+                emulate(program, checkpoint=tmp_path / str(steps))
+        for state, resumed in emulate(program, checkpoint=tmp_path / str(steps)):
+            np.testing.assert_allclose(state, expected, rtol=0, atol=1e-12)
+            assert_same(resumed, history)
+
+
+def test_a_training_that_is_spoiled_keeps_the_last_good_checkpoint(tmp_path):
+    """The first wild step leaves finite parameters, of which the second has a loss that is not."""
+    errors = []
+
+    def program(comm, wild, **options):
+        mine = nn.Sequential(nn.Conv2d(3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(7), nn.ReLU(), nn.Linear(4))
+        try:
+            schedule = {"schedule": lambda epoch: wild if epoch == 2 else 1.0}
+            parallel.fit(mine, IMAGES, comm, epochs=3, batch_size=10, **schedule, **options)
+        except nn.NonFiniteError as error:
+            errors.append(str(error))
+        return np.array(mine.parameters)
+
+    for every in (1, 4):
+        told = {"checkpoint": tmp_path / str(every), "every": every}
+        for parameters in emulate(program, 1e38, **told):
+            assert np.isfinite(parameters).all()
+        expected, _ = emulate(program, 1.0)
+        for parameters in emulate(program, 1.0, **told):
+            np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-5)
+    assert len(errors) == 4
+    assert {error.partition(":")[0] for error in errors} == {"training stopped at step 14"}
+    assert all("has the parameters that epoch 3 began with." in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"batch_size": 12}, "batch_size is 12, there 10$"),
+        ({"seed": 1}, "seed is 1, there 0$"),
+        ({"accumulate": 2}, "accumulate is 2, there 1$"),
+        ({"train": data.Dataset(IMAGES.images[:30], IMAGES.labels[:30])}, r"train is 'images float64 \(30, .* there"),
+        ({"validation": IMAGES}, "validation is .*, there "),
+        ({"layer": nn.Linear(5)}, "network is .*, there "),
+        ({"epochs": 1}, "epoch 4$"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_a_checkpoint_of_another_training_is_named_on_all_ranks(changed, says, tmp_path):
+    named = []
+
+    def program(comm, options):
+        told = {"layer": nn.Linear(4), "train": IMAGES, "checkpoint": tmp_path} | PLAN | options
+        mine = nn.Sequential(nn.Flatten(), told.pop("layer"), dtype=np.float64)
+        try:
+            parallel.fit(mine, told.pop("train"), comm, **told)
+        except ValueError as error:
+            named.append(str(error))
+
+    emulate(program, {})
+    emulate(program, {"epochs": 4, "schedule": nn.schedules.cosine_decay(4), "buckets": 2}, ranks=3)  # which may change
+    assert named == []
+    emulate(program, changed)
+    assert len(named) == 2
+    assert re.search(f"checkpoint {tmp_path}/step-24 is of .*{says}", named[0])
+
+
+def test_a_checkpoint_of_an_earlier_version_is_named(tmp_path):
+    (tmp_path / "step-7").mkdir()
+    with pytest.raises(ValueError, match=r"step-7 is of an earlier version.* network.load\('.*network.npz'\)"):
+        emulate(trained, checkpoint=tmp_path)
+
+
+def test_dropout_goes_on_in_the_same_process(tmp_path):
+    def program(comm, *epochs):
+        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
+        optimizer = adam()
+        for until in epochs:
+            told = {"epochs": until, "checkpoint": tmp_path / str(len(epochs))}
+            parallel.fit(mine, IMAGES, comm, batch_size=10, optimizer=optimizer, **told)
+        return np.array(mine.parameters)
+
+    np.testing.assert_array_equal(emulate(program, 2, 4), emulate(program, 4))
 
 
 def test_dropout_goes_on_after_a_death(tmp_path, monkeypatch):
@@ -207,7 +375,7 @@ def test_what_is_no_checkpoint_is_left_alone(tmp_path):
     for name in ("step-old", "step-", "notes"):
         (tmp_path / name).mkdir()
     emulate(trained, checkpoint=tmp_path, every=6)
-    assert {path.name for path in tmp_path.iterdir()} == {"step-old", "step-", "notes", "step-2"}
+    assert {path.name for path in tmp_path.iterdir()} == {"step-old", "step-", "notes", "step-1", "step-2"}
 
 
 def test_an_unfinished_checkpoint_is_none(tmp_path, monkeypatch, alone):
@@ -270,20 +438,89 @@ def test_ranks_that_differ_are_named_before_the_first_step(name, given):
     assert stepped == []
 
 
+class Scaling(nn.Layer):
+    """A layer of somebody's own: no dataclass, and nothing of its option in its repr."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self._factor = factor
+
+
+def weighted(factor):
+    return lambda scores, labels: factor * ops.softmax_cross_entropy(scores, labels)
+
+
+def smooth(scores, labels, epsilon):
+    return epsilon, scores
+
+
 @pytest.mark.parametrize(
-    ("options", "says"),
+    "differing",
     [
-        ({"batch_size": 2}, "batch_size is 2; expected at least 3, an image for each rank"),
-        ({"accumulate": 0}, "accumulate is 0"),
-        ({"accumulate": 2, "buckets": 2}, "accumulate is 2 and buckets 2"),
-        ({"checkpoint": "x", "every": 0}, "every is 0"),
-        ({"train": NOTHING}, r"train is empty: its images have shape \(0, 1, 6, 6\)"),
-        ({"validation": NOTHING}, "validation is empty"),
+        [lambda scores, labels: (scores.sum(), scores), lambda scores, labels: (scores.max(), scores)],
+        [lambda scores, labels: (1, scores), lambda scores, labels: (2, scores)],
+        [lambda scores, labels, by=1: (by, scores), lambda scores, labels, by=2: (by, scores)],
+        [weighted(1.0), weighted(2.0)],
+        [partial(smooth, epsilon=0.1), partial(smooth, epsilon=0.2)],
+        [partial(smooth, epsilon=0.1), partial(weighted, epsilon=0.1)],
+        [Scaling(1), Scaling(2)],
+        [Scaling(np.ones(2)), Scaling(np.zeros(2))],
+        [Scaling(smooth), Scaling(weighted)],
+        [Scaling(np.tanh), Scaling(np.exp)],
+        [nn.Linear(3), nn.Linear(3, weight_scale=0.1)],
+        [nn.Adam(), nn.Adam(beta1=0.8)],
     ],
+    ids=lambda pair: type(pair[0]).__name__,
 )
-def test_bad_options_are_named(options, says):
-    with pytest.raises(ValueError, match=says):
-        emulate(lambda comm: parallel.fit(network(), comm=comm, **{"train": IMAGES} | options), ranks=3)
+def test_what_differs_has_other_words_and_a_copy_the_same(differing):
+    first, second = map(same.words, differing)
+    assert first != second
+    assert "0x" not in first
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert same.words(cloudpickle.loads(cloudpickle.dumps(differing[0]))) == first  # as another process has it
+
+
+def test_losses_that_differ_are_named():
+    def program(comm):
+        loss = (lambda scores, labels: (1, scores)) if comm.rank else (lambda scores, labels: (2, scores))
+        parallel.fit(nn.Sequential(nn.Flatten(), nn.Linear(4), loss=loss), IMAGES, comm)
+
+    with pytest.raises(parallel.MismatchError, match="rank 1 differs from rank 0 in network; here"):
+        emulate(program)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"batch_size": 2}, ValueError, "batch_size is 2; expected at least 3, an image for each rank"),
+        ({"batch_size": 6.0}, TypeError, "batch_size is 6.0; expected a whole number"),
+        ({"accumulate": 0}, ValueError, "accumulate is 0"),
+        ({"accumulate": 2, "buckets": 2}, ValueError, "accumulate is 2 and buckets 2"),
+        ({"every": -4}, ValueError, "every is -4"),
+        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a folder"),
+        ({"seed": "x"}, TypeError, "seed is 'x'; expected a whole number"),
+        ({"schedule": 3}, TypeError, "schedule and callbacks are functions, got 3"),
+        ({"optimizer": "adam"}, TypeError, "optimizer is 'adam'; expected an object such as"),
+        ({"optimizer": nn.Adam}, TypeError, "optimizer is <class .*; expected an object such as"),
+        ({"train": NOTHING}, ValueError, r"train is empty: its images have shape \(0, 1, 6, 6\)"),
+        ({"train": IMAGES.images}, TypeError, "train is a ndarray; expected data.Dataset"),
+        ({"validation": NOTHING}, ValueError, "validation is empty"),
+        ({"validation": [IMAGES]}, TypeError, "validation is a list; expected data.Dataset"),
+        ({"validation": data.Dataset(np.zeros((2, 1, 5, 5)), np.zeros(2, int))}, ValueError, "validation: x has shape"),
+        ({"validation": data.Dataset(np.zeros((2, 1, 6, 6)), np.full(2, 4))}, ValueError, "validation: labels holds 4"),
+    ],
+    ids=str,
+)
+def test_bad_options_are_named_before_anything_is_sent(options, error, says):
+    net = Network(3)
+    with pytest.raises(error, match=says):
+        emulate(lambda comm: parallel.fit(network(), comm=comm, **{"train": IMAGES} | options), network=net)
+    assert not net.collectives
+
+
+def test_gradients_in_no_part_are_none():
+    with pytest.raises(ValueError, match="accumulate is 0; expected at least 1"):
+        emulate(lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0))
 
 
 def test_nothing_to_evaluate_is_named():

@@ -94,14 +94,15 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
     """
     from tqdm.auto import tqdm
 
-    _check_set("train", train)
+    check_set("train", train)
     if validation is not None:
-        _check_set("validation", validation)
+        check_set("validation", validation)
     elif plan.early_stop is not None:
         raise ValueError("early_stop watches the validation loss: fit needs validation, too")
     network.build(train.images.shape[1:], array_module(train.images))
     if validation is not None:
-        _check_validation(network, validation)
+        array_module(validation.images, validation.labels, network.parameters)
+        check_validation(network, validation.images[:1], validation.labels)
     history, watch, best = History(), Watch(network), _Best(network)
     optimizer = plan.optimizer or Adam()
     mixed = None if plan.precision == "float32" else Mixed(network, plan.precision, plan.loss_scale)
@@ -131,7 +132,7 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
 def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluation:
     """Return mean loss and accuracy over all images, a batch at a time."""
     check_whole("batch_size", batch_size)
-    _check_set("dataset", dataset)
+    check_set("dataset", dataset)
     loss, correct = 0.0, 0.0
     for start in range(0, len(dataset), batch_size):
         part = slice(start, start + batch_size)
@@ -142,13 +143,14 @@ def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluatio
     return Evaluation(loss / len(dataset), correct / len(dataset))
 
 
-def _check_validation(network: Trainable, validation: Dataset) -> None:
-    """Find out before the first step what would only show after an epoch: one image goes in, and all labels."""
-    array_module(validation.images, validation.labels, network.parameters)
+def check_validation(network: Trainable, image: Array, labels: Array) -> None:
+    """Find out before the first step what would only show after an epoch: one image (1, ...) goes in, and all labels.
+
+    Raises ValueError where they do not fit.
+    """
     try:
-        scores = network.forward(validation.images[:1])
-        module = array_module(scores)
-        labels, zeros = validation.labels, module.zeros((len(validation), *scores.shape[1:]), dtype=scores.dtype)
+        scores = network.forward(image)
+        zeros = array_module(scores).zeros((len(labels), *scores.shape[1:]), dtype=scores.dtype)
         if network.loss in (ops.softmax_cross_entropy, ops.mean_squared_error):  # on the host they look at the values
             labels, zeros = to_host(labels), to_host(zeros)
         network.loss(zeros, labels)
@@ -241,7 +243,8 @@ class _Best:
             self.kept.restore()
 
 
-def _check_set(name: str, dataset: Dataset) -> None:
+def check_set(name: str, dataset: Dataset) -> None:
+    """Raise TypeError unless it is a data set of arrays, ValueError unless it has images, and a label for each."""
     if not isinstance(dataset, Dataset):
         raise TypeError(f"{name} is a {type(dataset).__name__}; expected data.Dataset(images, labels)")
     images, labels = dataset.images, dataset.labels

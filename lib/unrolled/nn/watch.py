@@ -55,13 +55,15 @@ class NonFiniteError(ArithmeticError):
 
     step: the number of the step, counted from 1. layer: which layer, as "3: Linear(10)", or "the input", "the network".
     array: the first array that is not finite: the name of a parameter, "output", "images", "labels" or "loss". `why`
-    takes the place of these words for labels that are finite, but no classes.
+    takes the place of these words for labels that are finite, but no classes. `kept` says which parameters the network
+    has, if not those of the last good step.
     """
 
-    def __init__(self, step: int, layer: str, array: str, why: str = "") -> None:
+    def __init__(self, step: int, layer: str, array: str, why: str = "", kept: str = "") -> None:
+        kept = kept or ("of the last good step" if step > 1 else "that it began with")
         super().__init__(
             f"training stopped at step {step}: {why or f'the first array that is not finite is {array!r} of {layer}'}. "
-            f"The network has the parameters {'of the last good step' if step > 1 else 'that it began with'}. "
+            f"The network has the parameters {kept}. "
             + (f"Look at the {array}." if layer == "the input" else "A smaller learning rate often helps.")
         )
         self.step, self.layer, self.array = step, layer, array

@@ -1,7 +1,8 @@
 """One program on many ranks: threads of one process, processes, or GPUs; and training on them."""
 
+from unrolled.parallel.batch_gradients import gradients
 from unrolled.parallel.communicator import Communicator, Pending
-from unrolled.parallel.data_parallel import evaluate, fit, gradients
+from unrolled.parallel.data_parallel import evaluate, fit
 from unrolled.parallel.emulation import emulate
 from unrolled.parallel.errors import DeadlockError, MismatchError, NoEngineError, ParallelError, RankError
 from unrolled.parallel.launch import run, world

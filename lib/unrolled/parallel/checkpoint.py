@@ -1,81 +1,136 @@
-"""Checkpoints: what a training needs to go on, written so that a death while writing loses one step at most."""
+"""Checkpoints: what a training needs to go on, written so that a death while writing loses one step at most.
+
+The newest two are kept. What a step left is known to be good when the loss of the next one is finite: if it is not, the
+newest checkpoint is removed, and the one before it is where the training can go on.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unrolled.device import array_module, to_device, to_host
-from unrolled.nn import Optimizer, Sequential
-from unrolled.ops.arguments import check_whole
+from unrolled.nn import History, Optimizer, Sequential, saving
 from unrolled.parallel.communicator import Communicator
 
-NETWORK, OPTIMIZER, PLACE = "network.npz", "optimizer.npz", "place.json"
+NETWORK, OPTIMIZER, PROGRESS, TOLD = "network.npz", "optimizer.npz", "progress.npz", "training.json"
 PREFIX, UNFINISHED = "step-", ".unfinished"
+KEPT = 2  # checkpoints
+OWN = "epoch", "step", "losses", "right", "seconds"  # of what is saved of a progress
+SERIES = "loss", "accuracy", "validation_loss", "validation_accuracy", "seconds", "step_loss"  # of its history
 
 
 @dataclass(frozen=True)
-class Place:
-    """How far a training is: the epoch, and the step in it that comes next."""
+class Progress:
+    """How far a training is, and what it has found so far, on all ranks together."""
 
     epoch: int = 0
     step: int = 0
+    """How many steps of this epoch are taken: all of them as well, until the epoch is in the history."""
+    losses: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    """Of these steps."""
+    right: float = 0.0
+    """How many of their images were right."""
+    seconds: float = 0.0
+    history: History = field(default_factory=History)
+    """Of the epochs before."""
+
+    def save(self, path: Path) -> None:
+        """Write all of it to an .npz file."""
+        own = {name: np.array(getattr(self, name)) for name in OWN}
+        saving.save(path, own | {f"history.{name}": np.array(getattr(self.history, name)) for name in SERIES})
 
     @classmethod
-    def after(cls, epoch: int, step: int, steps: int) -> Place:
-        """Return what comes after a step, of as many as an epoch has."""
-        return cls(epoch, step + 1) if step + 1 < steps else cls(epoch + 1, 0)
+    def load(cls, path: Path) -> Progress:
+        """Return what `save` wrote. Raises ValueError for any other file."""
+        found = saving.arrays(path, "a training's progress", [*OWN, *(f"history.{name}" for name in SERIES)])
+        history = History(**{name: found[f"history.{name}"].tolist() for name in SERIES})
+        numbers = {name: found[name].item() for name in OWN if name != "losses"}
+        return cls(**numbers, losses=found["losses"], history=history)
 
 
 class Checkpoint:
-    """A folder that keeps the newest checkpoint: a folder in it, which gets its name when it is complete."""
+    """A folder that keeps the newest checkpoints: folders in it, which get their names when they are complete.
 
-    def __init__(self, folder: Path, every: int = 1) -> None:
-        check_whole("every", every)
-        self._folder, self._every, self._taken = folder, every, 0
+    told: what a training has to be told again to go on, in words by name.
+    """
 
-    def after_step(self, comm: Communicator, network: Sequential, optimizer: Optimizer, place: Place) -> None:
-        """Let rank 0 write a checkpoint, if it is time for one."""
+    def __init__(self, folder: Path, every: int, told: Mapping[str, str]) -> None:
+        self._folder, self._every, self._told, self._taken = folder, every, dict(told), 0
+        self.newest: Progress | None = None
+
+    def is_due(self) -> bool:
+        """Count a step; return whether a checkpoint is to be written after it."""
         self._taken += 1
-        if comm.rank == 0 and self._taken % self._every == 0:
-            self.save(network, optimizer, place)
+        return self._taken % self._every == 0
 
-    def save(self, network: Sequential, optimizer: Optimizer, place: Place) -> None:
-        """Write a checkpoint, then remove the older ones."""
-        older = self._complete()
+    def after_step(self, comm: Communicator, network: Sequential, optimizer: Optimizer, progress: Progress) -> None:
+        """Let rank 0 write a checkpoint."""
+        if comm.rank == 0:
+            self.save(network, optimizer, progress)
+        self.newest = progress
+
+    def save(self, network: Sequential, optimizer: Optimizer, progress: Progress) -> None:
+        """Write a checkpoint, then remove those that are too old."""
+        older = sorted(self._complete(), key=_number)
         number = 1 + max(map(_number, older), default=0)
         unfinished = self._folder / f"{PREFIX}{number}{UNFINISHED}"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         network.save(unfinished / NETWORK)
         optimizer.save(unfinished / OPTIMIZER)
-        (unfinished / PLACE).write_text(json.dumps(asdict(place)), encoding="utf-8")
+        progress.save(unfinished / PROGRESS)
+        (unfinished / TOLD).write_text(json.dumps(self._told), encoding="utf-8")
         os.replace(unfinished, self._folder / f"{PREFIX}{number}")
-        for folder in older:
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in older[: 1 - KEPT]:
+            _remove(folder)
 
-    def resume(self, comm: Communicator, network: Sequential, optimizer: Optimizer) -> Place:
-        """Give network and optimizer what the newest checkpoint holds, on all ranks; return the place.
+    def remove_newest(self, comm: Communicator) -> None:
+        """Let rank 0 remove the newest checkpoint; return, on all ranks, when that is done."""
+        if comm.rank == 0:
+            _remove(max(self._complete(), key=_number))
+        comm.barrier()
+
+    def resume(self, comm: Communicator, network: Sequential, optimizer: Optimizer, epochs: int) -> Progress:
+        """Give network and optimizer what the newest checkpoint holds, on all ranks; return how far it is.
 
         Without a checkpoint nothing changes. Rank 0 says which one is the newest, and all read it: so the folder is one
-        that all ranks see. Raises ValueError for one of another network or optimizer.
+        that all ranks see. Raises ValueError, on all ranks, for one of a training that was told something else, or that
+        is further than so many epochs.
         """
         newest = max(map(_number, self._complete()), default=0) if comm.rank == 0 else 0
         module = array_module(network.parameters)
         number = int(to_host(comm.broadcast(to_device(np.array([newest], np.int64), module)))[0])
         if not number:
-            return Place()
+            return Progress()
         folder = self._folder / f"{PREFIX}{number}"
-        network.load(folder / NETWORK)
+        self._check_told(folder)
+        self.newest = Progress.load(folder / PROGRESS)
+        if self.newest.epoch >= epochs:
+            raise ValueError(f"epochs is {epochs}, but checkpoint {folder} is of epoch {self.newest.epoch + 1}")
         optimizer.load(folder / OPTIMIZER)
-        place = Place(**json.loads((folder / PLACE).read_text(encoding="utf-8")))
+        network.load(folder / NETWORK)
         comm.barrier()
-        return place
+        return self.newest
+
+    def _check_told(self, folder: Path) -> None:
+        """Raise ValueError unless the training that wrote a checkpoint was told the same."""
+        if not (folder / TOLD).exists():
+            raise ValueError(
+                f"checkpoint {folder} is of an earlier version, which kept no options and no history. Train into "
+                f"another folder; network.load({str(folder / NETWORK)!r}) before lets you begin with its parameters"
+            )
+        found = json.loads((folder / TOLD).read_text(encoding="utf-8"))
+        if differ := [name for name, words in self._told.items() if found.get(name) != words]:
+            words = "; ".join(f"{name} is {self._told[name]}, there {found.get(name)}" for name in differ)
+            raise ValueError(f"checkpoint {folder} is of another training, so this needs another folder: {words}")
 
     def _complete(self) -> list[Path]:
         """The complete checkpoints; what else lies in the folder is left alone."""
@@ -84,3 +139,11 @@ class Checkpoint:
 
 def _number(folder: Path) -> int:
     return int(folder.name.removeprefix(PREFIX))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a checkpoint. Its name goes first: a death in between leaves no part of it that looks complete."""
+    unfinished = folder.with_name(folder.name + UNFINISHED)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    os.replace(folder, unfinished)
+    shutil.rmtree(unfinished, ignore_errors=True)

@@ -8,27 +8,26 @@ the statistics of each shard, and the running averages are averaged after each e
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled.data import Dataset
-from unrolled.device import Array, Module, array_module, to_device, to_host
-from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential
+from unrolled.device import array_module, to_device, to_host
+from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential, training
 from unrolled.nn.schedules import Schedule
-from unrolled.nn.watch import Watch
 from unrolled.ops.arguments import check_whole
-from unrolled.parallel.checkpoint import Checkpoint, Place
-from unrolled.parallel.communicator import Communicator, Pending
+from unrolled.parallel.batch_gradients import cuts
+from unrolled.parallel.checkpoint import Checkpoint, Progress
+from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.dropping import drawing_together
 from unrolled.parallel.same import check_same, dataset_told
 from unrolled.parallel.shards import shard
+from unrolled.parallel.steps import Steps
+
+TOLD_AGAIN = "network", "batch_size", "seed", "accumulate", "train", "validation"
+"""What has to be the same for a training to go on from a checkpoint."""
 
 
 def fit(
@@ -55,73 +54,47 @@ def fit(
 
     `accumulate` takes a rank's rows through the network in so many parts, one after the other: less memory, the same
     step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are
-    still computing. `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds
-    one there goes on from it. Rank 0's first parameters are everybody's.
+    still computing.
 
-    Raises MismatchError where ranks disagree in network, data or options, ValueError for a batch smaller than the
-    number of ranks and data without images, NonFiniteError, on all ranks, after an epoch that spoiled the parameters.
+    `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds a checkpoint goes
+    on from it, and returns the history of all epochs. Number of ranks, epochs, schedule and learning rate may change
+    in between; ValueError says what else differs. The newest two checkpoints are kept, and none is of parameters that
+    are not finite, or that made the loss so.
+
+    Rank 0's first parameters are everybody's, and so are its state and what its optimizer remembers of steps before.
+    Dropout begins to draw anew, from the seeds of rank 0's layers.
+
+    Raises MismatchError where ranks disagree in network, data or options, TypeError and ValueError for what is wrong
+    with these on a rank by itself, such as a batch smaller than the number of ranks, NonFiniteError, on all ranks,
+    after an epoch, or before a checkpoint, where the parameters are not finite.
     """
-    optimizer = optimizer or Adam()
-    _check_options(comm, train, validation, epochs, batch_size, accumulate, buckets)
+    plan = training.Plan(epochs, batch_size, optimizer, schedule, seed)
+    _check_options(comm, network, train, validation, plan, accumulate, buckets, checkpoint, every)
+    optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
-    saved = None if checkpoint is None else Checkpoint(Path(checkpoint), every)
-    network.build(train.images.shape[1:], array_module(train.images))
+    memories = optimizer.prepare(network.parameters)
     told: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
     told |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
     told |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
     told |= {"train": dataset_told(train), "validation": dataset_told(validation)}
-    check_same(comm, network, **told)
-    for values in (network.parameters, network.state):
+    words = check_same(comm, network, **told)
+    for values in (network.parameters, network.state, *(memories if optimizer.steps else ())):
         if len(values):
             comm.broadcast(values, out=values)
-    place = Place() if saved is None else saved.resume(comm, network, optimizer)
-    history, pieces = History(), _buckets(network, buckets)
+    saved, progress = None, Progress()
+    if checkpoint is not None:
+        saved = Checkpoint(Path(checkpoint), every, {name: words[name] for name in TOLD_AGAIN})
+        progress = saved.resume(comm, network, optimizer, epochs)
+    pieces = cuts(network, buckets)
     with drawing_together(comm, network) as begin:
-        steps = _Steps(comm, network, train, batch_size, seed, optimizer, accumulate, pieces, saved, begin)
-        steps.pass_over(place)
-        for epoch in range(place.epoch, epochs):
-            history.trained(*steps.epoch(epoch, place.step if epoch == place.epoch else 0, rates[epoch]))
+        steps = Steps(comm, network, train, batch_size, seed, optimizer, accumulate, pieces, saved, begin)
+        steps.pass_over(progress)
+        for epoch in range(progress.epoch, epochs):
+            steps.epoch(progress, rates[epoch])
             if validation is not None:
-                history.validated(evaluate(network, validation, comm))
-    return history
-
-
-def batches(
-    count: int, batch_size: int, seed: int | Sequence[int], comm: Communicator
-) -> Iterator[tuple[int, np.ndarray[Any, Any], int]]:
-    """Return an iterator over (step, this rank's rows, rows of all ranks) of an epoch, in `data.minibatches`' order."""
-    order = np.random.default_rng(seed).permutation(count)
-    for step, start in enumerate(range(0, count, batch_size)):
-        rows = order[start : start + batch_size]
-        yield step, rows[shard(len(rows), comm.rank, comm.size)], len(rows)
-
-
-def gradients(
-    comm: Communicator,
-    network: Sequential,
-    images: Array,
-    labels: Array,
-    total: int,
-    accumulate: int = 1,
-    pieces: Sequence[slice] = (slice(None),),
-) -> tuple[Array, Array]:
-    """Fill `network.gradients` with the gradient of the mean loss over all ranks' `total` images.
-
-    images and labels are this rank's, none where a short batch leaves it without. `pieces` of the gradient are summed
-    one by one, the last first, as soon as the backward pass has filled them. Dropout draws for this rank's images alone
-    (`fit` lets it draw as one rank would). Returns this rank's share of the loss (its sum over ranks is the loss of the
-    batch) and its scores (N, M).
-    """
-    if len(pieces) > 1 and len(images):
-        return _overlapped(comm, network, images, labels, total, pieces)
-    parts = [shard(len(images), part, accumulate) for part in range(accumulate)]
-    loss, scores = _in_parts(network, images, labels, total, [part for part in parts if part.stop > part.start])
-    if len(pieces) == 1:
-        comm.all_reduce(network.gradients, out=network.gradients)
-    else:  # without images: as the others do
-        for pending in [comm.start_all_reduce(piece, out=piece) for piece in _views(network, pieces)]:
-            pending.wait()
-    return loss, scores
+                progress.history.validated(evaluate(network, validation, comm))
+            progress = Progress(epoch + 1, history=progress.history)
+    return progress.history
 
 
 def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_size: int = 256) -> Evaluation:
@@ -129,7 +102,7 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
 
     Images are moved to where the network is, a batch at a time. Raises ValueError for a data set without images.
     """
-    _check_some("dataset", dataset)
+    training.check_set("dataset", dataset)
     check_whole("batch_size", batch_size)
     module, mine = array_module(network.parameters), shard(len(dataset), comm.rank, comm.size)
     sums = np.zeros(2)
@@ -140,170 +113,32 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
     return Evaluation(*map(float, to_host(comm.all_reduce(to_device(sums / len(dataset), module)))))
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """The steps of a training, and what all of them need."""
-
-    comm: Communicator
-    network: Sequential
-    train: Dataset
-    batch_size: int
-    seed: int
-    optimizer: Optimizer
-    accumulate: int
-    pieces: Sequence[slice]
-    saved: Checkpoint | None
-    begin: Callable[[int], None]  # to be told how many images a mini-batch has
-
-    @property
-    def sizes(self) -> list[int]:
-        """The images of each mini-batch of an epoch."""
-        starts = range(0, len(self.train), self.batch_size)
-        return [min(self.batch_size, len(self.train) - start) for start in starts]
-
-    def pass_over(self, place: Place) -> None:
-        """Leave out the steps before a place: what is random goes on as if they had been taken."""
-        for size in [*self.sizes * place.epoch, *self.sizes[: place.step]]:
-            self.begin(size)
-
-    def epoch(self, epoch: int, first: int, rate: float) -> tuple[np.ndarray[Any, Any], list[int], float, float]:
-        """Take the steps of an epoch from step `first` on; return what `History.trained` takes."""
-        start, steps, watch = time.perf_counter(), len(self.sizes), Watch(self.network)
-        sums, own = _Sums(self.network, steps), (self.comm, self.network)
-        order = batches(len(self.train), self.batch_size, (self.seed, epoch), self.comm)
-        for step, rows, total in islice(order, first, None):
-            self.begin(total)
-            images, labels = _taken(self.train, rows, array_module(self.network.parameters))
-            with np.errstate(all="ignore"):  # NumPy would warn of what `watch` reports
-                found = gradients(*own, images, labels, total, self.accumulate, self.pieces)
-                sums.add(step, *found, labels, total)
-                self.optimizer.step(self.network.parameters, self.network.gradients, rate)
-            if self.saved is not None:
-                self.saved.after_step(*own, self.optimizer, Place.after(epoch, step, steps))
-        watch.check_parameters()
-        _average_state(*own)
-        return *sums.of_all(self.comm), time.perf_counter() - start
-
-
-class _Sums:
-    """The losses and hits of this rank in one epoch, kept where the network is."""
-
-    def __init__(self, network: Sequential, steps: int) -> None:
-        module = array_module(network.parameters)
-        self._losses = module.zeros(steps, dtype=np.float32)
-        self._sizes = np.zeros(len(self._losses))
-        self._right = module.zeros(1, dtype=np.float32)
-
-    def add(self, step: int, loss: Array, scores: Array, labels: Array, total: int) -> None:
-        self._losses[step] = loss
-        self._sizes[step] = total
-        if labels.ndim != 1:
-            self._right += np.nan
-        elif len(labels):
-            self._right += (scores.argmax(axis=1) == labels).sum()
-
-    def of_all(self, comm: Communicator) -> tuple[np.ndarray[Any, Any], list[int], float]:
-        """Return losses, sizes and hits of all ranks' batches, as `History.trained` takes them."""
-        taken = self._sizes > 0  # after a checkpoint an epoch begins in its middle
-        losses = to_host(comm.all_reduce(self._losses))
-        right = float(to_host(comm.all_reduce(self._right))[0])
-        return losses[taken], self._sizes[taken].astype(int).tolist(), right
-
-
 def _check_options(
     comm: Communicator,
+    network: Sequential,
     train: Dataset,
     validation: Dataset | None,
-    epochs: int,
-    batch_size: int,
+    plan: training.Plan,
     accumulate: int,
     buckets: int,
+    checkpoint: str | Path | None,
+    every: int,
 ) -> None:
-    """Raise ValueError for what is wrong on this rank by itself."""
-    check_whole("epochs", epochs, 0)
+    """Raise TypeError or ValueError for what is wrong on this rank by itself; build the network."""
+    check_whole("seed", plan.seed, 0)
     check_whole("accumulate", accumulate)
     check_whole("buckets", buckets)
-    if batch_size < comm.size:
-        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
+    check_whole("every", every)
+    if not isinstance(checkpoint, (str, Path, type(None))):
+        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
+    if plan.batch_size < comm.size:
+        raise ValueError(f"batch_size is {plan.batch_size}; expected at least {comm.size}, an image for each rank")
     if accumulate > 1 and buckets > 1:
         raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
-    _check_some("train", train)
+    training.check_set("train", train)
+    network.build(train.images.shape[1:], array_module(train.images))
     if validation is not None:
-        _check_some("validation", validation)
-
-
-def _check_some(name: str, dataset: Dataset) -> None:
-    if not len(dataset):
-        raise ValueError(f"{name} is empty: its images have shape {dataset.images.shape}")
-
-
-def _taken(train: Dataset, rows: np.ndarray[Any, Any], module: Module) -> tuple[Array, Array]:
-    """These rows of the data, in an array library."""
-    chosen = to_device(rows, array_module(train.images))
-    return to_device(train.images[chosen], module), to_device(train.labels[chosen], module)
-
-
-def _in_parts(
-    network: Sequential, images: Array, labels: Array, total: int, parts: Sequence[slice]
-) -> tuple[Array, Array]:
-    """Fill the gradient with this rank's share, a part of its images after the other: with zeros if it has none."""
-    module = array_module(network.parameters)
-    if not parts:
-        network.gradients[...] = 0
-        return module.zeros((), dtype=network.dtype), module.zeros((0, 1), dtype=network.dtype)
-    summed, loss, scores = None, 0.0, []
-    for part in parts:
-        share = (part.stop - part.start) / total
-        part_scores = network.forward(images[part], training=True)
-        part_loss, grad = network.loss(part_scores, labels[part])
-        network.backward(grad * share)  # here it is small: one pass less over all gradients
-        if len(parts) > 1:
-            summed = network.gradients.copy() if summed is None else module.add(summed, network.gradients, out=summed)
-        loss = loss + part_loss * share
-        scores.append(part_scores)
-    if summed is not None:
-        network.gradients[...] = summed
-    return loss, scores[0] if len(scores) == 1 else module.concatenate(scores)
-
-
-def _overlapped(
-    comm: Communicator, network: Sequential, images: Array, labels: Array, total: int, pieces: Sequence[slice]
-) -> tuple[Array, Array]:
-    """Run forward and backward; begin to sum each piece of the gradient once its layers are through."""
-    share = len(images) / total
-    scores = network.forward(images, training=True)
-    loss, grad = network.loss(scores, labels)
-    grad = grad * share
-    waiting: list[Pending] = []
-    todo, start = _views(network, pieces), len(network.gradients)
-    starts = [piece.start or 0 for piece in reversed(pieces)]
-    for layer in reversed(network.layers):
-        grad = layer.backward(grad)
-        start -= sum(array.size for array in layer.gradients.values())
-        while len(waiting) < len(todo) and start <= starts[len(waiting)]:
-            piece = todo[len(waiting)]
-            waiting.append(comm.start_all_reduce(piece, out=piece))
-    for pending in waiting:
-        pending.wait()
-    return loss * share, scores
-
-
-def _views(network: Sequential, pieces: Sequence[slice]) -> list[Array]:
-    """The pieces of the gradient, the last first: the order in which a backward pass fills them."""
-    return [network.gradients[piece] for piece in reversed(pieces)]
-
-
-def _buckets(network: Sequential, count: int) -> list[slice]:
-    """At most `count` slices of the flat gradient, of about the same size, cut between layers."""
-    sizes = [sum(map(prod, layer.parameter_shapes.values())) for layer in network.layers]
-    ends = np.cumsum(sizes).tolist()
-    wanted = [len(network.gradients) * number / count for number in range(1, count)]
-    nearest = {min((abs(end - at), end) for end in ends)[1] for at in wanted}
-    cuts = sorted(nearest - {0, len(network.gradients)})
-    return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(network.gradients)], strict=True)]
-
-
-def _average_state(comm: Communicator, network: Sequential) -> None:
-    if len(network.state):
-        comm.all_reduce(network.state, out=network.state)
-        network.state[...] /= comm.size
+        training.check_set("validation", validation)
+        module = array_module(network.parameters)
+        first, labels = to_device(validation.images[:1], module), to_device(validation.labels, module)
+        training.check_validation(network, first, labels)

@@ -16,20 +16,21 @@ from unrolled.parallel.shards import shard
 
 @contextmanager
 def drawing_together(comm: Communicator, network: Sequential) -> Iterator[Callable[[int], None]]:
-    """Let the network's Dropout layers draw as on one rank, with rank 0's seeds.
+    """Let the network's Dropout layers draw as on one rank, from rank 0's seeds on.
 
+    They begin anew there, whatever they have drawn before: ranks may have drawn differently, and no library tells where
+    a generator on a GPU is. So a training that is resumed, in this process or another, finds its numbers again.
     Yields what is to be called with the number of all ranks' images, before each mini-batch, also one that is left out
     because a checkpoint comes after it.
     """
     layers = [layer for layer in network.layers if isinstance(layer, Dropout)]
     module = array_module(network.parameters)
+    shared = []
     if layers:
         seeds = comm.broadcast(to_device(np.array([layer.seed for layer in layers], np.int64), module))
         for layer, seed in zip(layers, to_host(seeds).tolist(), strict=True):
-            if layer.seed != seed:
-                layer.seed, layer.generator = seed, None
-    rngs = [module.random.default_rng(layer.seed) if layer.generator is None else layer.generator for layer in layers]
-    shared = [OwnRows(rng) for rng in rngs]
+            layer.seed = seed
+            shared.append(OwnRows(module.random.default_rng(seed)))
     for layer, rows in zip(layers, shared, strict=True):
         layer.generator = rows
 

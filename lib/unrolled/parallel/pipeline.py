@@ -156,8 +156,11 @@ class Stage:
         """Fill this stage's gradients with those of the mean loss of a batch (N, ...), in the order of the schedule.
 
         Every rank gets the batch; the first stage reads the images, the last one the labels. Returns the loss, on every
-        rank. Raises ValueError for a schedule that is none for these stages and as many micro-batches as it names.
+        rank. Raises ValueError for a schedule that is none for these stages and as many micro-batches as it names, and
+        unless there is a label for each image.
         """
+        if len(images) != len(labels):
+            raise ValueError(f"images {images.shape} and labels {labels.shape}: expected one label for each image")
         last = self.comm.rank == self.comm.size - 1
         micro_batches = sum(piece is not None and piece[0] == "F" for piece in schedule[0])
         if wrong := faults(schedule, self.comm.size, micro_batches):
@@ -194,7 +197,7 @@ class Stage:
         y = self.network.forward(x, training=True)
         kept[number] = ([layer.remember(None) for layer in self.network.layers],)
         if self.comm.rank < self.comm.size - 1:
-            self.comm.send(array_module(y).ascontiguousarray(y), self.comm.rank + 1)
+            self._send(y, self.comm.rank + 1)
         return y
 
     def _backward(self, kept: Any, size: int) -> None:
@@ -206,7 +209,11 @@ class Stage:
         for layer in reversed(self.network.layers):
             grad = layer.backward(grad)
         if self.comm.rank > 0:
-            self.comm.send(array_module(grad).ascontiguousarray(grad), self.comm.rank - 1)
+            self._send(grad, self.comm.rank - 1)
+
+    def _send(self, x: Array, to: int) -> None:
+        """Send x in the network's dtype, in which it is awaited: images of another one come as they are."""
+        self.comm.send(array_module(x).ascontiguousarray(x.astype(self.network.dtype, copy=False)), to)
 
     def _like(self, size: int, shape: Sequence[int]) -> Array:
         return array_module(self.network.parameters).empty((size, *shape), dtype=self.network.dtype)

@@ -3,35 +3,70 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
+from inspect import signature
 from itertools import compress
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from unrolled.data import Dataset
 from unrolled.device import Array, array_module, to_device, to_host
-from unrolled.nn import Sequential
+from unrolled.nn import Layer, Optimizer, Sequential
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.errors import MismatchError
 
 LOOKED_AT = 64  # images of a data set
+PLAIN = bool, int, float, complex, str, bytes, np.dtype
 
 
-def check_same(comm: Communicator, network: Sequential, **others: Any) -> None:
+def check_same(comm: Communicator, network: Sequential, **others: Any) -> dict[str, str]:
     """Raise MismatchError, on all ranks, unless all have this network's layers, shapes and loss, and these others.
 
-    others: what else has to be the same, by name, told apart by its repr. The error names what differs, and where.
+    others: what else has to be the same, by name. Each is told apart by its words, see `words`, which are returned. The
+    error names what differs, and where.
     """
-    layers = [(repr(layer), sorted(layer.parameter_shapes.items())) for layer in network.layers]
-    network_told = repr((layers, network.dtype.name, getattr(network.loss, "__name__", "")))
-    told = {"network": network_told, **{name: repr(value) for name, value in others.items()}}
-    digests = np.array([_number(words) for words in told.values()], np.int64)
+    layers = [(layer, sorted(layer.parameter_shapes.items())) for layer in network.layers]
+    told = {"network": words((layers, network.dtype.name, network.loss))}
+    told |= {name: words(value) for name, value in others.items()}
+    digests = np.array([_number(value) for value in told.values()], np.int64)
     found = to_host(comm.all_gather(to_device(digests, array_module(network.parameters)))).reshape(comm.size, -1)
     differ = {rank: [*compress(told, row != found[0])] for rank, row in enumerate(found)}
     if names := [name for name in told if any(name in its for its in differ.values())]:
         says = "; ".join(f"rank {rank} differs from rank 0 in {', '.join(its)}" for rank, its in differ.items() if its)
         here = "; ".join(f"{name} {told[name]}" for name in names)
         raise MismatchError(f"{says}; here (rank {comm.rank}): {here}")
+    return told
+
+
+def words(value: Any) -> str:
+    """Return words that tell a value apart, the same in every process.
+
+    Numbers, strings, arrays, and lists of them are told apart by their values; layers and optimizers by their class and
+    the arguments that they keep under their names; `functools.partial` by function and arguments; a function by its
+    name, and a lambda or one that was made in another also by its code and the values that it has from there. Anything
+    else is told by its class alone, so options of an object that serves as loss are not compared.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, PLAIN):
+        return repr(value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{words(key)}: {words(item)}' for key, item in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(words, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(words, value)))}}}"
+    if isinstance(value, partial):
+        return f"partial({words(value.func)}, {words(value.args)}, {words(value.keywords)})"
+    if isinstance(value, (Layer, Optimizer)):
+        return f"{_name(type(value))}({', '.join(f'{name}={words(x)}' for name, x in _kept(value).items())})"
+    if isinstance(value, FunctionType) and "<" in value.__qualname__:  # <lambda> or <locals>
+        return f"{_name(value)} {_number(_inside(value)):x}"
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype} {value.shape} {digest(value)}"
+    return _name(value if hasattr(value, "__name__") else type(value))
 
 
 def dataset_told(dataset: Dataset | None) -> str:
@@ -52,5 +87,27 @@ def digest(*arrays: Array) -> str:
     return found.hexdigest()[:16]
 
 
-def _number(words: str) -> int:
-    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "little", signed=True)
+def _kept(made: Any) -> dict[str, Any]:
+    """The arguments that an object was made with, as far as it keeps them under their names, or with _ before."""
+    own = vars(made)
+    return {name: own.get(name, own.get(f"_{name}")) for name in signature(type(made)).parameters}
+
+
+def _inside(function: FunctionType) -> str:
+    """What tells apart functions of the same name: their code, their defaults, and the values from around them."""
+    around = [cell.cell_contents for cell in function.__closure__ or ()]
+    named = [_name(value) if isinstance(value, FunctionType) else words(value) for value in around]  # itself, maybe
+    return words((_code(function.__code__), function.__defaults__, function.__kwdefaults__, named))
+
+
+def _code(code: CodeType) -> list[Any]:
+    constants = [_code(value) if isinstance(value, CodeType) else value for value in code.co_consts]
+    return [code.co_code, code.co_names, constants]
+
+
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little", signed=True)

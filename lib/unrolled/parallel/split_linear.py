@@ -29,6 +29,9 @@ class ColumnLinear(Linear):
 
     comm: Communicator = field(kw_only=True)
 
+    def __post_init__(self) -> None:
+        _check_comm(self.comm)
+
     def build(self, shape: Shape) -> Shape:
         if len(shape) != 1:
             raise ValueError(f"{self!r} takes flat samples (D,), got {shape}: put Flatten() before it")
@@ -52,14 +55,21 @@ class ColumnLinear(Linear):
 class RowLinear(Linear):
     """A dense layer of which each rank has some of the inputs: (N, D of this rank) to (N, features) on every rank.
 
-    The sum over the ranks is the product; the bias is added once, on rank 0.
+    The sum over the ranks is the product; the bias is added once, on rank 0. All ranks build it together, since each
+    asks how many inputs the others have. Once it is built, `summary` and `load` ask nobody.
     """
 
     comm: Communicator = field(kw_only=True)
     _inputs: tuple[int, int] = field(default=(0, 0), init=False)  # where this rank's begin, and how many there are
 
+    def __post_init__(self) -> None:
+        _check_comm(self.comm)
+
     def build(self, shape: Shape) -> Shape:
+        known = self._inputs[1] and self.weight_shape[1:] == tuple(shape)
         mine = super().build(shape)
+        if known:
+            return mine
         sizes = to_host(self.comm.all_gather(to_device(np.array([shape[0]]), self.comm.module)))
         self._inputs = int(sizes[: self.comm.rank].sum()), int(sizes.sum())
         return mine
@@ -74,6 +84,11 @@ class RowLinear(Linear):
         bias = self.parameters["bias"]
         y = ops.affine(x, self.parameters["weight"], bias if self.comm.rank == 0 else array_module(x).zeros_like(bias))
         return self.comm.all_reduce(y, out=y)
+
+
+def _check_comm(comm: Communicator) -> None:
+    if not isinstance(comm, Communicator):
+        raise TypeError(f"comm is {comm!r}; expected a communicator, as parallel.world() and parallel.run give it")
 
 
 def _drawn(layer: Weighted, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
