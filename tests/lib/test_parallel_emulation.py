@@ -167,6 +167,19 @@ def test_ranks_that_disagree_are_named(program, says):
         emulate(program)
 
 
+def test_a_message_that_nobody_receives_is_named():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(3), 1)
+            comm.send(np.zeros(4), 1)
+        else:
+            comm.receive(np.empty(3), 0)
+
+    says = r"rank 0's send\(to=1\) with float64 \(4,\) was never received, at line \d+ of program, .*zeros\(4\)"
+    with pytest.raises(parallel.RankError, match=says):
+        emulate(program)
+
+
 def test_the_error_of_a_rank_is_raised_and_ends_the_others():
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):

@@ -21,7 +21,7 @@ from unrolled.device import Array
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.calls import caller
 from unrolled.parallel.communicator import Communicator, Pending
-from unrolled.parallel.errors import DeadlockError, MismatchError
+from unrolled.parallel.errors import DeadlockError, MismatchError, RankError
 from unrolled.parallel.links import Link
 from unrolled.parallel.network import Call, Network, Outcome
 
@@ -42,8 +42,8 @@ def emulate(
     """Call program(communicator, *arguments, **named) on `ranks` emulated ranks; return their results by rank.
 
     Each rank has its own copies of the arguments, as processes would. `network`, if given, is one that nothing has run
-    on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError, and
-    DeadlockError with the line in which each rank waits.
+    on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError,
+    DeadlockError with the line in which each rank waits, and RankError for a message that nobody receives.
     """
     check_whole("ranks", ranks)
     return run_emulated(program, arguments, named, Network(ranks, link, seed) if network is None else network)
@@ -135,6 +135,7 @@ class _Turns:
         self._turn = [threading.Semaphore(0) for _ in arguments]
         self._answers: dict[int, tuple[Outcome, Any]] = {}
         self._places = [""] * self.size
+        self._sent: dict[tuple[int, int], list[str]] = {}  # by link: where each message was sent
         self._results: list[Any] = [None] * self.size
         self._error: BaseException | None = None
         self._stopped = False
@@ -164,6 +165,8 @@ class _Turns:
         if self._stopped:
             raise _StoppedError
         self._places[rank] = _place()
+        if call == Call.SEND:
+            self._sent.setdefault((rank, peer), []).append(self._places[rank])
         self._pass_on(self._network(rank, int(call), peer, array))
         return self._await_turn(rank)
 
@@ -182,6 +185,8 @@ class _Turns:
         """Give the turn to the rank that the network names, with its answer; -1: all are done."""
         rank, outcome, value = answer
         if rank < 0:
+            if value:
+                self._error = RankError(_lost(value, self._sent))
             self._over.set()
             return
         self._answers[rank] = Outcome(outcome), value
@@ -251,6 +256,13 @@ def _deadlock(waiting: Sequence[Sequence[int]], places: Sequence[str], size: int
     if gone := sorted(set(range(size)) - {rank for rank, *_ in waiting}):
         lines.append(f"returned: rank {', '.join(map(str, gone))}")
     return "\n".join(lines)
+
+
+def _lost(messages: Sequence[Sequence[int]], sent: Mapping[tuple[int, int], Sequence[str]]) -> str:
+    """In words, the first of the messages that nobody has received: they are the last ones of their links."""
+    source, call, to, *array = messages[0]
+    count = sum((message[0], message[2]) == (source, to) for message in messages)
+    return f"rank {source}'s {_said(call, to, array)} was never received, at {sent[source, to][-count]}"
 
 
 def _mismatch(pair: Sequence[Sequence[int]], places: Sequence[str]) -> str:
