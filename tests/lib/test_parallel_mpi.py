@@ -11,13 +11,16 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from unrolled import data, nn, parallel
+from unrolled.checks.limits import time_limit
 from unrolled.parallel import launch, mpi_start, store
+from unrolled.parallel.mpi import ANSWER_SECONDS
 from unrolled.parallel.mpi_start import launcher
 
 pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
@@ -229,6 +232,20 @@ def freeze_rank_1():
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def unheard(comm, size):
+    if comm.rank == 0:
+        comm.send(np.zeros(3), 1)
+        comm.send(np.zeros(size), 1)
+    else:
+        comm.receive(np.empty(3), 0)
+
+
+def late(comm):
+    if comm.rank:  # later than others answer who are asked where they wait
+        time.sleep(ANSWER_SECONDS + 0.5)
+    comm.receive(np.empty(3), 1 - comm.rank)
+
+
 def both(program, of_rank_1, of_rank_0):
     """What an error says of two ranks, in either order: rank 1 calls in the program's second line, 0 in its third."""
     first = program.__code__.co_firstlineno
@@ -249,6 +266,31 @@ WRONG = {
         parallel.RankError,
         "rank [01] raised ZeroDivisionError",
     ),
+    "a deadlock of ranks that come one after the other": (
+        late,
+        parallel.DeadlockError,
+        "rank 0 waits in receive from rank 1 .*; rank 1 waits in receive from rank 0|"
+        "rank 1 waits in receive from rank 0 .*; rank 0 waits in receive from rank 1",
+    ),
+    "a rank that returns early": (
+        lambda comm: comm.rank and comm.barrier(),
+        parallel.DeadlockError,
+        "rank 1 waits in barrier in .*; rank 0 has returned|rank 0 has returned; rank 1 waits in barrier in ",
+    ),
+    "a sender that returns early": (
+        lambda comm: comm.rank and comm.receive(np.empty(3), 0),
+        parallel.DeadlockError,
+        "rank 1 waits in receive from rank 0 .*; rank 0 has returned",
+    ),
+    **{
+        f"a message of {size} numbers that nobody receives": (
+            partial(unheard, size=size),
+            parallel.RankError,
+            rf"rank 0's send to rank 1 of float64 \({size},\) in {unheard.__code__.co_filename.rpartition('/')[2]}"
+            rf":{unheard.__code__.co_firstlineno + 3} was never received",
+        )
+        for size in (4, 10**6)
+    },
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
     "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
     "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
@@ -289,9 +331,49 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_goes_wrong_is_named_and_leaves_no_process(name):
     program, error, says = WRONG[name]
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=says), time_limit(30):
         run(program, timeout=SHORT)
     assert ranks_of_ours() == []
+
+
+def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
+    """MPI's own end waits for the process that the thread keeps."""
+    monkeypatch.setattr(mpi_start, "END_SECONDS", 0.5)
+
+    def program(comm):
+        if comm.rank == 1:
+            threading.Thread(target=time.sleep, args=(10**6,)).start()
+        return comm.rank
+
+    with time_limit(30):
+        assert run(program) == [0, 1]
+    assert ranks_of_ours() == []
+
+
+def test_a_rank_may_work_longer_than_the_others_wait():
+    """Its message is large: the sender, who has returned, still has to deliver it."""
+
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.ones(10**6), 1)
+            return 0
+        time.sleep(1.5)
+        return comm.receive(np.empty(10**6), 0).sum()
+
+    assert run(program, timeout=1.0) == [0, 10**6]
+
+
+def test_a_message_of_another_shape_is_not_taken_for_the_next_one():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(10**5), 1)
+            comm.send(np.ones(3), 1)
+            return None
+        with pytest.raises(parallel.MismatchError):
+            comm.receive(np.empty(3), 0)
+        return comm.receive(np.empty(3), 0).tolist()
+
+    assert run(program) == [None, [1.0, 1.0, 1.0]]
 
 
 def at_a_moment(comm, steps, who, when, fault):
@@ -370,8 +452,8 @@ def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(store, "START_SECONDS", SHORT)
-    monkeypatch.setattr(mpi_start, "END_SECONDS", 0.1)
-    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"):
+    monkeypatch.setattr(mpi_start, "END_SECONDS", 1000.0)  # nobody waits for the end of what is frozen
+    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"), time_limit(30):
         run(lambda comm: None, timeout=SHORT)
     assert ranks_of_ours() == []
 

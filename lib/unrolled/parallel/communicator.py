@@ -83,7 +83,10 @@ class Communicator(ABC):
         return self._broadcast(_contiguous("x", x), root, _result(x, x.shape, out))
 
     def send(self, x: Array, to: int) -> None:
-        """Send x to another rank. It is copied and on its way: nothing waits for the receiver."""
+        """Send x to another rank. It is copied and on its way: nothing waits for the receiver.
+
+        A message that nobody has received when all ranks have returned is an error.
+        """
         self._check_rank("to", to, other=True)
         self._send(_contiguous("x", x), to)
 
@@ -117,7 +120,10 @@ class Communicator(ABC):
     def _barrier(self) -> None: ...
 
     def close(self) -> None:  # noqa: B027
-        """Deliver what was sent, and leave the group. An engine without processes has nothing to do."""
+        """Deliver what was sent, and leave the group. An engine without processes has nothing to do.
+
+        Raises RankError for a message that nobody has received.
+        """
 
     def fail(self, error: BaseException) -> None:  # noqa: B027
         """Tell all other ranks that this one ends by an error. An engine without processes has nobody to tell."""
@@ -126,10 +132,14 @@ class Communicator(ABC):
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None:
-            self.close()
-        else:
+        if error is not None:
             self.fail(error)
+            return
+        try:
+            self.close()
+        except BaseException as late:
+            self.fail(late)
+            raise
 
     def _check_rank(self, name: str, rank: Any, other: bool = False) -> None:
         check_whole(name, rank, 0)
