@@ -37,7 +37,7 @@ class Communicator(ABC):
     Arrays are contiguous, hold real numbers in this machine's order of bytes, and have at most eight axes.
 
     Every operation raises ParallelError's kinds for what is wrong between ranks, and ValueError or TypeError for what
-    is wrong here. Results are new arrays, or `out`, which may be x itself.
+    is wrong here. Results are new arrays, or `out`: x itself, or an array that shares no memory with x.
     """
 
     rank: int
@@ -93,7 +93,7 @@ class Communicator(ABC):
     def receive(self, x: Array, source: int) -> Array:
         """Fill x with what rank `source` sent next, and return it. Waits until it is there."""
         self._check_rank("source", source, other=True)
-        self._receive(_contiguous("x", x), source)
+        self._receive(_writable("x", _contiguous("x", x)), source)
         return x
 
     def barrier(self) -> None:
@@ -163,12 +163,20 @@ def _contiguous(name: str, x: Array) -> Array:
     return x
 
 
+def _writable(name: str, x: Array) -> Array:
+    if not getattr(x.flags, "writeable", True):  # CuPy's arrays have no such flag
+        raise ValueError(f"{name} is read-only; expected an array that can be written to")
+    return x
+
+
 def _result(x: Array, shape: tuple[int, ...], out: Array | None) -> Array:
     """`out`, or a new array of this shape."""
     if out is None:
         return array_module(x).empty(shape, dtype=x.dtype)
-    _contiguous("out", out)
+    _writable("out", _contiguous("out", out))
     check_shape("out", out, shape, "x")
+    if out is not x and array_module(x, out).may_share_memory(x, out):  # exact, as both are contiguous
+        raise ValueError("out overlaps x; expected x itself, or an array that shares no memory with x")
     if out.dtype != x.dtype:
         raise TypeError(f"out is of dtype {out.dtype}, x of {x.dtype}; expected the same")
     return out

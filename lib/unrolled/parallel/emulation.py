@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from textwrap import shorten
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,11 @@ def emulate(
     Each rank has its own copies of the arguments, as processes would. `network`, if given, is one that nothing has run
     on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError,
     DeadlockError with the line in which each rank waits, and RankError for a message that nobody receives.
+    The network holds at most 512 MiB at a time, of all ranks together: an 80 MB array of each of 8 ranks is too much.
     """
     check_whole("ranks", ranks)
+    if not isinstance(network, (Network, NoneType)):
+        raise TypeError(f"network is {network!r}; expected a parallel.Network")
     return run_emulated(program, arguments, named, Network(ranks, link, seed) if network is None else network)
 
 

@@ -162,7 +162,9 @@ class Network:
         DEADLOCK or MISMATCH the value lists [rank, call, peer, dtype, *shape] of those concerned, with ENDED of the
         messages that nobody has received.
         """
-        if call == Call.START and not self._begun:
+        if call == Call.START:
+            if self._begun:
+                raise ValueError("this network has carried a run already; expected a new parallel.Network")
             self._begun = True
             self._ready = dict.fromkeys(range(self.size), (Outcome.GO_ON, None))
             return self._next()
@@ -170,7 +172,8 @@ class Network:
             raise ValueError(f"rank {rank} is not the one that runs")
         size = 0 if array is None else int(array.nbytes)
         if self._held + size > MOST_BYTES or len(self.messages) >= MOST_MESSAGES:
-            raise ValueError(f"more than {MOST_BYTES:,} bytes on their way or kept, or than {MOST_MESSAGES:,} messages")
+            most = f"{MOST_BYTES // 2**20} MiB on their way or kept at a time"
+            raise ValueError(f"more than {most}, or than {MOST_MESSAGES:,} messages")
         self._take(rank, _Ask(Call(call), int(peer), array))
         return self._next()
 
