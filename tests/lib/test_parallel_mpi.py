@@ -13,6 +13,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import numpy as np
 import pytest
@@ -363,6 +364,29 @@ def test_a_rank_may_work_longer_than_the_others_wait():
     assert run(program, timeout=1.0) == [0, 10**6]
 
 
+def test_a_result_that_cannot_be_brought_here_is_named():
+    says = "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'"
+    with pytest.raises(parallel.RankError, match=says):
+        run(lambda comm: (x for x in "x") if comm.rank else None)
+
+
+def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
+    def program(comm):
+        return None
+
+    program.__module__ = "__main__"
+    monkeypatch.setattr(mpi_start, "find_spec", lambda name: None)
+    with pytest.raises(parallel.NoEngineError, match=r"function of a notebook or script .* pip install cloudpickle"):
+        run(program)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "a", None, True])
+def test_a_timeout_that_is_none_is_named(timeout):
+    for start in (lambda: run(lambda comm: None, timeout=timeout), lambda: parallel.world(timeout=timeout)):
+        with pytest.raises((TypeError, ValueError), match=f"timeout is {timeout!r}; expected".replace("'", ".")):
+            start()
+
+
 def test_a_message_of_another_shape_is_not_taken_for_the_next_one():
     def program(comm):
         if comm.rank == 0:
@@ -497,6 +521,45 @@ def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(name, tmp_pa
     assert done.returncode
     assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr
     wait_for(lambda: ranks_of_ours() == [])
+
+
+ENDS = {
+    "an exit with 0": ("sys.exit(0)", True, ""),
+    "a message that nobody receives": (
+        "comm.send(np.ones(3), 1 - comm.rank)",
+        False,
+        r"RankError: rank 0's send to rank 1 of float64 \(3,\) in script.py:7 was never received",
+    ),
+    "a thread": (
+        "comm.rank and threading.Thread(target=open, args=('fifo',)).start()",
+        True,
+        r"Timeout \(0:00:00.5(.|\n)* in _finalize",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_how_a_script_ends(name, tmp_path):
+    line, well, says = ENDS[name]
+    (tmp_path / "script.py").write_text(
+        "import sys, threading\n"
+        "import numpy as np\n"
+        "from unrolled import parallel\n"
+        "from unrolled.parallel import mpi\n"
+        "mpi.NOTICE_SECONDS = 0.5\n"
+        "with parallel.world() as comm:\n"
+        f"    {line}\n"
+    )
+    os.mkfifo(tmp_path / "fifo")
+    command = [launcher(), "-n", "2", sys.executable, "script.py"]
+    with time_limit(30), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
+        said = ""
+        for text in process.stdout:
+            said += text
+            if text.endswith(" in _finalize\n"):
+                (tmp_path / "fifo").write_text("what the thread waits for")
+    assert (process.returncode == 0) == well, said
+    assert re.search(says, said), said
 
 
 def test_ranks_end_with_the_process_that_started_them(tmp_path):

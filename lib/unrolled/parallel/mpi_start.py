@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,6 +67,8 @@ def run_mpi(
     without MPI, RankError or what else ParallelError has for what goes wrong. No process is left then.
     """
     check_whole("ranks", ranks)
+    if getattr(function, "__module__", None) == "__main__" and find_spec("cloudpickle") is None:
+        raise NoEngineError("a function of a notebook or script needs cloudpickle: pip install cloudpickle")
     over = over or threading.Event()
     command = [launcher(), *_leaving_ranks_alone(launcher()), "-n", str(ranks), sys.executable, "-m", __name__]
     with (
@@ -199,7 +202,7 @@ def main(folder: str, port: str, timeout: str) -> None:
     try:
         with MpiCommunicator(store, float(timeout)) as group:  # so all hear of what goes wrong with the work itself
             function, args, named = pickle.loads(Path(folder, WORK).read_bytes())
-            result = packed(function(group, *args, **named))
+            result = packed(function(group, *args, **named), f"the result of rank {comm.rank}")
             Path(folder, f"{comm.rank}.part").write_bytes(result)
             os.replace(Path(folder, f"{comm.rank}.part"), Path(folder, RESULT.format(comm.rank)))
     except BaseException:  # which the group has told
