@@ -243,7 +243,7 @@ def test_what_is_no_new_network_is_named():
 
 def test_more_than_a_network_holds_is_named(monkeypatch):
     monkeypatch.setattr("unrolled.parallel.network.MOST_BYTES", 2**20)
-    with pytest.raises(ValueError, match="more than 1 MiB on their way or kept at a time"):
+    with pytest.raises(ValueError, match="more than 1,048,576 bytes on their way or kept"):
         emulate(lambda comm: comm.all_reduce(np.zeros(2**17 - 1)), ranks=2)
 
 

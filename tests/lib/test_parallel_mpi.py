@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from unrolled import data, nn, parallel
-from unrolled.checks.limits import time_limit
+from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.parallel import launch, mpi_start, store
 from unrolled.parallel.mpi import ANSWER_SECONDS
 from unrolled.parallel.mpi_start import launcher
@@ -554,10 +554,14 @@ def test_how_a_script_ends(name, tmp_path):
     command = [launcher(), "-n", "2", sys.executable, "script.py"]
     with time_limit(30), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
         said = ""
-        for text in process.stdout:
-            said += text
-            if text.endswith(" in _finalize\n"):
-                (tmp_path / "fifo").write_text("what the thread waits for")
+        try:
+            for text in process.stdout:
+                said += text
+                if text.endswith(" in _finalize\n"):
+                    (tmp_path / "fifo").write_text("what the thread waits for")
+        except TimeLimitError:
+            process.terminate()  # mpiexec ends the ranks then
+            raise
     assert (process.returncode == 0) == well, said
     assert re.search(says, said), said
 

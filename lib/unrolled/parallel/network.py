@@ -172,8 +172,7 @@ class Network:
             raise ValueError(f"rank {rank} is not the one that runs")
         size = 0 if array is None else int(array.nbytes)
         if self._held + size > MOST_BYTES or len(self.messages) >= MOST_MESSAGES:
-            most = f"{MOST_BYTES // 2**20} MiB on their way or kept at a time"
-            raise ValueError(f"more than {most}, or than {MOST_MESSAGES:,} messages")
+            raise ValueError(f"more than {MOST_BYTES:,} bytes on their way or kept, or than {MOST_MESSAGES:,} messages")
         self._take(rank, _Ask(Call(call), int(peer), array))
         return self._next()
 
