@@ -15,6 +15,7 @@ from unrolled.parallel import Network, emulate
 from unrolled.parallel.network import Call, Outcome
 
 DTYPES = ["float32", "float64", "int64"]
+SOME = np.zeros(5)
 
 
 def ring(comm, x):
@@ -173,6 +174,19 @@ def test_ranks_that_disagree_are_named(program, says):
         emulate(program)
 
 
+def test_a_message_that_nobody_receives_is_named():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(3), 1)
+            comm.send(np.zeros(4), 1)
+        else:
+            comm.receive(np.empty(3), 0)
+
+    says = r"rank 0's send\(to=1\) with float64 \(4,\) was never received, at line \d+ of program, .*zeros\(4\)"
+    with pytest.raises(parallel.RankError, match=says):
+        emulate(program)
+
+
 def test_the_error_of_a_rank_is_raised_and_ends_the_others():
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
@@ -204,6 +218,10 @@ def test_an_endless_rank_is_stopped_with_the_run():
         (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(2, ">f8")), ValueError, "out is of dtype >f8"),
         (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(3)), ValueError, r"out has shape \(3,\)"),
         (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(2, "f4")), TypeError, "out is of dtype float32"),
+        (lambda comm: comm.all_reduce(SOME[:4], out=SOME[1:]), ValueError, "out overlaps x"),
+        (lambda comm: comm.reduce_scatter(SOME[:4], out=SOME[:2]), ValueError, "out overlaps x"),
+        (lambda comm: comm.all_reduce(np.zeros(1), out=np.broadcast_to(0.0, 1)), ValueError, "out is read-only"),
+        (lambda comm: comm.receive(np.broadcast_to(0.0, 1), 1 - comm.rank), ValueError, "x is read-only"),
         (lambda comm: comm.reduce_scatter(np.zeros(3)), ValueError, "share evenly"),
         (lambda comm: comm.all_gather(np.zeros(())), ValueError, "no axis"),
     ],
@@ -218,6 +236,21 @@ def test_bad_ranks_and_links_are_named():
         emulate(lambda comm: None, ranks=0)
     with pytest.raises(ValueError, match="link is 'string'; expected one of NVLink 4"):
         Network(2, "string")
+
+
+def test_what_is_no_new_network_is_named():
+    network = Network(2)
+    emulate(lambda comm: None, network=network)
+    with pytest.raises(ValueError, match="has carried a run already"):
+        emulate(lambda comm: None, network=network)
+    with pytest.raises(TypeError, match=r"network is 3; expected a parallel.Network"):
+        emulate(lambda comm: None, network=3)
+
+
+def test_more_than_a_network_holds_is_named(monkeypatch):
+    monkeypatch.setattr("unrolled.parallel.network.MOST_BYTES", 2**20)
+    with pytest.raises(ValueError, match="more than 1,048,576 bytes on their way or kept"):
+        emulate(lambda comm: comm.all_reduce(np.zeros(2**17 - 1)), ranks=2)
 
 
 def test_a_network_refuses_a_rank_that_it_did_not_let_run():

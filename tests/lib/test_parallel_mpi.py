@@ -11,13 +11,17 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import numpy as np
 import pytest
 
 from unrolled import data, nn, parallel
+from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.parallel import launch, mpi_start, store
+from unrolled.parallel.mpi import ANSWER_SECONDS
 from unrolled.parallel.mpi_start import launcher
 
 pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
@@ -229,6 +233,20 @@ def freeze_rank_1():
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def unheard(comm, size):
+    if comm.rank == 0:
+        comm.send(np.zeros(3), 1)
+        comm.send(np.zeros(size), 1)
+    else:
+        comm.receive(np.empty(3), 0)
+
+
+def late(comm):
+    if comm.rank:  # later than others answer who are asked where they wait
+        time.sleep(ANSWER_SECONDS + 0.5)
+    comm.receive(np.empty(3), 1 - comm.rank)
+
+
 def both(program, of_rank_1, of_rank_0):
     """What an error says of two ranks, in either order: rank 1 calls in the program's second line, 0 in its third."""
     first = program.__code__.co_firstlineno
@@ -249,6 +267,31 @@ WRONG = {
         parallel.RankError,
         "rank [01] raised ZeroDivisionError",
     ),
+    "a deadlock of ranks that come one after the other": (
+        late,
+        parallel.DeadlockError,
+        "rank 0 waits in receive from rank 1 .*; rank 1 waits in receive from rank 0|"
+        "rank 1 waits in receive from rank 0 .*; rank 0 waits in receive from rank 1",
+    ),
+    "a rank that returns early": (
+        lambda comm: comm.rank and comm.barrier(),
+        parallel.DeadlockError,
+        "rank 1 waits in barrier in .*; rank 0 has returned|rank 0 has returned; rank 1 waits in barrier in ",
+    ),
+    "a sender that returns early": (
+        lambda comm: comm.rank and comm.receive(np.empty(3), 0),
+        parallel.DeadlockError,
+        "rank 1 waits in receive from rank 0 .*; rank 0 has returned",
+    ),
+    **{
+        f"a message of {size} numbers that nobody receives": (
+            partial(unheard, size=size),
+            parallel.RankError,
+            rf"rank 0's send to rank 1 of float64 \({size},\) in {unheard.__code__.co_filename.rpartition('/')[2]}"
+            rf":{unheard.__code__.co_firstlineno + 3} was never received",
+        )
+        for size in (4, 10**6)
+    },
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
     "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
     "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
@@ -289,9 +332,72 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_goes_wrong_is_named_and_leaves_no_process(name):
     program, error, says = WRONG[name]
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=says), time_limit(30):
         run(program, timeout=SHORT)
     assert ranks_of_ours() == []
+
+
+def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
+    """MPI's own end waits for the process that the thread keeps."""
+    monkeypatch.setattr(mpi_start, "END_SECONDS", 0.5)
+
+    def program(comm):
+        if comm.rank == 1:
+            threading.Thread(target=time.sleep, args=(10**6,)).start()
+        return comm.rank
+
+    with time_limit(30):
+        assert run(program) == [0, 1]
+    assert ranks_of_ours() == []
+
+
+def test_a_rank_may_work_longer_than_the_others_wait():
+    """Its message is large: the sender, who has returned, still has to deliver it."""
+
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.ones(10**6), 1)
+            return 0
+        time.sleep(1.5)
+        return comm.receive(np.empty(10**6), 0).sum()
+
+    assert run(program, timeout=1.0) == [0, 10**6]
+
+
+def test_a_result_that_cannot_be_brought_here_is_named():
+    says = "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'"
+    with pytest.raises(parallel.RankError, match=says):
+        run(lambda comm: (x for x in "x") if comm.rank else None)
+
+
+def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
+    def program(comm):
+        return None
+
+    program.__module__ = "__main__"
+    monkeypatch.setattr(mpi_start, "find_spec", lambda name: None)
+    with pytest.raises(parallel.NoEngineError, match=r"function of a notebook or script .* pip install cloudpickle"):
+        run(program)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "a", None, True])
+def test_a_timeout_that_is_none_is_named(timeout):
+    for start in (lambda: run(lambda comm: None, timeout=timeout), lambda: parallel.world(timeout=timeout)):
+        with pytest.raises((TypeError, ValueError), match=f"timeout is {timeout!r}; expected".replace("'", ".")):
+            start()
+
+
+def test_a_message_of_another_shape_is_not_taken_for_the_next_one():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(10**5), 1)
+            comm.send(np.ones(3), 1)
+            return None
+        with pytest.raises(parallel.MismatchError):
+            comm.receive(np.empty(3), 0)
+        return comm.receive(np.empty(3), 0).tolist()
+
+    assert run(program) == [None, [1.0, 1.0, 1.0]]
 
 
 def at_a_moment(comm, steps, who, when, fault):
@@ -370,8 +476,8 @@ def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(store, "START_SECONDS", SHORT)
-    monkeypatch.setattr(mpi_start, "END_SECONDS", 0.1)
-    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"):
+    monkeypatch.setattr(mpi_start, "END_SECONDS", 1000.0)  # nobody waits for the end of what is frozen
+    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"), time_limit(30):
         run(lambda comm: None, timeout=SHORT)
     assert ranks_of_ours() == []
 
@@ -415,6 +521,49 @@ def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(name, tmp_pa
     assert done.returncode
     assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr
     wait_for(lambda: ranks_of_ours() == [])
+
+
+ENDS = {
+    "an exit with 0": ("sys.exit(0)", True, ""),
+    "a message that nobody receives": (
+        "comm.send(np.ones(3), 1 - comm.rank)",
+        False,
+        r"RankError: rank 0's send to rank 1 of float64 \(3,\) in script.py:7 was never received",
+    ),
+    "a thread": (
+        "comm.rank and threading.Thread(target=open, args=('fifo',)).start()",
+        True,
+        r"Timeout \(0:00:00.5(.|\n)* in _finalize",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_how_a_script_ends(name, tmp_path):
+    line, well, says = ENDS[name]
+    (tmp_path / "script.py").write_text(
+        "import sys, threading\n"
+        "import numpy as np\n"
+        "from unrolled import parallel\n"
+        "from unrolled.parallel import mpi\n"
+        "mpi.NOTICE_SECONDS = 0.5\n"
+        "with parallel.world() as comm:\n"
+        f"    {line}\n"
+    )
+    os.mkfifo(tmp_path / "fifo")
+    command = [launcher(), "-n", "2", sys.executable, "script.py"]
+    with time_limit(30), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
+        said = ""
+        try:
+            for text in process.stdout:
+                said += text
+                if text.endswith(" in _finalize\n"):
+                    (tmp_path / "fifo").write_text("what the thread waits for")
+        except TimeLimitError:
+            process.terminate()  # mpiexec ends the ranks then
+            raise
+    assert (process.returncode == 0) == well, said
+    assert re.search(says, said), said
 
 
 def test_ranks_end_with_the_process_that_started_them(tmp_path):

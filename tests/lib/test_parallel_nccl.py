@@ -100,7 +100,7 @@ def test_a_program_in_a_folder_beside_the_package_is_not_taken_for_it():
 
 
 def test_what_cannot_go_to_another_process_is_named():
-    with pytest.raises(TypeError, match="function and arguments must go to other processes"):
+    with pytest.raises(TypeError, match="function and arguments cannot go to another process"):
         packed((print, (x for x in ()), {}))
 
 

@@ -74,6 +74,8 @@ def test_a_note_reaches_who_waits_for_it(server):
     waiting.join(LONG)
     assert found == [[1, -2]]
     assert ours.get("nobody leaves it", 0.01) is None
+    ours.put("id", None)
+    assert theirs.get("id", 0.01) is None
 
 
 def test_a_killed_rank_is_a_failure_that_all_are_told(server):

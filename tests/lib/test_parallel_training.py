@@ -77,6 +77,13 @@ def test_shards_share_all_rows_evenly(count, size):
     assert max(sizes) - min(sizes) <= 1
 
 
+def test_a_shard_of_no_rank_is_named():
+    with pytest.raises(TypeError, match=r"rank is 0.5; expected a whole number"):
+        shard(3, 0.5, 2)
+    with pytest.raises(ValueError, match="rank is 2; expected 0 to 1"):
+        shard(3, 2, 2)
+
+
 def test_dropout_drops_what_one_rank_drops():
     def dropping(seed=0):
         layers = nn.Flatten(), nn.Dropout(0.2), nn.Linear(9), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4)

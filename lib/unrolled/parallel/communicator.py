@@ -37,7 +37,7 @@ class Communicator(ABC):
     Arrays are contiguous, hold real numbers in this machine's order of bytes, and have at most eight axes.
 
     Every operation raises ParallelError's kinds for what is wrong between ranks, and ValueError or TypeError for what
-    is wrong here. Results are new arrays, or `out`, which may be x itself.
+    is wrong here. Results are new arrays, or `out`: x itself, or an array that shares no memory with x.
     """
 
     rank: int
@@ -83,14 +83,17 @@ class Communicator(ABC):
         return self._broadcast(_contiguous("x", x), root, _result(x, x.shape, out))
 
     def send(self, x: Array, to: int) -> None:
-        """Send x to another rank. It is copied and on its way: nothing waits for the receiver."""
+        """Send x to another rank. It is copied and on its way: nothing waits for the receiver.
+
+        A message that nobody has received when all ranks have returned is an error.
+        """
         self._check_rank("to", to, other=True)
         self._send(_contiguous("x", x), to)
 
     def receive(self, x: Array, source: int) -> Array:
         """Fill x with what rank `source` sent next, and return it. Waits until it is there."""
         self._check_rank("source", source, other=True)
-        self._receive(_contiguous("x", x), source)
+        self._receive(_writable("x", _contiguous("x", x)), source)
         return x
 
     def barrier(self) -> None:
@@ -117,7 +120,10 @@ class Communicator(ABC):
     def _barrier(self) -> None: ...
 
     def close(self) -> None:  # noqa: B027
-        """Deliver what was sent, and leave the group. An engine without processes has nothing to do."""
+        """Deliver what was sent, and leave the group. An engine without processes has nothing to do.
+
+        Raises RankError for a message that nobody has received.
+        """
 
     def fail(self, error: BaseException) -> None:  # noqa: B027
         """Tell all other ranks that this one ends by an error. An engine without processes has nobody to tell."""
@@ -126,10 +132,14 @@ class Communicator(ABC):
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None:
-            self.close()
-        else:
+        if error is not None:
             self.fail(error)
+            return
+        try:
+            self.close()
+        except BaseException as late:
+            self.fail(late)
+            raise
 
     def _check_rank(self, name: str, rank: Any, other: bool = False) -> None:
         check_whole(name, rank, 0)
@@ -153,12 +163,20 @@ def _contiguous(name: str, x: Array) -> Array:
     return x
 
 
+def _writable(name: str, x: Array) -> Array:
+    if not getattr(x.flags, "writeable", True):  # CuPy's arrays have no such flag
+        raise ValueError(f"{name} is read-only; expected an array that can be written to")
+    return x
+
+
 def _result(x: Array, shape: tuple[int, ...], out: Array | None) -> Array:
     """`out`, or a new array of this shape."""
     if out is None:
         return array_module(x).empty(shape, dtype=x.dtype)
-    _contiguous("out", out)
+    _writable("out", _contiguous("out", out))
     check_shape("out", out, shape, "x")
+    if out is not x and array_module(x, out).may_share_memory(x, out):  # exact, as both are contiguous
+        raise ValueError("out overlaps x; expected x itself, or an array that shares no memory with x")
     if out.dtype != x.dtype:
         raise TypeError(f"out is of dtype {out.dtype}, x of {x.dtype}; expected the same")
     return out

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from textwrap import shorten
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from unrolled.device import Array
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.calls import caller
 from unrolled.parallel.communicator import Communicator, Pending
-from unrolled.parallel.errors import DeadlockError, MismatchError
+from unrolled.parallel.errors import DeadlockError, MismatchError, RankError
 from unrolled.parallel.links import Link
 from unrolled.parallel.network import COLLECTIVE, Call, Network, Outcome
 
@@ -42,10 +43,13 @@ def emulate(
     """Call program(communicator, *arguments, **named) on `ranks` emulated ranks; return their results by rank.
 
     Each rank has its own copies of the arguments, as processes would. `network`, if given, is one that nothing has run
-    on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError, and
-    DeadlockError with the line in which each rank waits.
+    on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError,
+    DeadlockError with the line in which each rank waits, and RankError for a message that nobody receives.
+    The network holds at most 512 MiB at a time, of all ranks together: an 80 MB array of each of 8 ranks is too much.
     """
     check_whole("ranks", ranks)
+    if not isinstance(network, (Network, NoneType)):
+        raise TypeError(f"network is {network!r}; expected a parallel.Network")
     return run_emulated(program, arguments, named, Network(ranks, link, seed) if network is None else network)
 
 
@@ -135,6 +139,7 @@ class _Turns:
         self._turn = [threading.Semaphore(0) for _ in arguments]
         self._answers: dict[int, tuple[Outcome, Any]] = {}
         self._places = [""] * self.size
+        self._sent: dict[tuple[int, int], list[str]] = {}  # by link: where each message was sent
         self._results: list[Any] = [None] * self.size
         self._error: BaseException | None = None
         self._stopped = False
@@ -164,6 +169,8 @@ class _Turns:
         if self._stopped:
             raise _StoppedError
         self._places[rank] = _place()
+        if call == Call.SEND:
+            self._sent.setdefault((rank, peer), []).append(self._places[rank])
         self._pass_on(self._network(rank, int(call), peer, array))
         return self._await_turn(rank)
 
@@ -182,6 +189,8 @@ class _Turns:
         """Give the turn to the rank that the network names, with its answer; -1: all are done."""
         rank, outcome, value = answer
         if rank < 0:
+            if value:
+                self._error = RankError(_lost(value, self._sent))
             self._over.set()
             return
         self._answers[rank] = Outcome(outcome), value
@@ -261,6 +270,13 @@ def _returned(gone: Sequence[int], calls: Collection[Call]) -> str:
     if len(calls) > 1 or only not in COLLECTIVE:
         return who
     return f"{who} without this {only.name.lower()}: every rank must call it"
+
+
+def _lost(messages: Sequence[Sequence[int]], sent: Mapping[tuple[int, int], Sequence[str]]) -> str:
+    """In words, the first of the messages that nobody has received: they are the last ones of their links."""
+    source, call, to, *array = messages[0]
+    count = sum((message[0], message[2]) == (source, to) for message in messages)
+    return f"rank {source}'s {_said(call, to, array)} was never received, at {sent[source, to][-count]}"
 
 
 def _mismatch(pair: Sequence[Sequence[int]], places: Sequence[str]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from importlib.util import find_spec
+from numbers import Real
 from typing import Any
 
 from unrolled.ops.arguments import check_whole
@@ -39,6 +41,7 @@ def run(
     and why. Raises NoEngineError for an engine that is not there.
     """
     check_whole("ranks", ranks)
+    _check_timeout(timeout)
     if engine not in ENGINES:
         raise ValueError(f"engine is {engine!r}; expected one of {', '.join(ENGINES)}")
     if engine == "auto":
@@ -64,6 +67,7 @@ def world(engine: str = "auto", timeout: float = 20.0) -> Communicator:
     """
     if engine not in ("auto", "mpi", "nccl"):
         raise ValueError(f"engine is {engine!r}; expected one of auto, mpi, nccl")
+    _check_timeout(timeout)
     if engine == "nccl" or (engine == "auto" and _found_by_variables()):
         from unrolled.parallel import nccl_start
 
@@ -71,6 +75,14 @@ def world(engine: str = "auto", timeout: float = 20.0) -> Communicator:
     from unrolled.parallel import mpi_start
 
     return mpi_start.world(timeout)
+
+
+def _check_timeout(timeout: float) -> None:
+    """Raise TypeError unless it is a number, ValueError unless it is a time that can pass."""
+    if isinstance(timeout, bool) or not isinstance(timeout, Real):
+        raise TypeError(f"timeout is {timeout!r}; expected a number of seconds")
+    if not 0 < timeout <= threading.TIMEOUT_MAX:
+        raise ValueError(f"timeout is {timeout}; expected seconds above 0")
 
 
 def _found_by_variables() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.packing import end_with, failure_of
@@ -23,6 +24,11 @@ class Member(Communicator):
         if self.server is not None:
             self.server.wait_for_goodbyes(self.timeout)
             self.server.close()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Take `sys.exit(0)` for what it is: no error."""
+        left = isinstance(error, SystemExit) and not error.code
+        super().__exit__(kind, None if left else error, trace)
 
     def fail(self, error: BaseException) -> None:
         """Tell all others of the error, and end this process with it."""

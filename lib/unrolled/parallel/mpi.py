@@ -8,12 +8,15 @@ little is gained here. Every wait has a time limit: what waits longer says where
 
 from __future__ import annotations
 
-import itertools
+import atexit
+import faulthandler
 import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,13 +32,18 @@ from unrolled.parallel.store import Store
 
 HEADER, BODY = 1, 2  # tags
 SPINS = 2_000  # questions to MPI before a wait lets other processes run
-KINDS = ("barrier", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "send")
+END = "the end"  # of a rank's work: all ranks compare that they are there, as they compare what they call
+KINDS = ("barrier", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", END)
 WORDS = 4 + MOST_AXES  # of a header that are compared: kind, peer, dtype, axes, shape
 NAME_WORDS = 8  # of a header at its end, after the number of the line: the file's name
+HEADER_WORDS = WORDS + 1 + NAME_WORDS
 MPICH_SETTINGS = {"MPIR_CVAR_CH4_CMA_ENABLE": "0"}
 """Environment variables. Ranks of one machine may read each other's memory by process_vm_readv(2). Where that is
 refused, as in the grader's box, MPICH 5.0 goes on with wrong sums, and says nothing."""
-ANSWER_SECONDS = 2.0  # that others have to say where they wait
+POST_SECONDS = 1.0  # of a wait, after which it says where it is, in case another rank finds no progress and asks
+ANSWER_SECONDS = 2.0  # that others have to say where they wait: those that began to wait just now
+NOTICE_SECONDS = 20.0  # that MPI's end may take before it is told of
+END_PAUSE = 0.001  # seconds between two looks whether all have returned
 
 
 def load() -> Any:
@@ -43,7 +51,7 @@ def load() -> Any:
     try:
         import mpi4py
 
-        mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+        mpi4py.rc.initialize, mpi4py.rc.finalize = False, False
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         why = str(error).partition("\n")[0]
@@ -58,7 +66,19 @@ def begun() -> Any:
         for name, value in MPICH_SETTINGS.items():
             os.environ.setdefault(name, value)
         mpi.Init_thread()
+        atexit.register(_finalize, mpi)
     return mpi
+
+
+def _finalize(mpi: Any) -> None:
+    """End MPI, which waits for all ranks to do so. Where that takes long, print where this rank is.
+
+    It goes on waiting: another rank may have work of its own to do, after the group's.
+    """
+    faulthandler.dump_traceback_later(NOTICE_SECONDS, file=sys.__stderr__ or 2)
+    if not mpi.Is_finalized():
+        mpi.Finalize()
+    faulthandler.cancel_dump_traceback_later()
 
 
 class MpiCommunicator(Communicator):
@@ -75,7 +95,8 @@ class MpiCommunicator(Communicator):
         self._comm = self._mpi.COMM_WORLD
         self.rank, self.size, self.timeout = self._comm.rank, self._comm.size, timeout
         self._store = store
-        self._sent: list[tuple[Any, Any]] = []  # requests, with the array that they read
+        self._under_way: list[tuple[Any, Any]] = []  # messages: requests, with the array that they use
+        self._counts = np.zeros((2, self.size), np.int64)  # of messages sent to each rank, and received from each
         self._begun: deque[MpiPending] = deque()  # of which not all ranks were known to have called them
         self._heartbeat = Heartbeat(store)  # before the first wait for others: it ends that where one has failed
         self._headers = self._comm.Dup()
@@ -119,26 +140,53 @@ class MpiCommunicator(Communicator):
     def _send(self, x: Array, to: int) -> None:
         call, kept = self._call("send", x), x.copy()
         header = _header(call, self.rank)
-        self._sent = [each for each in self._sent if not each[0].Test()]
-        self._sent.append((self._headers.Isend(header, to, HEADER), header))
-        self._sent.append((self._comm.Isend(_bytes(kept), to, BODY), kept))
+        self._drop_done()
+        self._under_way.append((self._headers.Isend(header, to, HEADER), header))
+        self._under_way.append((self._comm.Isend(_bytes(kept), to, BODY), kept))
+        self._counts[0, to] += 1
 
     def _receive(self, x: Array, source: int) -> None:
         call = self._call(f"receive from rank {source}", x)
-        header = np.empty(WORDS + 1 + NAME_WORDS, np.int64)
+        header = np.empty(HEADER_WORDS, np.int64)
         self._wait(self._headers.Irecv(header, source, HEADER).Test, call)
+        self._counts[1, source] += 1
         if (header[2:WORDS] != _header(call, source)[2:WORDS]).any():
+            sent = _read(header)
+            unwanted = np.empty(sent.shape, sent.dtype)  # else the next receive would get it
+            self._under_way.append((self._comm.Irecv(_bytes(unwanted), source, BODY), unwanted))
             raise self._disagreement(call, source, header)
         self._wait(self._comm.Irecv(_bytes(x), source, BODY).Test, call)
+
+    def _drop_done(self) -> None:
+        """Keep the messages that are still under way."""
+        self._under_way = [each for each in self._under_way if not each[0].Test()]
 
     # the end
 
     def close(self) -> None:
-        """Deliver what was sent, and leave the group. Raises RankError for what nobody receives in time."""
-        for request, array in self._sent:
+        """Wait until all ranks have returned, and leave the group. Raises RankError for what nobody has received.
+
+        The others may compute as long as they like: the store tells of those who die, freeze or fail meanwhile.
+        """
+        call = self._compared(END)
+        counts = np.empty((self.size, *self._counts.shape), np.int64)
+        self._wait(self._headers.Iallgather(self._counts, counts).Test, call)
+        lost = np.argwhere(counts[:, 0] != counts[:, 1].T)
+        if len(lost):
+            raise self._never_received(call, *lost[0].tolist())
+        for request, array in self._under_way:
             self._wait(request.Test, Call("the delivery of what was sent", np.shape(array), array.dtype, place()))
         self._heartbeat.close()
         self._store.leave()
+
+    def _never_received(self, call: Call, source: int, to: int) -> RankError:
+        """The error for a message that nobody has received. Its header has come, and says what and where it is."""
+        header = np.empty(HEADER_WORDS, np.int64)
+        if self.rank == to:
+            self._wait(self._headers.Irecv(header, source, HEADER).Test, call)
+        self._wait(self._headers.Ibcast(header, to).Test, call)
+        sent = _read(header)._replace(kind=f"send to rank {to}")
+        return RankError(f"rank {source}'s {sent} was never received")
 
     def fail(self, error: BaseException) -> None:
         """Tell all other ranks that this one ends by an error."""
@@ -194,25 +242,45 @@ class MpiCommunicator(Communicator):
             rank = int(differ.argmax())
             raise self._disagreement(_read(announced.header), rank, announced.headers[rank])
 
-    def _disagreement(self, call: Call, rank: int, header: Any) -> MismatchError:
-        return MismatchError(f"ranks disagree: rank {rank} calls {_read(header)}; rank {self.rank} calls {call}")
+    def _disagreement(self, call: Call, rank: int, header: Any) -> ParallelError:
+        theirs = _read(header)
+        if END in (call.kind, theirs.kind):
+            return DeadlockError(f"deadlock: {_waits(rank, theirs)}; {_waits(self.rank, call)}")
+        return MismatchError(f"ranks disagree: rank {rank} calls {theirs}; rank {self.rank} calls {call}")
 
     def _wait(self, done: Callable[[], bool], call: Call) -> None:
         """Wait until it is done, and go on with what was begun; end with the places of all if that takes too long."""
-        end = time.monotonic() + self.timeout
-        for asked in itertools.count():
+        for _ in range(SPINS):
             if done():
                 return
             if self._begun:
                 self._go_on()
-            if asked > SPINS:
+        start, posted = time.monotonic(), False
+        while not done():
+            if self._begun:
+                self._go_on()
+            waited = time.monotonic() - start
+            if not posted and waited > min(POST_SECONDS, self.timeout / 2):
+                self._post(call)
+                posted = True
+            if call.kind == END:  # the others may need this core, or what this rank has sent
+                self._drop_done()
+                time.sleep(0 if self._under_way else END_PAUSE)
+            elif waited > self.timeout:
+                raise self._hang(call)
+            else:
                 time.sleep(0)
-                if time.monotonic() > end:
-                    raise self._hang(call)
+        if posted:
+            self._post(None)
+
+    def _post(self, call: Call | None) -> None:
+        """Say where this rank waits, or that it goes on. Where the store is gone, the heartbeat ends this process."""
+        with suppress(RankError):
+            self._store.put(f"waits/{self.rank}", None if call is None else call.note())
 
     def _hang(self, call: Call) -> ParallelError:
         """What to raise where nothing came: a deadlock if all wait, else the ranks that do not."""
-        waits = [f"rank {self.rank} waits in {call}"]
+        waits = [_waits(self.rank, call)]
         try:
             self._store.put(f"waits/{self.rank}", call.note())
         except RankError as error:
@@ -220,7 +288,7 @@ class MpiCommunicator(Communicator):
         free = []
         for rank in sorted(set(range(self.size)) - {self.rank}):
             note = self._store.get(f"waits/{rank}", ANSWER_SECONDS)
-            waits += [f"rank {rank} waits in {from_note(note)}"] if note else []
+            waits += [_waits(rank, from_note(note))] if note else []
             free += [] if note else [f"rank {rank} waits for nobody"]
         kind = RankError if free else DeadlockError
         return kind(f"no progress for {self.timeout:g} s: {'; '.join([*waits, *free])}")
@@ -272,8 +340,12 @@ class Heartbeat:
                 end_with(failure)
 
 
+def _waits(rank: int, call: Call) -> str:
+    return f"rank {rank} has returned" if call.kind == END else f"rank {rank} waits in {call}"
+
+
 def _header(call: Call, peer: int) -> Any:
-    header = np.zeros(WORDS + 1 + NAME_WORDS, np.int64)
+    header = np.zeros(HEADER_WORDS, np.int64)
     kind = call.kind if call.kind in KINDS else "send"
     header[: 4 + len(call.shape)] = KINDS.index(kind), peer, ord(call.dtype.char), len(call.shape), *call.shape
     header[WORDS], header[WORDS + 1 :] = call.place[1], _name(call.place[0])

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,8 +31,8 @@ from unrolled.parallel.store import START_SECONDS, Store, StoreServer, error_of
 
 HOST = "127.0.0.1"
 WORK, RESULT = "work.pickle", "result-{}.pickle"
-END_SECONDS = 5.0  # that processes have to end by themselves, once one has failed
-ABORT_SECONDS = 1.0  # that they have where nobody waits for what they do
+END_SECONDS = 5.0  # that processes have to end by themselves, once all have said goodbye
+ABORT_SECONDS = 2.0  # that they have once one has failed, or nobody waits for what they do
 POLL_SECONDS = 0.02  # between two looks at the processes
 LOG_SETTINGS = {"UCX_LOG_LEVEL": "fatal", "HWLOC_HIDE_ERRORS": "2"}  # MPI's libraries complain where they see no /sys
 MALLOC_SETTINGS = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(2**25))
@@ -66,6 +67,8 @@ def run_mpi(
     without MPI, RankError or what else ParallelError has for what goes wrong. No process is left then.
     """
     check_whole("ranks", ranks)
+    if getattr(function, "__module__", None) == "__main__" and find_spec("cloudpickle") is None:
+        raise NoEngineError("a function of a notebook or script needs cloudpickle: pip install cloudpickle")
     over = over or threading.Event()
     command = [launcher(), *_leaving_ranks_alone(launcher()), "-n", str(ranks), sys.executable, "-m", __name__]
     with (
@@ -81,6 +84,7 @@ def run_mpi(
             _await_end(process, server, over)
             if over.is_set():
                 raise RankError("the ranks were ended")
+            _kill(process)  # else the reader would wait for those that hang
             reader.join(END_SECONDS)
             return [pickle.loads(_result(folder, rank, process, server, said)) for rank in range(ranks)]
         finally:
@@ -143,12 +147,14 @@ def _started(command: Sequence[str], files: Sequence[int]) -> subprocess.Popen[s
 
 
 def _await_end(process: subprocess.Popen[str], server: StoreServer, over: threading.Event) -> None:
-    """Wait until the processes have ended, or one has failed, or it is over, and the others have had time to end."""
-    while process.poll() is None and not server.failure and not over.is_set():
+    """Wait until the processes have ended, or had time to: once all have left, one has failed, or it is over.
+
+    What they do after that, as in MPI's own end, nobody needs: MPICH waits there without end for what went wrong.
+    """
+    while process.poll() is None and not server.failure and not over.is_set() and len(server.left) < server.size:
         time.sleep(POLL_SECONDS)
-    if server.failure or over.is_set():
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(END_SECONDS if server.failure else ABORT_SECONDS)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(ABORT_SECONDS if server.failure or over.is_set() else END_SECONDS)
 
 
 def _result(folder: str, rank: int, process: subprocess.Popen[str], server: StoreServer, said: list[str]) -> bytes:
@@ -174,11 +180,16 @@ def _pass_on(process: subprocess.Popen[str], said: list[str]) -> None:
             print(line, end="", flush=True)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _kill(process: subprocess.Popen[str]) -> None:
     """Leave no process: a stopped one ends by SIGKILL alone."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Leave neither a process nor an open file."""
+    _kill(process)
     assert process.stdout is not None
     with suppress(ValueError, OSError):
         process.stdout.close()
@@ -191,7 +202,7 @@ def main(folder: str, port: str, timeout: str) -> None:
     try:
         with MpiCommunicator(store, float(timeout)) as group:  # so all hear of what goes wrong with the work itself
             function, args, named = pickle.loads(Path(folder, WORK).read_bytes())
-            result = packed(function(group, *args, **named))
+            result = packed(function(group, *args, **named), f"the result of rank {comm.rank}")
             Path(folder, f"{comm.rank}.part").write_bytes(result)
             os.replace(Path(folder, f"{comm.rank}.part"), Path(folder, RESULT.format(comm.rank)))
     except BaseException:  # which the group has told

@@ -109,7 +109,7 @@ def _rank(pipe: Connection, work: bytes, rank: int, size: int, port: int, timeou
         store = Store(HOST, port, rank, size, timeout)
         function, args, named = pickle.loads(work)
         with NcclCommunicator(rank, size, store, timeout) as comm:
-            result = packed(function(comm, *args, **named))
+            result = packed(function(comm, *args, **named), f"the result of rank {rank}")
     except BaseException as error:
         pipe.send((False, failure_of(rank, error)))
         os._exit(1)  # what NCCL still has under way must not hold this process

@@ -83,8 +83,7 @@ class _Ask:
 
     def plain(self) -> list[int]:
         """The call, its peer, and of its array the character of the dtype and the shape."""
-        array = self.array
-        return [int(self.call), self.peer, *(() if array is None else (ord(array.dtype.char), *array.shape))]
+        return [int(self.call), self.peer, *([] if self.array is None else _plain(self.array))]
 
 
 @dataclass
@@ -160,9 +159,12 @@ class Network:
         """Take what a rank wants; return [the rank that goes on, how what it wanted came out, the value].
 
         START comes once, from nobody (rank -1), DONE from each rank at its end. The rank is -1 when all are done. With
-        DEADLOCK or MISMATCH the value lists [rank, call, peer, dtype, *shape] of those concerned.
+        DEADLOCK or MISMATCH the value lists [rank, call, peer, dtype, *shape] of those concerned, with ENDED of the
+        messages that nobody has received.
         """
-        if call == Call.START and not self._begun:
+        if call == Call.START:
+            if self._begun:
+                raise ValueError("this network has carried a run already; expected a new parallel.Network")
             self._begun = True
             self._ready = dict.fromkeys(range(self.size), (Outcome.GO_ON, None))
             return self._next()
@@ -192,7 +194,12 @@ class Network:
             self._ready = dict.fromkeys(self._waiting, (Outcome.DEADLOCK, value))
             self._waiting.clear()
         if not self._ready:
-            return [-1, int(Outcome.ENDED), None]
+            lost = [
+                [source, Call.SEND, to, *_plain(array)]
+                for (source, to), mail in self._mail.items()
+                for _, array in mail
+            ]
+            return [-1, int(Outcome.ENDED), lost]
         rank = int(self._rng.choice(sorted(self._ready)))
         outcome, value = self._ready.pop(rank)
         return [rank, int(outcome), value]
@@ -299,6 +306,10 @@ class Network:
     def _go_on(self, rank: int, value: Any = None, outcome: Outcome = Outcome.GO_ON) -> None:
         self._waiting.pop(rank, None)
         self._ready[rank] = outcome, value
+
+
+def _plain(array: Array) -> list[int]:
+    return [ord(array.dtype.char), *array.shape]
 
 
 def _fit(one: _Ask, other: _Ask) -> bool:

@@ -13,8 +13,11 @@ from unrolled.parallel.errors import ParallelError
 from unrolled.parallel.store import Failure
 
 
-def packed(work: Any) -> bytes:
-    """Return work as bytes; functions of a notebook as well, where cloudpickle is installed."""
+def packed(work: Any, name: str = "function and arguments") -> bytes:
+    """Return work as bytes; functions of a notebook as well, where cloudpickle is installed.
+
+    Raises TypeError for what no process can get, by its name.
+    """
     try:
         import cloudpickle as pickler
     except ImportError:
@@ -22,9 +25,8 @@ def packed(work: Any) -> bytes:
     try:
         return bytes(pickler.dumps(work))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"function and arguments must go to other processes: {error}; pip install cloudpickle"
-        ) from error
+        cure = "; pip install cloudpickle" if pickler is pickle else ""
+        raise TypeError(f"{name} cannot go to another process: {error}{cure}") from error
 
 
 def failure_of(rank: int, error: BaseException) -> Failure:

@@ -103,10 +103,9 @@ class StoreServer(socketserver.ThreadingTCPServer):
 
     def get(self, key: str, seconds: float) -> dict[str, Any]:
         with self.changed:
-            self.changed.wait_for(lambda: key in self.notes or self.failure, seconds)
-            if key in self.notes:
-                return {"value": self.notes[key]}
-            return {"failure": self.failure}
+            self.changed.wait_for(lambda: self.notes.get(key) is not None or self.failure, seconds)
+            value = self.notes.get(key)
+            return {"failure": self.failure} if value is None else {"value": value}
 
 
 class _Visitor(socketserver.StreamRequestHandler):
@@ -207,7 +206,7 @@ class Store:
             raise ParallelError(str(reply["wrong"]))
 
     def put(self, key: str, value: Any) -> None:
-        """Leave a note (what JSON can hold)."""
+        """Leave a note (what JSON can hold); None takes it back."""
         self._ask({"put": key, "value": value})
 
     def get(self, key: str, seconds: float | None = None) -> Any:
