@@ -52,8 +52,8 @@ def test_what_is_nearly_98_percent_passes_and_what_is_not_does_not(judged: Any) 
 @pytest.mark.parametrize(
     ("seconds", "tier", "times"),
     [
-        (0.5, "gold", "2.00"),
-        (0.66, "gold", "1.52"),
+        (0.25, "gold", "4.00"),
+        (0.33, "gold", "3.03"),
         (0.9, "silver", "1.11"),
         (1.1, "bronze", "0.91"),
         (4, "bronze", "0.25"),
@@ -66,7 +66,7 @@ def test_a_right_answer_reads_its_tier_and_where_each_begins(
     assert isinstance(found, Remark)
     assert found.ratio == pytest.approx(1 / seconds)
     assert found.lines[1].startswith(f"{tier}: {times} times as fast as the recipe")
-    assert found.lines[1].endswith("Bronze from 0.25, silver from 1, gold from 1.5")
+    assert found.lines[1].endswith("Bronze from 0.25, silver from 1, gold from 3")
 
 
 def test_more_than_four_times_the_recipes_seconds_is_too_slow(judged: Any) -> None:

@@ -43,7 +43,7 @@ BETTER = 0.02
 """How much more right on other values than on those given shows that a network was trained on the others."""
 SLOWEST = 4.0
 """Times the recipe's seconds that are allowed: it is compiled, and from Python takes 1.1 to 2.2 times as long."""
-TIERS = ((1.5, "gold"), (1.0, "silver"), (1 / SLOWEST, "bronze"))
+TIERS = ((3.0, "gold"), (1.0, "silver"), (1 / SLOWEST, "bronze"))
 """From how many times as fast as the recipe: a name for those who are right."""
 
 
