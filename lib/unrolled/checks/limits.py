@@ -43,11 +43,20 @@ def _by_alarm(seconds: float) -> Iterator[None]:
     alarms = itertools.count(1)
     hook = sys.unraisablehook
     forget: Callable[[Any], None] = deque[Any](maxlen=0).append
+    left = deciding = False
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        alarm = next(alarms)
-        fast = alarm > PATIENCE
-        if frame is not None and _first_frame_outside(frame) is entered_from and (fast or _is_ours(frame)):
+        nonlocal deciding
+        if left or deciding:  # on a busy machine one alarm comes before the last is done: they must not pile up
+            return
+        deciding = True
+        try:
+            alarm = next(alarms)
+            fast = alarm > PATIENCE
+            ended = frame is not None and _first_frame_outside(frame) is entered_from and (fast or _is_ours(frame))
+        finally:  # the block may have used up the stack
+            deciding = False
+        if ended:
             return  # the block is left already
         if alarm == PATIENCE:
             # Some will fall into a `__del__` or a callback of the garbage collector. Errors there go to this hook, and
@@ -61,9 +70,16 @@ def _by_alarm(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
+        left = True
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        # The kernel may have handed the last alarm to another thread, which gets it when it next runs: by default, that
+        # would end the process.
+        signal.signal(signal.SIGALRM, _too_late if before == signal.SIG_DFL else before)
         sys.unraisablehook = hook
+
+
+def _too_late(signum: int, frame: FrameType | None) -> None:
+    """Do nothing. Unlike SIG_IGN, a program that this process starts does not inherit it."""
 
 
 def _first_frame_outside(frame: FrameType) -> FrameType | None:
