@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unrolled import device, parallel
+from unrolled import device, parallel, simgpu
 from unrolled.checks.gpu import connected
 from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.parallel import Network, emulate
@@ -236,6 +236,15 @@ def test_bad_ranks_and_links_are_named():
         emulate(lambda comm: None, ranks=0)
     with pytest.raises(ValueError, match="link is 'string'; expected one of NVLink 4"):
         Network(2, "string")
+
+
+def test_a_result_goes_to_an_array_of_the_simulated_gpu():
+    def program(comm):
+        x, out = simgpu.ones(4, "f4"), simgpu.empty(4, "f4")
+        assert comm.all_reduce(x, out=out) is out
+        return simgpu.asnumpy(out).tolist()
+
+    assert emulate(program, ranks=3) == [[3.0] * 4] * 3
 
 
 def test_what_is_no_new_network_is_named():
