@@ -334,7 +334,7 @@ def test_what_goes_wrong_is_named_and_leaves_no_process(name):
     program, error, says = WRONG[name]
     with pytest.raises(error, match=says), time_limit(30):
         run(program, timeout=SHORT)
-    wait_for(lambda: ranks_of_ours() == [])
+    assert ranks_of_ours() == []
 
 
 def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
@@ -348,7 +348,7 @@ def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
 
     with time_limit(30):
         assert run(program) == [0, 1]
-    wait_for(lambda: ranks_of_ours() == [])
+    assert ranks_of_ours() == []
 
 
 def test_a_rank_may_work_longer_than_the_others_wait():
@@ -428,7 +428,7 @@ def test_a_rank_that_fails_at_any_moment_ends_all_and_leaves_no_process(name):
     who, when = rng.randrange(2), rng.randrange(len(steps))
     with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
         run(at_a_moment, steps, who, when, fault, timeout=SHORT)
-    wait_for(lambda: ranks_of_ours() == [])
+    assert ranks_of_ours() == []
 
 
 def summing(comm, folder):
@@ -464,7 +464,7 @@ def test_a_rank_that_is_struck_at_any_moment_ends_all_and_leaves_no_process(name
     with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
         run(summing, str(tmp_path), ranks=3, timeout=SHORT)
     striker.join()
-    wait_for(lambda: ranks_of_ours() == [])
+    assert ranks_of_ours() == []
 
 
 def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
@@ -479,7 +479,7 @@ def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(mpi_start, "END_SECONDS", 1000.0)  # nobody waits for the end of what is frozen
     with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"), time_limit(30):
         run(lambda comm: None, timeout=SHORT)
-    wait_for(lambda: ranks_of_ours() == [])
+    assert ranks_of_ours() == []
 
 
 SCRIPT = """
@@ -520,7 +520,7 @@ def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(name, tmp_pa
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode
     assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr
-    wait_for(lambda: ranks_of_ours() == [])
+    assert ranks_of_ours() == []
 
 
 ENDS = {

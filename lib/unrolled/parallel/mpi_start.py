@@ -8,6 +8,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
+import select
 import shutil
 import signal
 import subprocess
@@ -76,7 +77,7 @@ def run_mpi(
         closing(StoreServer(HOST, 0, ranks, timeout)) as server,
     ):
         Path(folder, WORK).write_bytes(packed((function, tuple(args), dict(named or {}))))
-        process = _started([*command, folder, str(server.server_address[1]), str(timeout)], files)
+        process, ended = _started([*command, folder, str(server.server_address[1]), str(timeout)], files)
         said: list[str] = []
         reader = threading.Thread(target=_pass_on, args=(process, said), daemon=True)
         reader.start()
@@ -88,7 +89,7 @@ def run_mpi(
             reader.join(END_SECONDS)
             return [pickle.loads(_result(folder, rank, process, server, said)) for rank in range(ranks)]
         finally:
-            _end(process)
+            _end(process, ended)
 
 
 def world(timeout: float = 20.0) -> MpiCommunicator:
@@ -130,20 +131,31 @@ def _leaving_ranks_alone(mpiexec: str) -> tuple[str, ...]:
     return ("-disable-auto-cleanup",) if "HYDRA" in said else ()
 
 
-def _started(command: Sequence[str], files: Sequence[int]) -> subprocess.Popen[str]:
-    """Start the ranks, one BLAS thread each: in a session of their own, so that all of them can be ended."""
+def _started(command: Sequence[str], files: Sequence[int]) -> tuple[subprocess.Popen[str], int]:
+    """Start the ranks, one BLAS thread each: in a session of their own, so that all of them can be ended.
+
+    Return with the process the end of a pipe that can be read once all have ended: each of them holds the other end.
+    """
     settings = {**dict.fromkeys(ONE_THREAD, "1"), **LOG_SETTINGS, **MALLOC_SETTINGS}
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-        pass_fds=files,
-        env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    ended, held = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            pass_fds=(*files, held),
+            env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except BaseException:
+        os.close(ended)
+        raise
+    finally:
+        os.close(held)
+    return process, ended
 
 
 def _await_end(process: subprocess.Popen[str], server: StoreServer, over: threading.Event) -> None:
@@ -187,9 +199,11 @@ def _kill(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """Leave neither a process nor an open file."""
+def _end(process: subprocess.Popen[str], ended: int) -> None:
+    """Leave neither a process nor an open file: ranks end as soon as they run again, once who started them is gone."""
     _kill(process)
+    select.select([ended], [], [], END_SECONDS)
+    os.close(ended)
     assert process.stdout is not None
     with suppress(ValueError, OSError):
         process.stdout.close()
