@@ -15,8 +15,8 @@ import pytest
 from waiting import eventually, gone
 
 from unrolled.checks.answers import AnswerUsedError
+from unrolled.checks.crashes import ReportedError
 from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import ReportedError
 from unrolled_grader.box import transport, wire
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.checks.crashes import ReportedError
 from unrolled.checks.gpu import PROFILE
 from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import ReportedError
 from unrolled.simgpu import current, ndarray
 from unrolled.simgpu.command import InvalidCommandError, KernelOrder, OutOfMemoryError, View, told
 from unrolled.simgpu.kernel_report import KernelReport

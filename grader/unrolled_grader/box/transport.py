@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.answers import AnswerUsedError
+from unrolled.checks.crashes import MOST_LINES, ReportedError
 from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import MOST_LINES, ReportedError
 from unrolled.checks.spec import Speed
 from unrolled.simgpu.command import View
 from unrolled.timing import BlockTime

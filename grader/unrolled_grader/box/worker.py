@@ -31,7 +31,7 @@ from unrolled.checks import gpu as on_gpu
 from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
-from unrolled.checks.run import TEXT_LIMIT, crash_lines
+from unrolled.checks.crashes import TEXT_LIMIT, crash_lines
 from unrolled.parallel.emulation import on_ranks
 from unrolled.parallel.team import Team, alone
 from unrolled.simgpu.command import RAISED, Inputs, KernelOrder, Machine, Options, View, Views, heard

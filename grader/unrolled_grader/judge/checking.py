@@ -15,8 +15,9 @@ from typing import Any
 
 from unrolled import checks, device, timing
 from unrolled.checks import Report, Spec
+from unrolled.checks.crashes import TEXT_LIMIT, ReportedError
 from unrolled.checks.gpu import connected
-from unrolled.checks.run import TEXT_LIMIT, Place, ReportedError
+from unrolled.checks.run import Place
 from unrolled_grader.box import gpu, lease
 from unrolled_grader.box.gpu import Guarded, SimulatedGPU
 from unrolled_grader.box.transport import Worker, WorkerDiedError

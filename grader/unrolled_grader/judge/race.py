@@ -33,8 +33,9 @@ from threadpoolctl import threadpool_limits
 
 from unrolled.checks import Spec, Speed
 from unrolled.checks.compare import mismatch
+from unrolled.checks.crashes import ReportedError
 from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import SPEED_LIMIT, ReportedError, UnfairError
+from unrolled.checks.run import SPEED_LIMIT, UnfairError
 from unrolled.parallel.team import missing
 from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule, untimed, where_able
 from unrolled_grader.box import wire

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from . import foreign, gpu, graphs, kernels, words
 from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, withheld_from
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
+from .crashes import TEXT_LIMIT, crash_lines, headline
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
@@ -35,20 +35,8 @@ VISIBLE_SEED = 0  # the seed a learner's check uses: the same inputs every time,
 CASE_LIMIT = 10.0  # seconds for one case
 SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the rest is for a call that takes for ever
 
-TEXT_LIMIT = 300  # characters of an error that are shown, or of a line of it
-MOST_LINES = 8  # of an error that has a line for each rank
-PARALLEL = "unrolled.parallel.errors"  # whose errors have; a name, since most checks need none of it
-
 Announce = Callable[[str], None]
 Race = Callable[[Function, Spec, int, "Announce | None"], timing.Verdict]  # (function, spec, seed, announce)
-
-
-class ReportedError(Exception):
-    """What a function in another process raised, as that process tells it: plain lines, the kind of error first."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        super().__init__(*lines)
-        self.lines = tuple(lines)
 
 
 class UnfairError(Exception):
@@ -220,7 +208,7 @@ class _Check:
         if failed := kernels.faults(trace):
             return Finding(case.name, "fail", failed)
         # What a notebook's kernel raises at input() is a kind of NotImplementedError. One in a CUDA kernel is refused.
-        if type(error) is NotImplementedError or UNWRITTEN in shortened(_headline(error), TEXT_LIMIT):
+        if type(error) is NotImplementedError or UNWRITTEN in shortened(headline(error), TEXT_LIMIT):
             return Finding(case.name, "missing", (UNWRITTEN,))
         said = crash_lines(error, self.function)
         own = () if self.spec.crash_advice is None else self.spec.crash_advice(said, inputs)
@@ -307,7 +295,6 @@ class _Check:
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
-ASKS = "it asks with input(), and nobody answers here: take what you need from the arguments"
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
 FOREIGN = "another library's answer to this exercise: write it yourself"
 ON_REAL = "right on the simulated GPU, but on this machine's own:"
@@ -346,37 +333,6 @@ def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
     except ValueError:  # a builtin that has no signature: the call itself will tell
         return None
     return None
-
-
-def crash_lines(error: BaseException, function: Function) -> list[str]:
-    """Return the error, and the last line of the learner's own code that it came through, in words."""
-    if isinstance(error, ReportedError):
-        return list(error.lines)
-    headline = _headline(error)
-    says = shortened(headline, TEXT_LIMIT)
-    if type(error).__module__ == PARALLEL and "\n" in str(headline):  # a line for each rank, which says where it is
-        first, *ranks = str(headline).splitlines()[:MOST_LINES]
-        return [f"raised {type(error).__name__}: {first}", *(shortened(rank, TEXT_LIMIT) for rank in ranks)]
-    lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
-    if lines[0].startswith(("raised EOFError: EOF when reading a line", "raised StdinNotImplementedError")):
-        lines = [ASKS]
-    written = inspect.unwrap(function) if callable(function) else function
-    space = getattr(written, "__globals__", None)  # the notebook's, which its helpers share
-    passed = zip(traceback.walk_tb(error.__traceback__), traceback.extract_tb(error.__traceback__), strict=False)
-    own = [summary for (frame, _), summary in passed if frame.f_globals is space]
-    if own and own[-1].line:
-        name = own[-1].name
-        helper = f" of {name}" if name.isidentifier() and name != getattr(written, "__name__", "") else ""
-        lines.append(f"in line {own[-1].lineno}{helper}: {own[-1].line}")
-    return lines
-
-
-def _headline(error: BaseException) -> Any:
-    """Its text up to an empty line: below that, the compiler of kernels shows the source."""
-    try:
-        return str(error).partition("\n\n")[0]
-    except Exception:  # an error with ideas of its own
-        return error
 
 
 def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
