@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -118,6 +119,16 @@ def new_rows(source, rows, out):
     out[...] = source[rows[0]]
 
 
+@contextmanager
+def own_stream(xp):
+    """A stream that begins after the work before it, and whose work is done before what follows."""
+    stream = xp.cuda.Stream(non_blocking=True)
+    stream.wait_event(xp.cuda.Stream.null.record())
+    with stream:
+        yield stream
+    xp.cuda.Stream.null.wait_event(stream.record())
+
+
 def graphs_of(
     images, targets, order, weight, inside=True, back="wp", first=False, launches=0, at_once=1, fetched=taken
 ):  # fmt: skip
@@ -125,12 +136,10 @@ def graphs_of(
 
     Put `back` after the run that warms up: the weight (w), or another array for it (W), and the place (p).
     """
-    xp, size = array_module(images), order.shape[1]
-    stream = xp.cuda.Stream(non_blocking=True)
-    stream.wait_event(xp.cuda.Stream.null.record())
-    with stream:
+    xp = array_module(images)
+    with own_stream(xp) as stream:
         trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
-        x, target = images[:size].copy(), targets[:size].copy()
+        x, target = images[: rows.size].copy(), targets[: rows.size].copy()
         error, grad = xp.empty_like(target), xp.empty_like(weight)
         if first:
             xp.take(images, order[0], axis=0, out=x)
@@ -162,18 +171,15 @@ def graphs_of(
             if not inside:
                 fetch()
             graph.launch()
-    xp.cuda.Stream.null.wait_event(stream.record())
     return trained
 
 
 def captured_in_each_step(images, targets, order, weight, counted=True, back_in_each=False):
     """Captures anew for each row of order; each capture runs the program once."""
-    xp, size = array_module(images), order.shape[1]
-    stream = xp.cuda.Stream(non_blocking=True)
-    stream.wait_event(xp.cuda.Stream.null.record())
-    with stream:
+    xp = array_module(images)
+    with own_stream(xp) as stream:
         trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
-        x, target = images[:size].copy(), targets[:size].copy()
+        x, target = images[: rows.size].copy(), targets[: rows.size].copy()
         error, grad = xp.empty_like(target), xp.empty_like(weight)
 
         def program():
@@ -194,7 +200,6 @@ def captured_in_each_step(images, targets, order, weight, counted=True, back_in_
                 trained[...] = weight
                 place.fill(0)
             graph.launch()
-    xp.cuda.Stream.null.wait_event(stream.record())
     return trained
 
 
