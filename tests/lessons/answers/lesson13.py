@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -390,12 +389,6 @@ def other_batch(version, seed):
     return own.stand_in(version, seed)[:: 4 if version == "after" else 1].copy()
 
 
-def made_worse(version, seed):
-    if version == "after":
-        time.sleep(0.5)  # many times what the rest takes, on a busy machine too
-    return own.stand_in(version, seed)
-
-
 MUTANTS = {
     "capturable_step": [
         Mutant(frozen("first"), "the rate is frozen at its first value"),
@@ -469,7 +462,6 @@ MUTANTS = {
         Mutant(uphill, "the losses do not fall"),
         Mutant(other_order_of_sums, "a different order of sums?"),
         Mutant(other_batch, "100 losses before, 25 after: another batch is another training"),
-        Mutant(made_worse, "A repair takes time away"),
     ],
 }
 
