@@ -10,7 +10,7 @@ from typing import Any
 import aims
 import common
 from unrolled.show import words
-from unrolled_grader.build import finished
+from unrolled_grader.authoring import finished
 
 ONCE = "## Measured once"
 """The heading of docs/figures.md above the figures that no program measures again."""

@@ -34,7 +34,7 @@ from nbgrader.api import Gradebook
 import common
 import verdicts
 from unrolled import checks
-from unrolled_grader.build import sample
+from unrolled_grader.authoring import sample
 from unrolled_grader.jobs import record
 
 NBGRADER = "c = get_config()\nc.ExecutePreprocessor.timeout = 120\n"

@@ -8,14 +8,14 @@ release = unrolled.__version__
 html_title = "Unrolled"
 copyright = "the authors of Unrolled, BSD-3-Clause"
 
-extensions = ["myst_nb", "unrolled_grader.build.site.glossary"]
+extensions = ["myst_nb", "unrolled_grader.authoring.site.glossary"]
 exclude_patterns = ["_templates", "extra", "lessons/*.learner.ipynb"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]  # levels left out; code with an ellipsis
 
-nb_execution_mode = "off"  # the lessons were executed before, by unrolled_grader.build.executed
+nb_execution_mode = "off"  # the lessons were executed before, by unrolled_grader.authoring.executed
 
 html_theme = "furo"
 html_extra_path = ["extra"]

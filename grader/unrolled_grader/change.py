@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present_folder
 from unrolled_grader import commands
-from unrolled_grader.build import authoring, points
+from unrolled_grader.authoring import notebooks, points
 from unrolled_grader.classroom import learners, settings, staged, trees
 from unrolled_grader.classroom.folders import Folders
 from unrolled_grader.classroom.settings import Settings
@@ -67,7 +67,7 @@ def _change(arguments: argparse.Namespace) -> int:
     if staged.is_ready(root):
         _put(root, folders)
         print("the change that was interrupted is finished: every file is in its place")
-    wanted = trees.chosen(root, arguments)
+    wanted = trees.with_options(root, arguments)
     trees.check(root, wanted)
     found = planned(root, theirs, folders, wanted)
     if not found.files and not found.again:
@@ -113,11 +113,11 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
         was = choices.read(root / settings.CHOICES)
     except ValueError as error:
         raise CommandError(str(error)) from error
-    now = trees.chosen_here(wanted)
+    now = trees.choices_of(wanted)
     otherwise = _built_otherwise(was, now)
     before, after = checks.asked(was), checks.asked(now)
     said = {lesson: words for lesson in {**before, **after} if (words := _said(before.get(lesson), after.get(lesson)))}
-    made = authoring.make(root, now, otherwise)
+    made = notebooks.make(root, now, otherwise)
     files: dict[Path, bytes | None] = dict(_changed_here(root, wanted, made))
     if theirs is not None:
         files |= _changed_there(root, theirs, wanted, made)
@@ -168,7 +168,7 @@ def _built_otherwise(was: Choices, now: Choices) -> list[str]:
 def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
     """The files of the instructors' tree that become others."""
     file = root / settings.FILE
-    lessons = set(authoring.find_lessons(root))
+    lessons = set(notebooks.find_lessons(root))
     text = file.read_text(encoding="utf-8") if file.is_file() else None
     new = settings.written(wanted) if text is None else settings.rewritten(text, wanted, lessons)
     texts = {settings.FILE: new.encode(), settings.CHOICES: trees.choices_text(wanted).encode()}
@@ -181,7 +181,7 @@ def _changed_there(
     root: Path, theirs: Path, wanted: Settings, made: Mapping[str, bytes]
 ) -> Iterator[tuple[Path, bytes | None]]:
     """The files of the learners' tree that become others: the library, the notebooks, the README's list of them."""
-    books = trees.notebooks(root, wanted, made)
+    books = trees.learner_notebooks(root, wanted, made)
     files = {file.relative_to(root).as_posix(): file for file in trees.library(root)}
     contents = {name: file.read_bytes() for name, file in files.items()} | books
     contents[settings.CHOICES] = trees.choices_text(wanted).encode()
@@ -191,8 +191,8 @@ def _changed_there(
     for name, content in contents.items():
         if not _holds(theirs / name, content):
             yield theirs / name, content
-    for lesson in authoring.find_lessons(root):
-        name = f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
+    for lesson in notebooks.find_lessons(root):
+        name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
         if name not in books and (theirs / name).is_file():
             yield theirs / name, None
 
@@ -203,7 +203,7 @@ def _holds(file: Path, content: bytes) -> bool:
 
 def _total(root: Path, lesson: str, made: Mapping[str, bytes]) -> list[str]:
     """What a lesson is worth from now on, if that is something else."""
-    name = f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
+    name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
     if name not in made:
         return []
     now, was = points.total(json.loads(made[name])), points.total(json.loads((root / name).read_bytes()))
@@ -214,7 +214,7 @@ def _hash(root: Path, lesson: str, made: Mapping[str, bytes], specs: Mapping[str
     """A hash of what judges a lesson from now on."""
     from unrolled_grader.jobs import job
 
-    name = f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
+    name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
     return job.asking_hash(specs, made[name] if name in made else (root / name).read_bytes())
 
 

@@ -30,8 +30,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     lessons = folders.choose([] if ALL in asked else asked)
     jobs = commands.at_a_time(arguments.jobs)
     commands.warm_up(jobs)
+    from unrolled_grader.authoring import sample
     from unrolled_grader.box import sandbox
-    from unrolled_grader.build import sample
     from unrolled_grader.grading import Grading
     from unrolled_grader.jobs.record import RecordError
 

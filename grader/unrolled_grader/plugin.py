@@ -19,8 +19,8 @@ from traitlets import Bool, Unicode
 
 import unrolled
 from unrolled import checks
+from unrolled_grader.authoring.notebooks import nbgrader_config
 from unrolled_grader.box import sandbox
-from unrolled_grader.build import authoring
 from unrolled_grader.classroom import gradebook, late, seeds, settings
 from unrolled_grader.jobs import job, record
 from unrolled_grader.jobs.record import Key, Record
@@ -144,7 +144,7 @@ def know_lesson(assignment: str, student: str, notebooks: Sequence[str]) -> None
 
     With it `nbgrader autograde` and formgrader work on a fresh checkout, without nbgrader's generate_assignment before.
     """
-    config = authoring.nbgrader_config(Path.cwd())
+    config = nbgrader_config(Path.cwd())
     directory = CourseDirectory(config=config)
     gradebook.fill(directory, config, assignment)
     with gradebook.opened(directory) as book:

@@ -14,7 +14,7 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader import handlers
 from playwright.sync_api import Page
 
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.results import feedback
 from unrolled_grader.results.inert import POLICY
 
@@ -61,7 +61,7 @@ def test_a_hostile_notebook_does_nothing(page: Page, tmp_path: Path, policy: str
 
 def formgraders_page() -> str:
     """The hostile submission as formgrader shows it for manual grading, with the course's configuration."""
-    config = authoring.nbgrader_config(ROOT)
+    config = notebooks.nbgrader_config(ROOT)
     config.HTMLExporter.template_name = "formgrade"
     config.HTMLExporter.extra_template_basedirs = [handlers.template_path]
     nb = hostile.notebook()

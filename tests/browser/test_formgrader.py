@@ -12,7 +12,7 @@ import nbformat
 from lab import ARTIFACTS, ROOT, Server, jupyter_lab
 from playwright.sync_api import Page, expect
 
-from unrolled_grader.build import sample
+from unrolled_grader.authoring import sample
 
 LESSON = "00_start_here"
 STUDENT = "perfect"

@@ -17,7 +17,7 @@ from unrolled import checks
 from unrolled.checks import choices
 from unrolled.checks.spec import Spec, case, variant
 from unrolled_grader import change
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import seeds, settings, trees
 from unrolled_grader.judge import evidence
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
@@ -92,8 +92,8 @@ def make(folder: Path) -> Path:
         (root / file).write_text(text, encoding="utf-8")
     (root / "lib" / "unrolled" / "__init__.py").write_text("# the library", encoding="utf-8")
     seeds.write(root)
-    authoring.build(root)
-    trees.write_learners(root, folder / "learners", wanted, authoring.Address())
+    notebooks.build(root)
+    trees.write_learners(root, folder / "learners", wanted, notebooks.Address())
     return root
 
 

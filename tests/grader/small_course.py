@@ -113,14 +113,14 @@ GOOD = {"double": "def double(number):\n    return number + number", "total": "d
 
 def make(root: Path) -> Path:
     """A checkout of the small course under `root`, built."""
-    from unrolled_grader.build import authoring
+    from unrolled_grader.authoring import notebooks
 
     (root / "grader").mkdir(parents=True)
     (root / "lessons").mkdir()
     for file in ("pyproject.toml", "nbgrader_config.py", "grader/nbgrader_config.py"):
         shutil.copy(ROOT / file, root / file)
     (root / "lessons" / f"{LESSON}.py").write_text(SOURCE, encoding="utf-8")
-    authoring.build(root)
+    notebooks.build(root)
     return root
 
 

@@ -19,8 +19,8 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.box import sandbox
-from unrolled_grader.build import authoring
 from unrolled_grader.classroom import gradebook, seeds, settings, staged
 from unrolled_grader.export import Canvas
 from unrolled_grader.grading import Grading
@@ -177,14 +177,14 @@ def test_another_variant_takes_the_place_of_an_exercise(root: Path, capsys: pyte
 def test_an_answer_in_words_that_people_marked_never_vanishes(root: Path) -> None:
     script = root / "lessons" / f"{LESSON}.py"
     script.write_text(script.read_text(encoding="utf-8").replace("explain_total", "explain_sum"), encoding="utf-8")
-    authoring.build(root)
+    notebooks.build(root)
     with pytest.raises(
         CommandError, match="no longer has explain_total, for which people gave points: put the cell back"
     ):
         Grading.at(root).fill_gradebook(LESSON)
     assert points(root)["ann", "explain_total"] == ("1.5", "2")
     script.write_text(script.read_text(encoding="utf-8").replace("explain_sum", "explain_total"), encoding="utf-8")
-    authoring.build(root)
+    notebooks.build(root)
     commands.grade_class(Grading.at(root))
     assert points(root)["ann", "explain_total"] == ("1.5", "2")
 

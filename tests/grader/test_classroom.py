@@ -16,8 +16,8 @@ import pytest
 
 from unrolled import cli
 from unrolled.cli import CommandError
-from unrolled_grader.build import authoring, sample
-from unrolled_grader.build.syllabi import SYLLABI
+from unrolled_grader.authoring import notebooks, sample
+from unrolled_grader.authoring.syllabi import SYLLABI
 from unrolled_grader.classroom import learners, seeds, settings, trees
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def test_the_seed_is_its_owners_alone_and_kept_out_of_git(made: Path):
 
 def test_the_instructors_tree_is_built_and_knows_what_was_chosen(made: Path):
     tree = made / "instructors"
-    assert authoring.check(tree) == []
+    assert notebooks.check(tree) == []
     found = settings.read(tree)  # which agrees with what learners' checks ask
     assert (found.name, found.lessons) == ("Spring 2027", LESSONS)
     assert (found.variants, found.thresholds) == ({"im2col": "nhwc"}, {"conv2d_gemm": 2.0})
@@ -132,8 +132,8 @@ def test_check_and_judge_ask_the_same(made: Path, tree: str):
 
 
 def test_the_learners_project_installs_the_library_alone(made: Path):
-    project = authoring.parsed_toml((made / "learners" / "pyproject.toml").read_text(encoding="utf-8"))
-    ours = authoring.parsed_toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = notebooks.parsed_toml((made / "learners" / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = notebooks.parsed_toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dependencies"] == ours["project"]["dependencies"]
     assert set(project["project"]["optional-dependencies"]) == {"lab", "gpu"}
     assert project["tool"]["setuptools"]["packages"]["find"]["where"] == ["lib"]
@@ -145,7 +145,7 @@ def test_the_learners_project_installs_the_library_alone(made: Path):
 
 @pytest.mark.parametrize("tree", ["learners", "instructors"])
 def test_notebooks_fetch_the_class_and_not_the_whole_course(made: Path, tree: str):
-    assert authoring.read_address(made / tree) == authoring.Address("https://github.com/ada/spring", "v1")
+    assert notebooks.read_address(made / tree) == notebooks.Address("https://github.com/ada/spring", "v1")
     text = (made / tree / "notebooks/00_start_here/00_start_here.ipynb").read_text(encoding="utf-8")
     assert "github.com/ada/spring" in text
 
@@ -166,21 +166,21 @@ def test_every_link_of_the_learners_pages_leads_somewhere(made: Path):
 def test_a_new_class_from_an_instructors_tree_is_as_its_course_toml_says(made: Path, tmp_path: Path):
     tree = made / "instructors"
     arguments = options(tmp_path / "next")
-    assert trees.chosen(tree, arguments) == settings.read(tree)
+    assert trees.with_options(tree, arguments) == settings.read(tree)
     arguments.name, arguments.syllabus = "Autumn", "2h"
-    assert trees.chosen(tree, arguments).name == "Autumn"
-    assert trees.chosen(tree, arguments).lessons == SYLLABI["2h"].lessons
+    assert trees.with_options(tree, arguments).name == "Autumn"
+    assert trees.with_options(tree, arguments).lessons == SYLLABI["2h"].lessons
 
 
 def test_an_option_changes_what_it_names_and_nothing_else(made: Path, tmp_path: Path):
     tree = made / "instructors"
     words = {"threshold": ["im2col_fast=3"], "points": ["conv2d_gemm/speed=0"], "without_speed": "all"}
-    found = trees.chosen(tree, options(tmp_path, **words))
+    found = trees.with_options(tree, options(tmp_path, **words))
     assert found.variants == {"im2col": "nhwc"}
     assert found.thresholds == {"conv2d_gemm": 2.0, "im2col_fast": 3.0}
     assert found.points == {"conv2d_gemm/speed": 0}
-    assert found.without_speed == tuple(authoring.find_lessons(tree))
-    again = trees.chosen(tree, options(tmp_path, without_speed="all", with_speed="1,2"))
+    assert found.without_speed == tuple(notebooks.find_lessons(tree))
+    again = trees.with_options(tree, options(tmp_path, without_speed="all", with_speed="1,2"))
     assert again.without_speed == ("00_start_here",)
 
 
@@ -195,23 +195,23 @@ def options(folder: Path, **others: Any) -> Any:
 def test_a_folder_that_is_not_empty_is_left_alone(course: Path, tmp_path: Path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(CommandError, match="not empty"):
-        trees.new(course, tmp_path, settings.Settings(), authoring.Address())
+        trees.new(course, tmp_path, settings.Settings(), notebooks.Address())
     assert files(tmp_path) == {"notes.txt"}
 
 
 def test_a_folder_in_the_course_is_refused(course: Path):
     with pytest.raises(CommandError, match="outside of"):
-        trees.new(course, course / "lib" / "spring", settings.Settings(), authoring.Address())
+        trees.new(course, course / "lib" / "spring", settings.Settings(), notebooks.Address())
     assert not (course / "lib" / "spring").exists()
 
 
 def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def broken(root: Path) -> None:
-        raise authoring.LessonError("02_convolution: no")
+        raise notebooks.LessonError("02_convolution: no")
 
-    monkeypatch.setattr(authoring, "build", broken)
+    monkeypatch.setattr(notebooks, "build", broken)
     with pytest.raises(CommandError, match="02_convolution: no"):
-        trees.new(course, tmp_path / "spring", settings.Settings(), authoring.Address())
+        trees.new(course, tmp_path / "spring", settings.Settings(), notebooks.Address())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -249,7 +249,7 @@ def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkey
 )
 def test_a_choice_that_is_not_there_is_named(course: Path, tmp_path: Path, words: dict[str, Any], says: str):
     with pytest.raises(CommandError, match=re.escape(says)):
-        trees.check(course, trees.chosen(course, options(tmp_path, **words)))
+        trees.check(course, trees.with_options(course, options(tmp_path, **words)))
 
 
 def test_a_threshold_of_an_exercise_that_a_variant_replaces_is_named(course: Path):
@@ -266,7 +266,7 @@ def test_a_link_to_a_page_that_is_not_there_becomes_its_words():
 
 
 def test_syllabi_name_lessons_in_order_and_fill_their_hours():
-    names = list(authoring.find_lessons(ROOT))
+    names = list(notebooks.find_lessons(ROOT))
     for name, syllabus in SYLLABI.items():
         assert name == f"{syllabus.hours}h"
         assert list(syllabus.lessons) == [lesson for lesson in names if lesson in syllabus.lessons]

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from unrolled_grader.build import sample
+from unrolled_grader.authoring import sample
 from unrolled_grader.jobs import record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,7 +212,7 @@ def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Pa
         "import sys\n"
         "if __name__ == '__main__':\n"
         "    from unrolled.cli import main\n"
-        "    from unrolled_grader.build import sample\n"
+        "    from unrolled_grader.authoring import sample\n"
         "    sample.STUDENTS = ('another_way', 'untouched')\n"
         "    sys.exit(main(['demo', '--lessons', 'all']))\n"
     )

@@ -28,7 +28,7 @@ import unrolled_grader
 from unrolled.checks.choices import Choices, as_chosen
 from unrolled.notebook import cells
 from unrolled_grader import commands
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
@@ -80,7 +80,7 @@ def handed(root: Path, student: str) -> intake.Handed:
 
 def autograde(root: Path, student: str) -> dict[str, Any]:
     """nbgrader's own Autograde, as its command runs it."""
-    config = authoring.nbgrader_config(root)
+    config = notebooks.nbgrader_config(root)
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
     result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
     return result

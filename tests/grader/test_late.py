@@ -18,7 +18,7 @@ from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in
 
 from unrolled_grader import commands
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import late
 from unrolled_grader.classroom.settings import Late
 from unrolled_grader.export import Canvas, Moodle
@@ -217,7 +217,7 @@ def test_a_corrected_time_changes_lateness_and_judges_nothing_again(
 def test_lateness_takes_its_part_of_a_persons_points_too(course: Grading) -> None:
     commands.grade_class(course)
     mark(course, 2.0)
-    config = authoring.nbgrader_config(Path(course.directory.root))
+    config = notebooks.nbgrader_config(Path(course.directory.root))
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="ann")
     assert capture_log(GenerateFeedback(coursedir=directory, config=config, force=True))["success"]
     assert f"{LESSON}: 4.8 of 6 points" in page(course, "ann")  # formgrader's button, before anything else
@@ -228,7 +228,7 @@ def test_lateness_takes_its_part_of_a_persons_points_too(course: Grading) -> Non
 
 
 def test_nbgraders_own_commands_take_the_same(course: Grading) -> None:
-    config = authoring.nbgrader_config(Path(course.directory.root))
+    config = notebooks.nbgrader_config(Path(course.directory.root))
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="*")
     assert capture_log(Autograde(coursedir=directory, config=config))["success"]
     assert capture_log(GenerateFeedback(coursedir=directory, config=config))["success"]

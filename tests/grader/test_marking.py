@@ -11,7 +11,7 @@ import pytest
 from small_course import LESSON, answered
 from traitlets.config import Config
 
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.results import marking
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def test_every_lesson_has_a_rubric_for_its_words(file: Path) -> None:
 
 
 def shown(root: Path, resources: dict[str, Any]) -> list[str]:
-    config: Config = authoring.nbgrader_config(root)
+    config: Config = notebooks.nbgrader_config(root)
     notebook = answered(root, {"explain_total": "Mine."})
     made, _ = marking.Rubric(config=config).preprocess(notebook, resources)
     nbformat.validate(made)

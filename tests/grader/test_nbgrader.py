@@ -22,7 +22,7 @@ from small_course import GOOD, LESSON, answered, hand_in, perform_here, released
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom.course import CourseError
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
@@ -225,7 +225,7 @@ def damage(root: Path, student: str) -> Path:
 
 def nbgraders(course: Grading) -> Any:
     """The configuration that nbgrader's own commands read."""
-    return authoring.nbgrader_config(Path(course.directory.root))
+    return notebooks.nbgrader_config(Path(course.directory.root))
 
 
 def press(course: Grading, student: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here
 
 from unrolled_grader import commands
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
 from unrolled_grader.judge import evidence, intake, verdicts
@@ -80,7 +80,7 @@ def test_which_names_are_odd() -> None:
 
 
 def converted(root: Path, student: str) -> dict[str, Any]:
-    config = authoring.nbgrader_config(root)
+    config = notebooks.nbgrader_config(root)
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
     result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config))
     return result
@@ -96,7 +96,7 @@ def test_nbgrader_autograde(handed_in: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_button(handed_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(handed_in)
-    api = NbGraderAPI(config=authoring.nbgrader_config(handed_in))
+    api = NbGraderAPI(config=notebooks.nbgrader_config(handed_in))
     for name in TAKEN:
         assert api.autograde(LESSON, name)["success"], name
     for name in ("a\nb", "a*", "?", "cba\u202e", "Zo\u00eb"):

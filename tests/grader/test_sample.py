@@ -19,7 +19,7 @@ from unrolled import checks, data, device, kernels, nn, ops, simgpu
 from unrolled.notebook import cells
 from unrolled.ops import winograd
 from unrolled.simgpu import jit
-from unrolled_grader.build import sample
+from unrolled_grader.authoring import sample
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "grader" / "sample_class" / "README.md").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, r
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record, releases, versions
 from unrolled_grader.jobs.record import Record
@@ -113,7 +113,7 @@ def graded(course: Grading, student: str) -> Record:
 
 
 def autograde(root: Path, student: str) -> dict[str, object]:
-    config = authoring.nbgrader_config(root)
+    config = notebooks.nbgrader_config(root)
     config.Judge.timing = False
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
     result: dict[str, object] = capture_log(Autograde(coursedir=directory, config=config, force=True))

@@ -15,9 +15,9 @@ from throwaway import LESSON, make_course
 
 import unrolled
 from unrolled import cli
-from unrolled_grader.build import authoring
-from unrolled_grader.build.authoring import Address, Change, LessonError
-from unrolled_grader.build.points import Worth
+from unrolled_grader.authoring import notebooks
+from unrolled_grader.authoring.notebooks import Address, Change, LessonError
+from unrolled_grader.authoring.points import Worth
 
 SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
 NOTEBOOK = "notebooks/07_doubling/07_doubling.ipynb"
@@ -28,14 +28,14 @@ PUBLIC = Address("https://github.com/someone/unrolled", "v1.2.3")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A course after its first build; do not change it."""
     root = make_course(tmp_path_factory.mktemp("built") / "course")
-    assert authoring.build(root) == [Change("missing", NOTEBOOK), Change("missing", SOLUTION)]
+    assert notebooks.build(root) == [Change("missing", NOTEBOOK), Change("missing", SOLUTION)]
     return root
 
 
 def notebook_of(tmp_path: Path, text: str, address: Address | None = None):
     file = tmp_path / "07_doubling.py"
     file.write_text(text, encoding="utf-8")
-    return authoring.solution_notebook(file, address or Address())
+    return notebooks.solution_notebook(file, address or Address())
 
 
 def test_the_solution_is_complete_and_holds_no_trace_of_jupytext(built):
@@ -149,13 +149,13 @@ def test_points_that_are_not_those_of_the_spec_are_refused_with_both_numbers(tmp
     with pytest.raises(
         LessonError, match=f"07_doubling: the cell check_double says 1 points, {spec} make them the same"
     ):
-        authoring.solution_notebook(tmp_path / "07_doubling.py", Address(), worth={"double": worth})
+        notebooks.solution_notebook(tmp_path / "07_doubling.py", Address(), worth={"double": worth})
 
 
 def test_a_cell_gets_the_points_that_a_class_chose_and_no_other_changes(tmp_path):
     plain = notebook_of(tmp_path, LESSON)
     worth = {"double": Worth(1, 0, 5), "explain": Worth(1, 0, 7)}
-    chosen = authoring.solution_notebook(tmp_path / "07_doubling.py", Address(), worth=worth)
+    chosen = notebooks.solution_notebook(tmp_path / "07_doubling.py", Address(), worth=worth)
     assert [one.id for one, other in zip(plain.cells, chosen.cells, strict=True) if one != other] == ["check_double"]
     assert chosen.cells[5].metadata.nbgrader.points == 5
 
@@ -164,7 +164,7 @@ def test_what_nbgrader_refuses_is_reported_and_leaves_the_tree_untouched(tmp_pat
     unmarked = LESSON.replace('"solution": true, "task": false}\ndef', '"solution": false, "task": false}\ndef')
     root = make_course(tmp_path / "course", unmarked)
     with pytest.raises(LessonError, match=r"07_doubling: nbgrader refuses it.*non-solution cell"):
-        authoring.build(root)
+        notebooks.build(root)
     assert not (root / "solutions").exists()
 
 
@@ -178,31 +178,31 @@ def test_half_an_address_is_refused(repository, tag, message):
 
 
 def test_the_address_is_read_from_pyproject(course):
-    assert authoring.read_address(course) == Address()
+    assert notebooks.read_address(course) == Address()
     project = course / "pyproject.toml"
     text = project.read_text(encoding="utf-8").replace('repository = ""', 'repository = "https://github.com/a/b"')
     project.write_text(text.replace('tag = ""', 'tag = "v9"'), encoding="utf-8")
-    assert authoring.read_address(course) == Address("https://github.com/a/b", "v9")
+    assert notebooks.read_address(course) == Address("https://github.com/a/b", "v9")
 
 
 def test_a_script_with_another_name_is_refused(course):
     (course / "lessons" / "notes.py").write_text("", encoding="utf-8")
     with pytest.raises(LessonError, match=r"lessons/notes\.py: a lesson is named NN_topic"):
-        authoring.build(course)
+        notebooks.build(course)
 
 
 def test_a_second_build_gives_the_same_bytes_and_changes_nothing(built):
-    made = authoring.make(built)
+    made = notebooks.make(built)
     assert set(made) == {SOLUTION, NOTEBOOK}
     assert all((built / path).read_bytes() == content for path, content in made.items())
-    assert authoring.check(built) == []
+    assert notebooks.check(built) == []
 
 
 def test_another_hash_seed_and_time_zone_give_the_same_bytes(built):
     """Another process, so that nothing that varies between processes can hide."""
     code = (
-        "import sys, pathlib; from unrolled_grader.build import authoring\n"
-        "print(authoring.check(pathlib.Path(sys.argv[1])))"
+        "import sys, pathlib; from unrolled_grader.authoring import notebooks\n"
+        "print(notebooks.check(pathlib.Path(sys.argv[1])))"
     )
     env = {**os.environ, "PYTHONHASHSEED": "123", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
     result = subprocess.run(
@@ -212,7 +212,7 @@ def test_another_hash_seed_and_time_zone_give_the_same_bytes(built):
 
 
 def test_check_names_what_differs_is_missing_or_stale_and_build_repairs_it(course):
-    authoring.build(course)
+    notebooks.build(course)
     notebook = course / NOTEBOOK
     notebook.write_bytes(notebook.read_bytes() + b" ")
     (course / SOLUTION).unlink()
@@ -224,39 +224,39 @@ def test_check_names_what_differs_is_missing_or_stale_and_build_repairs_it(cours
         Change("stale", "notebooks/08_gone/08_gone.ipynb"),
         Change("missing", SOLUTION),
     ]
-    assert authoring.check(course) == expected
-    assert authoring.build(course) == expected
-    assert authoring.check(course) == []
+    assert notebooks.check(course) == expected
+    assert notebooks.build(course) == expected
+    assert notebooks.check(course) == []
     assert not gone.exists()
 
 
 def test_outputs_in_a_committed_notebook_are_found(course):
-    authoring.build(course)
+    notebooks.build(course)
     nb = json.loads((course / NOTEBOOK).read_text(encoding="utf-8"))
     nb["cells"][2]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ["1"]}]
     (course / NOTEBOOK).write_text(json.dumps(nb), encoding="utf-8")
-    assert authoring.check(course) == [Change("differs", NOTEBOOK)]
+    assert notebooks.check(course) == [Change("differs", NOTEBOOK)]
 
 
 def test_a_learners_leftovers_beside_a_notebook_are_not_the_builds_business(course):
-    authoring.build(course)
+    notebooks.build(course)
     checkpoints = course / "notebooks" / "07_doubling" / ".ipynb_checkpoints"
     checkpoints.mkdir()
     (checkpoints / "07_doubling-checkpoint.ipynb").write_text("{}", encoding="utf-8")
     (course / "notebooks" / "07_doubling" / "journal.json").write_text("{}", encoding="utf-8")
-    assert authoring.build(course) == []
+    assert notebooks.build(course) == []
     assert (checkpoints / "07_doubling-checkpoint.ipynb").exists()
 
 
 def test_a_course_without_lessons_builds(course):
     next((course / "lessons").iterdir()).unlink()
-    assert authoring.build(course) == []
+    assert notebooks.build(course) == []
 
 
 @pytest.mark.parametrize("door", ["formgrader", "command"])
 def test_nbgraders_own_generate_gives_the_same_bytes(course, door, monkeypatch):
     """As formgrader's button and `nbgrader generate_assignment` do it: with a database, from the course's root."""
-    authoring.build(course)
+    notebooks.build(course)
     committed = (course / NOTEBOOK).read_bytes()
     (course / NOTEBOOK).unlink()
     monkeypatch.chdir(course)
@@ -264,7 +264,7 @@ def test_nbgraders_own_generate_gives_the_same_bytes(course, door, monkeypatch):
     if door == "formgrader":
         from nbgrader.apps import NbGraderAPI
 
-        result = NbGraderAPI(config=authoring.nbgrader_config(course)).generate_assignment("07_doubling")
+        result = NbGraderAPI(config=notebooks.nbgrader_config(course)).generate_assignment("07_doubling")
         assert result["success"], result
     else:
         command = [sys.executable, "-m", "nbgrader", "generate_assignment", "07_doubling", "--force"]
@@ -274,7 +274,7 @@ def test_nbgraders_own_generate_gives_the_same_bytes(course, door, monkeypatch):
 
 
 def test_the_configuration_is_found_from_the_root_and_points_into_grader(course):
-    directory = authoring.nbgrader_config(course).CourseDirectory
+    directory = notebooks.nbgrader_config(course).CourseDirectory
     assert directory.root == str(course)
     assert directory.db_url == f"sqlite:///{course}/grader/gradebook.db"
     assert directory.submitted_directory == "grader/submitted"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from unrolled.show.ladder import REFERENCES
-from unrolled_grader.build import finished
-from unrolled_grader.build.variants import LessonError
+from unrolled_grader.authoring import finished
+from unrolled_grader.authoring.variants import LessonError
 
 ROOT = Path(__file__).resolve().parents[2]
 CPU = {"processor": "A", "cores": 2}

@@ -26,7 +26,7 @@ FLOORS = (
     {"check", "doctor"},
     {"cli"},
 )
-ROOMS = ("build", "classroom", "box", "judge", "jobs", "receiving", "results")
+ROOMS = ("authoring", "classroom", "box", "judge", "jobs", "receiving", "results")
 DOORS = {"change", "commands", "demo", "door", "export", "grading", "plugin"}
 NEVER = {"unrolled_grader", "nbgrader", "torch", "jax", "jupytext"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from unrolled_grader.build.listed import pages, with_lessons
-from unrolled_grader.build.variants import LessonError
+from unrolled_grader.authoring.listed import pages, with_lessons
+from unrolled_grader.authoring.variants import LessonError
 
 FACTS = [{"number": "00", "title": "Start"}, {"number": "01", "title": "Products"}]
 MARK = "<!-- each lesson: - {number}: {title} -->"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled_grader.build import minutes
+from unrolled_grader.authoring import minutes
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*/*.ipynb"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled_grader.build.syllabi import SYLLABI
+from unrolled_grader.authoring.syllabi import SYLLABI
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = re.split(r"(?m)^## ", (ROOT / "site/syllabi.md").read_text(encoding="utf-8"))[1 : 1 + len(SYLLABI)]

@@ -14,8 +14,8 @@ import pytest
 
 import unrolled
 from unrolled.cli import CommandError
-from unrolled_grader.build import wheelhouse
-from unrolled_grader.build.wheelhouse import SYSTEMS, Target
+from unrolled_grader.authoring import wheelhouse
+from unrolled_grader.authoring.wheelhouse import SYSTEMS, Target
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -27,7 +27,7 @@ from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks
 from unrolled.notebook import run
-from unrolled_grader.build import executed
+from unrolled_grader.authoring import executed
 
 
 def name_of(value: object) -> str:

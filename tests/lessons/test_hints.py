@@ -14,7 +14,7 @@ from lessons_found import ROOT
 
 from unrolled import checks
 from unrolled.notebook.cells import grade_id
-from unrolled_grader.build import variants
+from unrolled_grader.authoring import variants
 
 ANSWER = re.compile(r"^ +# your code here|^ +### BEGIN SOLUTION", re.MULTILINE)
 EXERCISES = [(lesson, name) for lesson, specs in checks.lessons().items() for name in specs]

@@ -29,7 +29,7 @@ from unrolled import checks
 from unrolled.checks import choices
 from unrolled.checks.answers import answers_of
 from unrolled.notebook import cells, run
-from unrolled_grader.build import authoring, sample, variants
+from unrolled_grader.authoring import notebooks, sample, variants
 from unrolled_grader.judge.verdicts import Options, Submission, judge
 
 FOLDER = ROOT / "lessons" / variants.FOLDER
@@ -145,7 +145,7 @@ def test_fact_4_what_is_timed_is_right(name):
 
 
 def built(lesson: str, chosen: dict[str, str], folder: str):
-    made = authoring.make(ROOT, choices.Choices(variants=chosen), [lesson])
+    made = notebooks.make(ROOT, choices.Choices(variants=chosen), [lesson])
     return nbformat.reads(made[f"{folder}/{lesson}/{lesson}.ipynb"].decode(), as_version=4)
 
 
@@ -251,26 +251,26 @@ def test_a_variant_that_does_not_fit_is_refused_with_its_file_and_cell(course, f
     text = (course / file).read_text(encoding="utf-8")
     assert old in text
     (course / file).write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(authoring.LessonError, match=message):
-        authoring.make(course, choices.Choices(variants={"im2col": "nhwc"}))
+    with pytest.raises(notebooks.LessonError, match=message):
+        notebooks.make(course, choices.Choices(variants={"im2col": "nhwc"}))
 
 
 @pytest.mark.parametrize("wanted", [{"im2col": "nchw"}, {"ink": "nhwc"}])
 def test_a_variant_that_does_not_exist_is_refused(course, wanted):
-    with pytest.raises(authoring.LessonError, match="there is no lessons/variants/NN_"):
-        authoring.make(course, choices.Choices(variants=wanted))
+    with pytest.raises(notebooks.LessonError, match="there is no lessons/variants/NN_"):
+        notebooks.make(course, choices.Choices(variants=wanted))
 
 
 def test_a_class_builds_what_its_course_json_chooses(course):
-    file = course / authoring.CHOICES
+    file = course / notebooks.CHOICES
     file.parent.mkdir(parents=True)
     file.write_text('{"variants": {"im2col": "nhwc"}}', encoding="utf-8")
-    notebook = authoring.make(course)["notebooks/02_convolution/02_convolution.ipynb"].decode()
+    notebook = notebooks.make(course)["notebooks/02_convolution/02_convolution.ipynb"].decode()
     assert "check.im2col_nhwc(im2col_nhwc)" in notebook
     assert "check.im2col(im2col)" not in notebook
     file.write_text("{", encoding="utf-8")
-    with pytest.raises(authoring.LessonError, match=r"course\.json is not JSON"):
-        authoring.make(course)
+    with pytest.raises(notebooks.LessonError, match=r"course\.json is not JSON"):
+        notebooks.make(course)
 
 
 @pytest.fixture
@@ -324,7 +324,7 @@ def test_course_json_chooses_points_and_lessons_without_speed(chosen_by_the_clas
 
 def test_the_build_writes_the_points_that_a_class_chose(course):
     chosen = choices.Choices(points={"im2col": 5}, without_speed=("02_convolution",))
-    made = authoring.make(course, chosen, ["02_convolution"])
+    made = notebooks.make(course, chosen, ["02_convolution"])
     worth = {
         cells.grade_id(cell): cell.metadata.nbgrader.points
         for name, content in made.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled_grader.build.site import build
+from unrolled_grader.authoring.site import build
 
 ROOT = Path(__file__).resolve().parents[2]
 

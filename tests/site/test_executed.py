@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from unrolled.notebook import cells, run
-from unrolled_grader.build import executed
+from unrolled_grader.authoring import executed
 
 
 @pytest.fixture

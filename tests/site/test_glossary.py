@@ -12,7 +12,7 @@ from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Parser
 from docutils.utils import new_document
 
-from unrolled_grader.build.site import glossary
+from unrolled_grader.authoring.site import glossary
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = glossary.entries((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))

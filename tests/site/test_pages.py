@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from unrolled.checks.report import MIME
-from unrolled_grader.build.site import pages
+from unrolled_grader.authoring.site import pages
 
 META = {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}}
 

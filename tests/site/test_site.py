@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 
 from chromium import PATIENCE
-from unrolled_grader.build.syllabi import SYLLABI
+from unrolled_grader.authoring.syllabi import SYLLABI
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / "lessons").glob("[0-9][0-9]_*.py"))

@@ -17,7 +17,7 @@ from page import Walk
 
 from unrolled.notebook import cells, handin
 from unrolled.notebook.cells import grade_id
-from unrolled_grader.build import sample
+from unrolled_grader.authoring import sample
 
 START, CONVOLUTION, MANY_DEVICES = "00_start_here", "02_convolution", "12_many_devices"
 

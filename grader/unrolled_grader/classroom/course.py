@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbgrader.coursedir import CourseDirectory
 
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import gradebook, late, settings
 from unrolled_grader.classroom.folders import CourseError as CourseError
 from unrolled_grader.classroom.folders import Folders
@@ -28,7 +28,7 @@ class Course(Folders):
     @classmethod
     def beside(cls, root: Path, folder: Path) -> Self:
         """Return a course with the checkout's lessons that keeps all else, gradebook and grades too, in `folder`."""
-        config = copy.deepcopy(authoring.nbgrader_config(root))
+        config = copy.deepcopy(notebooks.nbgrader_config(root))
         for step in ("source", "release"):
             name = f"{step}_directory"
             config.CourseDirectory[name] = str(root / config.CourseDirectory[name])

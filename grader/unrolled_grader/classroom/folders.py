@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.cli import CommandError, lab
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +36,7 @@ class Folders:
 
         Raises CourseError for a folder that is not there, or whose name nbgrader cannot take.
         """
-        config = authoring.nbgrader_config(root)
+        config = notebooks.nbgrader_config(root)
         if submitted is not None:
             config.CourseDirectory.submitted_directory = str(_plain(submitted.absolute(), root))
         return cls(config)

@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unrolled.cli import CommandError
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import staged
 
 if TYPE_CHECKING:
     from unrolled.checks import choices
 
-FILE, CHOICES = "course.toml", authoring.CHOICES
+FILE, CHOICES = "course.toml", notebooks.CHOICES
 MOST_POINTS = 1000
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 Value = TypeVar("Value")
@@ -126,7 +126,7 @@ def shared(found: Settings) -> dict[str, Any]:
 def parse(text: str, lessons: set[str]) -> Settings:
     """Return the settings in a course.toml, where `lessons` are those that there are. Raises SettingsError."""
     try:
-        tables = authoring.parsed_toml(text)
+        tables = notebooks.parsed_toml(text)
     except ValueError as error:
         raise SettingsError(f"{FILE} is not TOML: {error}") from error
     _only(tables, ("class", "variants", "thresholds", "points", "due", "extensions", "late"), "")

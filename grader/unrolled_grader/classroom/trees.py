@@ -21,8 +21,8 @@ import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.cli import folder as a_folder
 from unrolled.notebook import cells
-from unrolled_grader.build import authoring, variants
-from unrolled_grader.build.syllabi import SYLLABI
+from unrolled_grader.authoring import notebooks, variants
+from unrolled_grader.authoring.syllabi import SYLLABI
 from unrolled_grader.classroom import learners, seeds, settings
 from unrolled_grader.classroom.settings import MOST_POINTS, Settings
 
@@ -75,8 +75,8 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 
 def _new(arguments: argparse.Namespace) -> int:
     root = checkout.find()
-    address = authoring.Address(arguments.repository, arguments.tag)
-    new(root, arguments.folder, chosen(root, arguments), address)
+    address = notebooks.Address(arguments.repository, arguments.tag)
+    new(root, arguments.folder, with_options(root, arguments), address)
     lessons = len(list((arguments.folder / "learners" / "notebooks").iterdir()))
     print(f"{arguments.folder / 'learners'}: {lessons} lessons, the library; for learners")
     print(f"{arguments.folder / 'instructors'}: the whole course, course.toml, a private seed; not for learners")
@@ -85,7 +85,7 @@ def _new(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def new(root: Path, folder: Path, wanted: Settings, address: authoring.Address) -> Path:
+def new(root: Path, folder: Path, wanted: Settings, address: notebooks.Address) -> Path:
     """Make the two trees in `folder`, all at once or not at all, and return it.
 
     Raises CommandError if `folder` is not empty or lies in the course, or if something is chosen that is not there.
@@ -107,7 +107,7 @@ def new(root: Path, folder: Path, wanted: Settings, address: authoring.Address) 
     return folder
 
 
-def write_instructors(root: Path, tree: Path, wanted: Settings, address: authoring.Address) -> None:
+def write_instructors(root: Path, tree: Path, wanted: Settings, address: notebooks.Address) -> None:
     """Write the whole course with what was chosen, and a private seed, to `tree`, and build it."""
     tree.mkdir(parents=True)
     for name in WHOLE:
@@ -117,14 +117,14 @@ def write_instructors(root: Path, tree: Path, wanted: Settings, address: authori
     _write(tree / settings.FILE, settings.written(wanted))
     _write(tree / settings.CHOICES, choices_text(wanted))
     seeds.write(tree)
-    authoring.build(tree)
+    notebooks.build(tree)
 
 
-def write_learners(source: Path, tree: Path, wanted: Settings, address: authoring.Address) -> None:
+def write_learners(source: Path, tree: Path, wanted: Settings, address: notebooks.Address) -> None:
     """Write what learners get to `tree`, from the instructors' tree."""
     for name in SHARED:
         copy(source / name, tree / name)
-    books = notebooks(source, wanted)
+    books = learner_notebooks(source, wanted)
     for name, content in books.items():
         (tree / name).parent.mkdir(parents=True)
         (tree / name).write_bytes(content)
@@ -132,7 +132,7 @@ def write_learners(source: Path, tree: Path, wanted: Settings, address: authorin
     docs = {page: learners.unlinked((source / "docs" / page).read_text(encoding="utf-8"), pages) for page in pages}
     for page, text in docs.items():
         _write(tree / "docs" / page, text)
-    ours = authoring.parsed_toml((source / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = notebooks.parsed_toml((source / "pyproject.toml").read_text(encoding="utf-8"))
     _write(tree / "README.md", learners.readme(wanted.name, heads(books), docs, unrolled.__version__))
     _write(tree / "pyproject.toml", learners.pyproject(ours, address.repository, address.tag))
     _write(tree / "Makefile", learners.MAKEFILE)
@@ -146,10 +146,12 @@ def library(source: Path) -> list[Path]:
     return [file for file in files if not any(file.match(f"*/{name}") or name in file.parts for name in MADE)]
 
 
-def notebooks(source: Path, wanted: Settings, made: Mapping[str, bytes] = MappingProxyType({})) -> dict[str, bytes]:
+def learner_notebooks(
+    source: Path, wanted: Settings, made: Mapping[str, bytes] = MappingProxyType({})
+) -> dict[str, bytes]:
     """Return the notebooks that learners get by their path in both trees: those just `made`, else as in `source`."""
-    lessons = wanted.lessons or tuple(authoring.find_lessons(source))
-    names = [f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb" for lesson in lessons]
+    lessons = wanted.lessons or tuple(notebooks.find_lessons(source))
+    names = [f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb" for lesson in lessons]
     return {name: made.get(name) or (source / name).read_bytes() for name in names}
 
 
@@ -167,10 +169,10 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def chosen(root: Path, arguments: argparse.Namespace) -> Settings:
+def with_options(root: Path, arguments: argparse.Namespace) -> Settings:
     """Return the settings in the course.toml of `root`, but for what the options say. Raises CommandError."""
     found = settings.read(root, agreeing=False)
-    names = list(authoring.find_lessons(root))
+    names = list(notebooks.find_lessons(root))
     if arguments.syllabus:
         found = replace(found, lessons=SYLLABI[arguments.syllabus].lessons)
     if arguments.lessons is not None:
@@ -259,7 +261,7 @@ def check(root: Path, wanted: Settings) -> None:
         raise CommandError(f"there is no check {unknown[0]!r}; there are {', '.join(exist)}")
     from unrolled import checks
 
-    found = checks.problems(chosen_here(wanted), authoring.find_lessons(root))
+    found = checks.problems(choices_of(wanted), notebooks.find_lessons(root))
     both = [(name, wanted.variants[name]) for name in sorted(named) if name in wanted.variants]
     found += [f"{one!r} is replaced by its variant: set that of {one}_{suffix}" for one, suffix in both]
     for name, suffix in wanted.variants.items():
@@ -270,7 +272,7 @@ def check(root: Path, wanted: Settings) -> None:
         raise CommandError("; ".join(found))
 
 
-def chosen_here(wanted: Settings) -> Choices:
+def choices_of(wanted: Settings) -> Choices:
     """Return the settings as the library's checks take them."""
     from unrolled.checks.choices import Choices
 
@@ -289,7 +291,7 @@ def choices_text(wanted: Settings) -> str:
     return json.dumps(said, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
-def addressed(project: str, address: authoring.Address) -> str:
+def addressed(project: str, address: notebooks.Address) -> str:
     """Return a pyproject.toml with this address in [tool.unrolled]."""
     before, mark, after = project.partition("[tool.unrolled]\n")
     for key, value in (("repository", address.repository), ("tag", address.tag)):

@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 import unrolled
 from unrolled.cli import DATA_SETS, CommandError, Subparsers, checkout, folder
-from unrolled_grader.build import authoring
+from unrolled_grader.authoring import notebooks
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")  # what the wheel is made of
 EXTRA = "lab"
@@ -321,7 +321,7 @@ def _wheel(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     wheel = build_wheel(root, arguments.into or root / "dist")
     print(f"{wheel}  {wheel.stat().st_size / 1e6:.1f} MB\nsha256 {_sha256(wheel)}")
-    address = authoring.read_address(root)
+    address = notebooks.read_address(root)
     if address.github:
         print(f"The notebooks install {address.wheel()}: put the file into the release of the tag {address.tag}.")
     return 0

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.build import finished, listed, minutes, points
-from unrolled_grader.build.points import Worth
-from unrolled_grader.build.variants import LessonError, chosen, put, require
+from unrolled_grader.authoring import finished, listed, minutes, points
+from unrolled_grader.authoring.points import Worth
+from unrolled_grader.authoring.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from unrolled import checks
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
-from unrolled_grader.build.authoring import BEGIN, END
+from unrolled_grader.authoring.notebooks import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
 LONGEST = ("endless", "slow")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unrolled_grader.build.variants import LessonError
+from unrolled_grader.authoring.variants import LessonError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled_grader.build.variants import LessonError
+from unrolled_grader.authoring.variants import LessonError
 
 if TYPE_CHECKING:
     from unrolled.show.picture import Picture

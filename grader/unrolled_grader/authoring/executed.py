@@ -19,7 +19,7 @@ import numpy as np
 import unrolled
 from unrolled.notebook import cells, run
 from unrolled.notebook.run import Executed
-from unrolled_grader.build.authoring import SOLUTIONS
+from unrolled_grader.authoring.notebooks import SOLUTIONS
 
 FOLDER = Path("build", "executed")
 

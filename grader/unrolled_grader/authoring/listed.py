@@ -17,8 +17,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from unrolled_grader.build.syllabi import SYLLABI
-from unrolled_grader.build.variants import LessonError
+from unrolled_grader.authoring.syllabi import SYLLABI
+from unrolled_grader.authoring.variants import LessonError
 
 PAGES = ("README.md", "docs/class.md", "site/index.md", "site/notes/index.md", "site/syllabi.md")
 SPECS = "lib/unrolled/checks/exercises"

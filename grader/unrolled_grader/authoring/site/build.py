@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from unrolled.cli import CommandError, Subparsers, checkout, count, folder
-from unrolled_grader.build import authoring, finished
+from unrolled_grader.authoring import finished, notebooks
 
 SOURCES = "site"
 GATHERED = Path("build", "site-source")
@@ -57,13 +57,13 @@ def _write_lessons(root: Path, source: Path, at_once: int) -> None:
     import nbformat
 
     from unrolled.notebook import cells
-    from unrolled_grader.build import executed
-    from unrolled_grader.build.site import pages
+    from unrolled_grader.authoring import executed
+    from unrolled_grader.authoring.site import pages
 
-    for name, result in executed.lessons(root, authoring.find_lessons(root), at_once).items():
+    for name, result in executed.lessons(root, notebooks.find_lessons(root), at_once).items():
         if result.errors or result.stopped:
             raise SiteError(f"the solution of {name} did not run through: {result.stopped or result.errors[0]}")
-        released = root / authoring.NOTEBOOKS / name / f"{name}.ipynb"
+        released = root / notebooks.NOTEBOOKS / name / f"{name}.ipynb"
         shutil.copyfile(released, source / "lessons" / f"{name}.learner.ipynb")
         figures = source / "extra" / pages.FIGURES
         page = pages.page(cells.read(released), result.notebook, name, figures)
