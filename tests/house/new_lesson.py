@@ -151,4 +151,4 @@ FILES = {
     "grader/sample_class/lesson99.py": SAMPLE,
     "site/notes/99_doubling.md": NOTES,
 }
-"""By path. docs/notebooks.md names these, and up to four more that a lesson may need."""
+"""By path. docs/authoring.md names these, and up to four more that a lesson may need."""
