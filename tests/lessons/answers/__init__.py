@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jupytext
 
-import kernel_specs
 from unrolled.notebook.cells import grade_id
 
 LESSONS = Path(__file__).resolve().parents[3] / "lessons"
