@@ -105,8 +105,6 @@ ONE_SHORT = (
 CONVOLUTION_MISTAKES = (
     result(ONE_OUTPUT, _first_number),
     result(SAME_IMAGE, lambda y: np.repeat(y[:1], len(y), axis=0)),
-    result(ONE_IMAGE, lambda y: first_of(y, 0)),
-    result("only the first filter is used: each makes a channel of y", lambda y: first_of(y, 1)),
     given(
         "your kernel is turned by 180 degrees: this course, like deep learning, does not flip it",
         weight=lambda weight: weight[:, :, ::-1, ::-1],

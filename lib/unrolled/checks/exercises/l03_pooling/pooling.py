@@ -55,7 +55,6 @@ def _corner_of(y: Array, like: Array) -> Array:
 def _in_axes(own: str, taken: str, over: Callable[..., Any]) -> tuple[Mistake, ...]:
     """Return the mistakes in what is pooled together; `over` is np.max or np.mean."""
     return (
-        result(ONE_IMAGE, lambda y: first_of(y, 0)),
         result(f"only the first channel is computed: each has its own {own}", lambda y: first_of(y, 1)),
         result(f"you took {taken} {ALL_CHANNELS}", lambda y: np.broadcast_to(over(y, axis=1, keepdims=True), y.shape)),
         result(f"you took {taken} {ALL_CHANNELS}", lambda y: over(y, axis=1)),
