@@ -144,13 +144,13 @@ matmul_rows = Spec(
     mistakes=[
         result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
         result("this is only the last row: each row needs a place of its own, y[i] = …", lambda y: y[-1]),
+        result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
         result(f"only the first row is written: {ENDS}", lambda y: only(y, 0)),
         result(f"the last row is never written: {ENDS}", lambda y: only(y, slice(-1))),
         result(
             "every row is the sum of all: give each a place of its own, y[i] = …",
             lambda y: np.tile(y.sum(axis=0), (len(y), 1)),
         ),
-        result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
         result("rows and columns of the result are exchanged: its row i is made of row i of a", lambda y: y.T),
     ],
     points=2,
