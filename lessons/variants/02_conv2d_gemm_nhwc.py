@@ -37,7 +37,7 @@ def conv2d_gemm_nhwc(x, weight, bias=None, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_gemm_nhwc", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_gemm_nhwc", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_gemm_nhwc(conv2d_gemm_nhwc)
 
 # %% [markdown]

@@ -52,7 +52,7 @@ def conv2d_loops_dilated(x, weight, bias=None, stride=1, padding=0, dilation=1):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_loops_dilated", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_loops_dilated", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_loops_dilated(conv2d_loops_dilated)
 
 # %% [markdown]

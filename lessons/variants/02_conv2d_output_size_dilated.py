@@ -38,7 +38,7 @@ def conv2d_output_size_dilated(size, kernel_size, stride=1, padding=0, dilation=
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_output_size_dilated", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_output_size_dilated", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_output_size_dilated(conv2d_output_size_dilated)
 
 # %% [markdown]

@@ -50,7 +50,7 @@ def max_unpool2d_mask_shared(values, x, kernel_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_mask_shared", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_mask_shared", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_unpool2d_mask_shared(max_unpool2d_mask_shared)
 
 # %% [markdown]

@@ -35,7 +35,7 @@ def max_unpool2d_nhwc(values, indices, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_nhwc", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_nhwc", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_unpool2d_nhwc(max_unpool2d_nhwc)
 
 # %% [markdown]

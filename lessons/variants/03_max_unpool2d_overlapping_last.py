@@ -45,7 +45,7 @@ def max_unpool2d_overlapping_last(values, x, kernel_size, stride):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_overlapping_last", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_overlapping_last", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_unpool2d_overlapping_last(max_unpool2d_overlapping_last)
 
 # %% [markdown]

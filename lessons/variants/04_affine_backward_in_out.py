@@ -29,7 +29,7 @@ def affine_backward_in_out(grad, x, weight):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_affine_backward_in_out", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_affine_backward_in_out", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.affine_backward_in_out(affine_backward_in_out)
 
 # %% [markdown]

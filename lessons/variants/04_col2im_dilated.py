@@ -51,7 +51,7 @@ def col2im_dilated(columns, x_shape, kernel_size, stride=1, padding=0, dilation=
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_col2im_dilated", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_col2im_dilated", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.col2im_dilated(col2im_dilated)
 
 # %% [markdown]

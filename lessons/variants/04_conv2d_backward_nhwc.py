@@ -39,7 +39,7 @@ def conv2d_backward_nhwc(grad, x, weight, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_backward_nhwc", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_backward_nhwc", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_backward_nhwc(conv2d_backward_nhwc)
 
 # %% [markdown]

@@ -31,7 +31,7 @@ def numeric_gradient_directional(function, x, direction, step=1e-5):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_numeric_gradient_directional", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_numeric_gradient_directional", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.numeric_gradient_directional(numeric_gradient_directional)
 
 # %% [markdown]

@@ -36,7 +36,7 @@ def adam_step_decoupled(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_adam_step_decoupled", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_adam_step_decoupled", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.adam_step_decoupled(adam_step_decoupled)
 
 # %% [markdown]

@@ -30,5 +30,5 @@ def evaluate_confusion(forward, images, labels, batch_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_evaluate_confusion", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_evaluate_confusion", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.evaluate_confusion(evaluate_confusion)

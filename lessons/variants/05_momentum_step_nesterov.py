@@ -29,7 +29,7 @@ def momentum_step_nesterov(parameters, gradient, velocity, learning_rate, moment
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_momentum_step_nesterov", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_momentum_step_nesterov", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.momentum_step_nesterov(momentum_step_nesterov)
 
 # %% [markdown]

@@ -25,5 +25,5 @@ def sequential_backward_frozen(layers, grad, frozen):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_sequential_backward_frozen", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_sequential_backward_frozen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.sequential_backward_frozen(sequential_backward_frozen)

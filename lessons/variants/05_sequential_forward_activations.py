@@ -28,5 +28,5 @@ def sequential_forward_activations(layers, x, training=False):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_sequential_forward_activations", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_sequential_forward_activations", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.sequential_forward_activations(sequential_forward_activations)

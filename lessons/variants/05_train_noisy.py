@@ -40,7 +40,7 @@ def train_noisy(images, labels, test_images, seed):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_train_noisy", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_train_noisy", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.train_noisy(train_noisy)
 
 # %% [markdown]

@@ -19,7 +19,7 @@ def add_kernel_backwards(x, y, out, n):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_add_kernel_backwards", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_add_kernel_backwards", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.add_kernel_backwards(add_kernel_backwards)
 
 # %% [markdown]

@@ -35,7 +35,7 @@ def fused_bias_relu_pool_average(x, bias):
     return y
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_fused_bias_relu_pool_average", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_fused_bias_relu_pool_average", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.fused_bias_relu_pool_average(fused_bias_relu_pool_average)
 
 # %% [markdown]

@@ -36,7 +36,7 @@ def transpose_tiled_other_diagonal(x):
     return y
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_transpose_tiled_other_diagonal", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_transpose_tiled_other_diagonal", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.transpose_tiled_other_diagonal(transpose_tiled_other_diagonal)
 
 # %% [markdown]

@@ -27,7 +27,7 @@ def combined_gates_turned(x, weight_ih, weight_hh, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_combined_gates_turned", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_combined_gates_turned", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.combined_gates_turned(combined_gates_turned)
 
 # %% [markdown]

@@ -38,7 +38,7 @@ def fused_cell_coupled(from_x, from_h, bias, c):
     return h_new, c_new
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_fused_cell_coupled", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_fused_cell_coupled", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.fused_cell_coupled(fused_cell_coupled)
 
 # %% [markdown]

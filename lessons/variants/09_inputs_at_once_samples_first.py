@@ -25,7 +25,7 @@ def inputs_at_once_samples_first(x, weight_ih, weight_hh, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_inputs_at_once_samples_first", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_inputs_at_once_samples_first", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.inputs_at_once_samples_first(inputs_at_once_samples_first)
 
 # %% [markdown]

@@ -20,7 +20,7 @@ def wavefront_backward(layers, steps):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_wavefront_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_wavefront_backward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.wavefront_backward(wavefront_backward)
 
 # %% [markdown]

@@ -30,7 +30,7 @@ def count_multiplications_each(method, shape):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_count_multiplications_each", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_count_multiplications_each", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.count_multiplications_each(count_multiplications_each)
 
 # %% [markdown]

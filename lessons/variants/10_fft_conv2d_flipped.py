@@ -27,7 +27,7 @@ def fft_conv2d_flipped(x, weight, bias, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_fft_conv2d_flipped", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_fft_conv2d_flipped", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.fft_conv2d_flipped(fft_conv2d_flipped)
 
 # %% [markdown]

@@ -27,7 +27,7 @@ def winograd_conv2d_nhwc(x, weight, bias, padding=1):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_winograd_conv2d_nhwc", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_winograd_conv2d_nhwc", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.winograd_conv2d_nhwc(winograd_conv2d_nhwc)
 
 # %% [markdown]

@@ -34,7 +34,7 @@ def winograd_transforms_rows(tiles, weight, products):
     return transformed_pixels(tiles), transformed_weights(weight), results_of(products)
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_winograd_transforms_rows", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_winograd_transforms_rows", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.winograd_transforms_rows(winograd_transforms_rows)
 
 # %% [markdown]

@@ -22,7 +22,7 @@ def binary_matmul_agreement(a, b, k):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_binary_matmul_agreement", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_binary_matmul_agreement", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.binary_matmul_agreement(binary_matmul_agreement)
 
 # %% [markdown]

@@ -15,7 +15,7 @@ def int8_matmul_turned(a, b):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_int8_matmul_turned", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_int8_matmul_turned", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.int8_matmul_turned(int8_matmul_turned)
 
 # %% [markdown]

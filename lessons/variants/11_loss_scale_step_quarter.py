@@ -21,7 +21,7 @@ def loss_scale_step_quarter(gradients, scale, good_steps, every):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_loss_scale_step_quarter", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_loss_scale_step_quarter", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.loss_scale_step_quarter(loss_scale_step_quarter)
 
 # %% [markdown]

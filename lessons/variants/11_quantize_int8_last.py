@@ -17,7 +17,7 @@ def quantize_int8_last(x, limit):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_quantize_int8_last", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_quantize_int8_last", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.quantize_int8_last(quantize_int8_last)
 
 # %% [markdown]

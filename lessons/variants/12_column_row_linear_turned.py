@@ -17,7 +17,7 @@ def column_row_linear_turned(comm, x, weight1, bias1, weight2, bias2):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_column_row_linear_turned", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_column_row_linear_turned", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.column_row_linear_turned(column_row_linear_turned)
 
 # %% [markdown]

@@ -21,7 +21,7 @@ def data_parallel_step_squares(comm, weight, x, target):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_data_parallel_step_squares", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_data_parallel_step_squares", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.data_parallel_step_squares(data_parallel_step_squares)
 
 # %% [markdown]

@@ -21,7 +21,7 @@ def pipeline_schedule_slots(stages, micro_batches):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_pipeline_schedule_slots", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_pipeline_schedule_slots", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.pipeline_schedule_slots(pipeline_schedule_slots)
 
 # %% [markdown]

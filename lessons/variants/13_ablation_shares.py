@@ -21,7 +21,7 @@ def ablation_shares(run, causes):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_ablation_shares", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_ablation_shares", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.ablation_shares(ablation_shares)
 
 # %% [markdown]

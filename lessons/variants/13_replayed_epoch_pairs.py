@@ -41,7 +41,7 @@ def replayed_epoch_pairs(images, targets, order, weight):
     return trained
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_replayed_epoch_pairs", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_replayed_epoch_pairs", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.replayed_epoch_pairs(replayed_epoch_pairs)
 
 # %% [markdown]

@@ -31,7 +31,7 @@ def double(number):
     return number + number
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_double", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_double", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.double(double)
 
 # %% [markdown]
@@ -46,7 +46,7 @@ def double_all(x):
     return np.multiply(x, np.float32(2))
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_double_all", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_double_all", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.double_all(double_all)
 
 # %% [markdown]
