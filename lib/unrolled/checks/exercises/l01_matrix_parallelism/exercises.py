@@ -99,7 +99,6 @@ merge = Spec(
             b=_b_until_a_ends,
         ),
         given("what is left of a when b runs out still has to be appended", a=_a_until_b_ends),
-        given("what is left of b when a runs out still has to be appended", b=_b_until_a_ends),
         Mistake("one position cannot serve both lists: step forward only in the list you took from", _in_pairs),
         Mistake(
             "what is left begins at the positions reached, a[i:] and b[j:]: you append both lists as a whole",
@@ -128,8 +127,6 @@ merge = Spec(
     ),
 )
 
-ENDS = "does the loop end one too early, or does `return` stand inside the loop?"
-
 matmul_rows = Spec(
     reference=ops.matmul_rows,
     answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one, plain_matmul),
@@ -145,8 +142,10 @@ matmul_rows = Spec(
         result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
         result("this is only the last row: each row needs a place of its own, y[i] = …", lambda y: y[-1]),
         result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
-        result(f"only the first row is written: {ENDS}", lambda y: only(y, 0)),
-        result(f"the last row is never written: {ENDS}", lambda y: only(y, slice(-1))),
+        result(
+            "only the first row is written: does the loop end one too early, or does `return` stand inside the loop?",
+            lambda y: only(y, 0),
+        ),
         result(
             "every row is the sum of all: give each a place of its own, y[i] = …",
             lambda y: np.tile(y.sum(axis=0), (len(y), 1)),
