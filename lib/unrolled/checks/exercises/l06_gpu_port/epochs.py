@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,8 @@ def _for_weight(grad: Array, x: Array, rate: float) -> Array:
     return rate * (grad.T @ x)
 
 
-def _for_bias(grad: Array, rate: float) -> Array:
-    return np.asarray(rate * grad.sum(axis=0))
+def _for_bias(grad: Array, rate: float) -> Any:
+    return rate * grad.sum(axis=0)
 
 
 def epoch(
