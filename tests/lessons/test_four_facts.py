@@ -1,4 +1,4 @@
-"""The four facts that hold for every lesson.
+"""The four facts that hold for every lesson, with the variants of its exercises.
 
 1. The solution notebook runs top to bottom and earns everything.
 2. The learner's notebook holds no solution, runs top to bottom and earns nothing.
@@ -114,56 +114,57 @@ def test_each_lesson_asks_for_words_once(lesson):
     assert "rubric" in written[0].source.lower()
 
 
-@pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
-def test_the_reference_passes_for_any_seed(lesson, name):
-    spec = lesson.specs[name]
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_the_reference_passes_for_any_seed(exercise):
+    spec = exercise.spec
     for seed in range(5):
-        report = checks.run(name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT)
+        report = checks.run(
+            exercise.name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT
+        )
         assert report.passed, str(report)
 
 
-@pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
-def test_fact_3_at_least_three_mutants(lesson, name):
-    assert len(lesson.answers.MUTANTS[name]) >= 3
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_fact_3_at_least_three_mutants(exercise):
+    assert len(exercise.answers.MUTANTS[exercise.name]) >= 3
 
 
 MUTANTS = [
-    pytest.param(lesson, name, mutant, id=f"{name}-{index}")
-    for lesson, name in EXERCISES
-    for index, mutant in enumerate(lesson.answers.MUTANTS[name])
+    pytest.param(exercise, mutant, id=f"{exercise}-{index}")
+    for exercise in EXERCISES
+    for index, mutant in enumerate(exercise.answers.MUTANTS[exercise.name])
 ]
 
 
-@pytest.mark.parametrize(("lesson", "name", "mutant"), MUTANTS)
-def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(lesson, name, mutant):
-    assert_rejected(name, lesson.specs[name], mutant)
+@pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)
+def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(exercise, mutant):
+    assert_rejected(exercise.name, exercise.spec, mutant)
 
 
-@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_there_are_two_honest_answers(lesson, name):
-    assert len(lesson.answers.HONEST[name]) >= 2
+@pytest.mark.parametrize("exercise", TIMED, ids=str)
+def test_fact_4_there_are_two_honest_answers(exercise):
+    assert len(exercise.answers.HONEST[exercise.name]) >= 2
 
 
 HONEST = [
-    pytest.param(lesson, name, function, id=f"{name}-{function.__name__}")
-    for lesson, name in TIMED
-    for function in lesson.answers.HONEST[name]
+    pytest.param(exercise, function, id=f"{exercise}-{function.__name__}")
+    for exercise in TIMED
+    for function in exercise.answers.HONEST[exercise.name]
 ]
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize(("lesson", "name", "function"), HONEST)
-def test_fact_4_honest_answers_pass_with_room_to_spare(lesson, name, function):
-    assert_honest(lesson.specs[name], function)
+@pytest.mark.parametrize(("exercise", "function"), HONEST)
+def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
+    assert_honest(exercise.spec, function)
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_the_loop_does_not_pass(lesson, name):
-    assert_too_slow(lesson.specs[name], lesson.answers.LOOP[name])
+@pytest.mark.parametrize("exercise", TIMED, ids=str)
+def test_fact_4_the_loop_does_not_pass(exercise):
+    assert_too_slow(exercise.spec, exercise.answers.LOOP[exercise.name])
 
 
-@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_what_is_timed_is_right(lesson, name):
-    spec = lesson.specs[name]
-    assert_timed_are_right(name, spec, lesson.answers)
+@pytest.mark.parametrize("exercise", TIMED, ids=str)
+def test_fact_4_what_is_timed_is_right(exercise):
+    assert_timed_are_right(exercise.name, exercise.spec, exercise.answers)

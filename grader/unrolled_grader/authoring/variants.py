@@ -22,16 +22,10 @@ FOLDER = "variants"
 HEADING = re.compile(r"^### Exercise: (?P<name>\w+)$", re.MULTILINE)
 EXERCISE = re.compile(r"^# ### Exercise: (\w+)$", re.MULTILINE)
 CHECK = re.compile(r'''"grade_id": "check_(\w+)"''')
-CORE = re.compile(r"^# ### Exercise: (\w+)\n#\n# \*\*Core\*\*", re.MULTILINE)
 
 
 class LessonError(CommandError):
     """A lesson that cannot be built: which, where, and what is wrong with it."""
-
-
-def core(source: str) -> list[str]:
-    """Return the names of a lesson's core exercises, from the text of its script."""
-    return CORE.findall(source)
 
 
 def require(root: Path, wanted: Mapping[str, str]) -> None:

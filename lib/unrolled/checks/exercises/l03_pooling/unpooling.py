@@ -42,24 +42,6 @@ def shared(values: Array, x: Array, kernel_size: int, stride: int | None = None)
     return to_each(values / ties(x, kernel_size, stride), x, kernel_size, stride)
 
 
-def shared_loops(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Do what `shared` does with a loop over every axis: the definition, and the baseline."""
-    stride = stride or kernel_size
-    result = np.zeros(x.shape, values.dtype)
-    for image, channel, row, column in np.ndindex(values.shape):
-        largest, places = None, []
-        for i in range(row * stride, row * stride + kernel_size):
-            for j in range(column * stride, column * stride + kernel_size):
-                pixel = x[image, channel, i, j]
-                if largest is None or pixel > largest:
-                    largest, places = pixel, [(i, j)]
-                elif pixel == largest:
-                    places.append((i, j))
-        for i, j in places:
-            result[image, channel, i, j] += values[image, channel, row, column] / len(places)
-    return result
-
-
 def place_by_place(put: Function, backwards: bool = False, forget: bool = False) -> Function:
     """Return the function that gives each window's value away once, at the place inside it that comes first.
 
@@ -88,21 +70,6 @@ def last(values: Array, x: Array, kernel_size: int, stride: int | None = None) -
     """Put a value on the last, row by row, of equal maxima."""
     unpooled: Array = place_by_place(added, backwards=True)(values, x, kernel_size, stride)
     return unpooled
-
-
-def last_loops(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Do what `last` does with a loop over every axis: the definition, and the baseline."""
-    stride = stride or kernel_size
-    result = np.zeros(x.shape, values.dtype)
-    for image, channel, row, column in np.ndindex(values.shape):
-        largest, place = None, (0, 0)
-        for i in range(row * stride, row * stride + kernel_size):
-            for j in range(column * stride, column * stride + kernel_size):
-                pixel = x[image, channel, i, j]
-                if largest is None or pixel >= largest:
-                    largest, place = pixel, (i, j)
-        result[image, channel, place[0], place[1]] += values[image, channel, row, column]
-    return result
 
 
 # Usual mistakes
@@ -176,7 +143,17 @@ def _by_columns(says: str) -> Mistake:
     return Mistake(says, given=turned, result=lambda y: y.swapaxes(2, 3))
 
 
-BESIDE_TIES = (
+FIRST = "of equal maxima the first, row by row, gets the value; "
+TO_EACH = "yours gives all of it to each of them, so the sum grows"
+IN_PARTS = "yours shares it between them"
+FORGETS = "your mask forgets the places before: a window is done once and for all, so join it, by &, with what it was"
+
+UNPOOLING_MISTAKES = (
+    Mistake(FIRST + TO_EACH, to_each),
+    Mistake(FIRST + IN_PARTS, shared),
+    Mistake(FIRST + "yours gives it to the last", last),
+    _by_columns(FIRST + "yours goes down the columns first"),
+    Mistake(FORGETS, place_by_place(added, forget=True)),
     result("nothing arrived: the result is all zeros. Is a mask False everywhere from the start?", lambda y: 0 * y),
     given("you put the values where the smallest pixels are", ops.max_unpool2d_mask, x=lambda x: -x),
     given(
@@ -193,21 +170,6 @@ BESIDE_TIES = (
     result(FIRST_IMAGE, lambda y: first_of(y, 0)),
     result("only the first channel is filled: each has its own maxima", lambda y: first_of(y, 1)),
     result("pixels at the edge that no window covers stay 0: the result is as large as x", _covered),
-)
-"""Those in which it does not matter who of equal maxima gets the value."""
-
-FIRST = "of equal maxima the first, row by row, gets the value; "
-TO_EACH = "yours gives all of it to each of them, so the sum grows"
-IN_PARTS = "yours shares it between them"
-FORGETS = "your mask forgets the places before: a window is done once and for all, so join it, by &, with what it was"
-
-UNPOOLING_MISTAKES = (
-    Mistake(FIRST + TO_EACH, to_each),
-    Mistake(FIRST + IN_PARTS, shared),
-    Mistake(FIRST + "yours gives it to the last", last),
-    _by_columns(FIRST + "yours goes down the columns first"),
-    Mistake(FORGETS, place_by_place(added, forget=True)),
-    *BESIDE_TIES,
 )
 
 
@@ -260,34 +222,21 @@ ROW_MISTAKES = (
 # By mask, with overlap
 
 
-def _assigned(which: int) -> Function:
-    """Return what result[place] = value leaves, window by window; the first (0) or last (-1) of equal maxima counts."""
-
-    def wrong(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-        y = np.zeros(x.shape, values.dtype)
-        for image, channel, row, column in np.ndindex(values.shape):
-            rows = slice(row * stride, row * stride + kernel_size)
-            columns = slice(column * stride, column * stride + kernel_size)
-            pixels, inside = x[image, channel, rows, columns], y[image, channel, rows, columns]
-            inside.flat[np.flatnonzero(pixels == pixels.max())[which]] = values[image, channel, row, column]
-        return y
-
-    return wrong
+def _assigned(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
+    """Return what result[place] = value leaves, window by window."""
+    y = np.zeros(x.shape, values.dtype)
+    for image, channel, row, column in np.ndindex(values.shape):
+        rows = slice(row * stride, row * stride + kernel_size)
+        columns = slice(column * stride, column * stride + kernel_size)
+        pixels, inside = x[image, channel, rows, columns], y[image, channel, rows, columns]
+        inside.flat[pixels.argmax()] = values[image, channel, row, column]
+    return y
 
 
-def _meeting(unpool: Function, backwards: bool) -> tuple[Mistake, ...]:
-    """Return the mistakes where windows share a maximum, in a loop over places that may begin with the last."""
-
-    def averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-        arrived = unpool(np.ones_like(values), x, kernel_size, stride)
-        mean: Array = unpool(values, x, kernel_size, stride) / np.maximum(arrived, 1)
-        return mean
-
-    return (
-        Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, before), backwards)),
-        Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, 0), backwards)),
-        Mistake(MEET + "yours takes their mean", averaged),
-    )
+def _averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
+    """Return the mean of the values where windows share a maximum."""
+    arrived = ops.max_unpool2d_mask(np.ones_like(values), x, kernel_size, stride)
+    return ops.max_unpool2d_mask(values, x, kernel_size, stride) / np.maximum(arrived, 1)
 
 
 MEET = "where windows share a maximum, their values add up; "
@@ -296,64 +245,9 @@ ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrit
 OVERLAP_MISTAKES = (
     Mistake(
         MEET + "yours keeps one of them. (= overwrites; so does += with an array of indices that repeats one)",
-        _assigned(0),
+        _assigned,
     ),
-    *_meeting(ops.max_unpool2d_mask, backwards=False),
-)
-
-
-# By mask, with other rules for equal maxima
-
-
-def _as_they_come(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Divide by the maxima counted so far: the first gets all, the second half."""
-    largest, count = ops.max_pool2d(x, kernel_size, stride), np.zeros_like(values)
-    parts = np.zeros(x.shape, values.dtype)
-    for at in places(values.shape, kernel_size, stride):
-        here = x[at] == largest
-        count += here
-        parts[at] += here * values / np.maximum(count, 1)
-    return parts
-
-
-ALL = "equal maxima share the value in equal parts; "
-SHARED_MISTAKES = (
-    Mistake(ALL + TO_EACH, to_each),
-    Mistake(ALL + "yours gives all of it to the first", ops.max_unpool2d_mask),
-    Mistake(ALL + "yours gives all of it to the last", last),
-    given(
-        ALL + "yours gives the first its part and the others nothing",
-        ops.max_unpool2d_mask,
-        values=lambda values, x, kernel_size, stride: values / ties(x, kernel_size, stride),
-    ),
-    Mistake(ALL + "yours divides by those counted so far: count all of them before you give", _as_they_come),
-    given(
-        "divide by how many maxima the window has, not by how many pixels",
-        to_each,
-        values=lambda values, kernel_size: values / kernel_size**2,
-    ),
-    Mistake("all pixels of a window share the value: only those that equal its largest do", _share_of_all_pixels),
-    given(
-        "divide the values by the number of maxima: yours multiplies",
-        to_each,
-        values=lambda values, x, kernel_size, stride: values * ties(x, kernel_size, stride),
-    ),
-    *BESIDE_TIES,
-)
-
-LAST = "of equal maxima the last, row by row, gets the value; "
-LAST_MISTAKES = (
-    # Places from the end and windows from the beginning leave the same value.
-    Mistake(
-        MEET + "yours keeps one of them. = overwrites what is there, so add to the slice, +=. "
-        "(+= with an array of indices that repeats one overwrites as well)",
-        _assigned(-1),
-    ),
-    *_meeting(last, backwards=True),
-    Mistake(LAST + "yours gives it to the first: begin with the last place", ops.max_unpool2d_mask),
-    Mistake(LAST + TO_EACH, to_each),
-    Mistake(LAST + IN_PARTS, shared),
-    _by_columns(LAST + "yours goes up the columns first"),
-    Mistake(FORGETS, place_by_place(added, backwards=True, forget=True)),
-    *BESIDE_TIES,
+    Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, before))),
+    Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, 0))),
+    Mistake(MEET + "yours takes their mean", _averaged),
 )

@@ -1,7 +1,4 @@
-"""The way back through dense layers and through the loss, and through their variants.
-
-A variant's weight is (D, M), or its labels are smoothed.
-"""
+"""The way back through dense layers and through the loss, with labels as they are or smoothed."""
 
 from __future__ import annotations
 
@@ -13,23 +10,15 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_item, in_weight, in_x, random_arrays
-from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.mistakes import Function, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 
-def any_affine(rng: np.random.Generator, in_out: bool = False) -> Inputs:
-    """Draw grad (N, M), x (N, D) and weight (M, D), or with `in_out` weight (D, M)."""
+def any_affine(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, M), x (N, D) and weight (M, D)."""
     n, d, m = (int(size) for size in rng.integers(1, 7, 3))
-    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(d, m) if in_out else (m, d))
-
-
-any_affine_in_out = functools.partial(any_affine, in_out=True)
-
-
-def in_out_backward(grad: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return the gradients by x, weight and bias of y = x @ weight + bias, with weight (D, M)."""
-    return grad @ weight.T, x.T @ grad, grad.sum(axis=0)
+    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(m, d))
 
 
 ADD_UP = "add up. A loss that is a mean has put its 1/N into grad already"
@@ -40,8 +29,12 @@ MEAN_TWICE = result(
     f"grad_weight and grad_bias are divided by N: {ADD_UP}", lambda y, x: (y[0], y[1] / len(x), y[2] / len(x))
 )
 WEIGHT_FIRST = result(ORDER, lambda y: (y[1], y[0], y[2]))
-# Of a weight (M, D) and of one (D, M).
-EITHER_WAY = (
+
+AFFINE_MISTAKES = (
+    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)", lambda _, grad, weight: grad @ weight.T),
+    in_weight("grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
+    in_weight(BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
+    in_bias("the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
     in_bias("grad_bias is summed over the outputs: sum over the samples, axis 0", lambda _, grad: grad.sum(1)),
     in_bias("grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
     in_bias(f"grad_bias is the mean over the samples: {ADD_UP}", lambda _, grad: grad.mean(axis=0)),
@@ -51,22 +44,6 @@ EITHER_WAY = (
     in_bias("grad_bias has no sum over the samples: (N, M) must become (M,)", lambda _, grad: grad),
     WEIGHT_FIRST,
     result(ORDER, lambda y: (y[1], y[2], y[0])),
-)
-
-AFFINE_MISTAKES = (
-    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)", lambda _, grad, weight: grad @ weight.T),
-    in_weight("grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
-    in_weight(BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
-    in_bias("the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
-    *EITHER_WAY,
-)
-
-IN_OUT_MISTAKES = (
-    Mistake("this is the way back for a weight (M, D): here it is (D, M), inputs first", ops.affine_backward),
-    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight.T (M, D)", lambda _, grad, weight: grad @ weight),
-    in_weight("grad_weight is transposed: it is (D, M), as weight is", lambda grad_weight: grad_weight.T),
-    in_weight(BY_WEIGHT, lambda _, grad, weight: weight.T @ grad),
-    *EITHER_WAY,
 )
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
-from unrolled.checks.exercises.l02_convolution.dilation import Sizes
 from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_W, SEMINAR_X
+from unrolled.checks.exercises.l02_convolution.windows import Size
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
+from unrolled.checks.exercises.l04_backprop.window_gradients import Shape
 from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import blocks, fft, winograd
@@ -126,7 +127,7 @@ def numbered_columns(height: int, width: int) -> Array:
     return np.arange(1, 1 + height * width, dtype=np.float32).reshape(height, width)
 
 
-def columns_case(name: str, columns: Any, x_shape: Sizes, kernel_size: Sizes, **options: int) -> Case:
+def columns_case(name: str, columns: Any, x_shape: Shape, kernel_size: Size, **options: int) -> Case:
     """Return a case of the way from columns (C*KH*KW, N*OH*OW) back to images of x_shape (N, C, H, W)."""
     return case(name, columns=columns, x_shape=x_shape, kernel_size=kernel_size, **options)
 

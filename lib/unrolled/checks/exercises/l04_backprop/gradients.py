@@ -1,4 +1,4 @@
-"""Gradients by trying: functions whose gradient is known, errors planted in it, judges of gradients and of slopes.
+"""Gradients by trying: functions whose gradient is known, errors planted in it, and the judge of gradients.
 
 Also for results of several items: comparing them by name, and mistakes in one of them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,8 @@ class Known:
     function: Callable[[Array], Any]
     gradient: Callable[[Array], Array]
     planted: Callable[[Array], Array] | None = None
-    calls: list[int] = field(default_factory=list)
-    """Grows by one item each time it is asked."""
 
     def __call__(self, x: Any) -> float:
-        self.calls.append(1)
         return float(self.function(np.asarray(x, np.float64)))
 
 
@@ -204,65 +201,13 @@ ERRORS: dict[str, Function] = {
 }
 
 
-# Slopes along a direction.
-
-
-def slope_along(
-    function: Function,
-    x: Array,
-    direction: Array,
-    step: float = 1e-5,
-    *,
-    ahead: int = 1,
-    behind: int = 1,
-    dtype: Any = np.float64,
-) -> float:
-    """Return how fast function grows from x along the direction: the gradient times the direction, added up.
-
-    It is asked `ahead` steps after x and `behind` steps before. The steps have this dtype; None: as direction.
-    """
-    way = step * np.asarray(direction, dtype)
-    return float((function(x + ahead * way) - function(x - behind * way)) / ((ahead + behind) * step))
-
-
-def directed(draw: Function) -> Function:
-    """Return random cases of numeric_gradient with a direction; none of its values is small, so that no error hides."""
-
-    def drawn(rng: np.random.Generator) -> Inputs:
-        inputs = draw(rng)
-        shape = np.shape(inputs["x"])
-        return {**inputs, "direction": rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)}
-
-    return drawn
-
-
-def is_a_judge_along(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Judge whether a slope is the expected one, from two calls, and tells a planted error from the right gradient."""
-    known, x, direction = inputs["function"], np.asarray(inputs["x"], np.float64), np.asarray(inputs["direction"])
-    found = mismatch(got, expected, CLOSE)
-    if isinstance(got, (list, tuple)) or np.ndim(got):
-        return found
-    try:
-        slope = float(got)
-    except (TypeError, ValueError):
-        return found
-    gradient = known.gradient(x)
-    scale = np.abs(gradient * direction).sum()
-    if found is not None and abs(slope - expected) <= CLOSE * scale:
-        found = None  # shares of both signs may nearly cancel: what counts is how large they are
-    if found is None and len(known.calls) != 2:
-        times = f"you asked the function {len(known.calls)} times"
-        return Mismatch((f"right, but {times}: two are enough, however large x is",))
-    if known.planted is None:
-        return found
-    right, wrong = (abs((g * direction).sum() - slope) / scale for g in (gradient, known.planted(x)))
-    if found is None and right <= CLOSE < wrong:
-        return None
-    line = f"held against your slope, the right gradient is {right:.1g} off and the wrong one {wrong:.1g}"
-    return Mismatch((*(found.lines if found else ()), line))
-
-
 # Usual mistakes
+
+
+def _slope(function: Function, x: Array, direction: Array, step: float, ahead: int = 1, behind: int = 1) -> float:
+    """Return how fast function grows along the direction, from `behind` steps before x to `ahead` steps after it."""
+    way = step * direction
+    return float((function(x + ahead * way) - function(x - behind * way)) / ((ahead + behind) * step))
 
 
 def _by_differences(
@@ -284,7 +229,7 @@ def _by_differences(
     for index in np.ndindex(x.shape):
         one = np.zeros_like(x)
         one[index] = 1
-        gradient[index] = slope_along(function, x, one, step, ahead=ahead, behind=behind, dtype=dtype)
+        gradient[index] = _slope(function, x, one, step, ahead, behind)
         x = x - drift * step * one
     return gradient
 
@@ -297,7 +242,7 @@ def _row_by_row(_: Array, function: Function, x: Array, step: float) -> Array:
 
 
 def _all_at_once(gradient: Array, function: Function, x: Array, step: float) -> Array:
-    return np.full_like(gradient, slope_along(function, x, np.ones_like(gradient), step))
+    return np.full_like(gradient, _slope(function, x, np.ones_like(gradient), step))
 
 
 IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
@@ -338,26 +283,4 @@ NUMERIC_MISTAKES = (
     given(FIXED.format(0.1), _by_differences, step=0.1),
     given(FIXED.format(0.01), _by_differences, step=0.01),
     given(FIXED.format("the same"), _by_differences, step=1e-5),
-)
-
-ONE_SIDED = "the step goes to one side only, whose error grows with h; to both sides, it grows with h squared"
-ALL_ASKED = "this asks the function twice for every value of x: move x as a whole, by step * direction, and ask twice"
-DIRECTION_MISTAKES = (
-    result("you divide by step, but from one point to the other it is 2 * step", lambda slope: 2 * slope),
-    result("the sign is turned: subtract the value behind from the value ahead", lambda slope: -slope),
-    given(ONE_SIDED, behind=0),
-    given(ONE_SIDED, ahead=0),
-    given(
-        "you gave the direction the length 1: take it as it is; a direction twice as long has twice the slope",
-        direction=lambda direction: direction / np.linalg.norm(direction),
-    ),
-    given(
-        "every value of x moves by the same step: the direction says how far each of them goes",
-        direction=lambda direction: np.ones_like(direction),
-    ),
-    result(ALL_ASKED, lambda _, function, x, step: ops.numeric_gradient(function, x, step)),
-    result(ALL_ASKED, lambda _, function, x, direction, step: ops.numeric_gradient(function, x, step) * direction),
-    given(IN_FLOAT32, x=lambda x: x.astype(np.float32), dtype=np.float32),
-    given(IN_FLOAT32, dtype=None),
-    *(given(FIXED.format(f"{step:g}"), step=step) for step in (0.1, 0.01, 1e-5)),
 )

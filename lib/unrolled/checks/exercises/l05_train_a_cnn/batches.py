@@ -219,12 +219,6 @@ def only(says: str, chosen: Callable[[int, int], slice]) -> Mistake:
 
 
 LAST_LEFT_OUT = only("the last, smaller batch is left out", lambda count, size: slice(count // size * size))
-FIRST_ONLY = only("only the first batch counts: is the return inside the loop?", lambda count, size: slice(size))
-
-
-def last_only(says: str) -> Mistake:
-    """Return the mistake of taking the last batch alone."""
-    return only(says, lambda count, size: slice((count - 1) // size * size, None))
 
 
 def _mean_of_means(forward: Function, images: Array, labels: Array, batch_size: int) -> Means:
@@ -270,8 +264,11 @@ EVALUATE_MISTAKES = (
     ),
     result("this is the share of wrong answers: accuracy is that of the right ones", lambda y: (y[0], 1 - y[1])),
     LAST_LEFT_OUT,
-    last_only("only the last batch counts: add up, do not replace"),
-    FIRST_ONLY,
+    only(
+        "only the last batch counts: add up, do not replace",
+        lambda count, size: slice((count - 1) // size * size, None),
+    ),
+    only("only the first batch counts: is the return inside the loop?", lambda count, size: slice(size)),
     result(
         "the loss is a sum over batches: its mean over images is asked",
         lambda y, images, batch_size: (y[0] * -(-len(images) // batch_size), y[1]),
