@@ -22,7 +22,7 @@ from unrolled.notebook import cells, run
 from unrolled_grader.authoring import notebooks, sample, variants
 from unrolled_grader.judge.verdicts import Options, Submission, judge
 
-LESSON_OF = {name: lesson for lesson, specs in checks.lessons().items() for name in specs}
+LESSON_OF = {name: lesson for lesson, specs in checks.declared().items() for name in specs}
 CHOSEN = [(LESSON_OF[exercise], exercise, suffix) for exercise, by in checks.variants().items() for suffix in by]
 
 
