@@ -68,14 +68,6 @@ def traced_call(function: Function, inputs: Inputs) -> tuple[Any, Any, Function]
     return result, trace, function
 
 
-def maps_and_weight(*shapes: tuple[int, ...]) -> Inputs:
-    """Return draws for feature maps and a weight of these shapes."""
-    return {
-        "images": Draw(lambda rng: planted.drawn(rng, *shapes)[0]),
-        "weight": Draw(lambda rng: planted.drawn(rng, *shapes)[1]),
-    }
-
-
 def _weight_of_both_signs(rng: np.random.Generator) -> Array:
     """Draw a weight with which, of two groups of scores, all of one are negative: a missing ReLU must show."""
     weight = planted.drawn(rng, (1,), (3 * planted.SIZE**2, planted.GROUP))[1]
@@ -83,8 +75,14 @@ def _weight_of_both_signs(rng: np.random.Generator) -> Array:
     return np.hstack([weight, alike, -alike])
 
 
-SMALL = maps_and_weight((6, 3, planted.SIZE, planted.SIZE), (1,)) | {"weight": Draw(_weight_of_both_signs)}
-LARGE = maps_and_weight(*planted.SHAPES)
+SMALL = {
+    "images": Draw(lambda rng: planted.drawn(rng, (6, 3, planted.SIZE, planted.SIZE), (1,))[0]),
+    "weight": Draw(_weight_of_both_signs),
+}
+LARGE = {
+    "images": Draw(lambda rng: planted.drawn(rng, *planted.SHAPES)[0]),
+    "weight": Draw(lambda rng: planted.drawn(rng, *planted.SHAPES)[1]),
+}
 
 
 def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
