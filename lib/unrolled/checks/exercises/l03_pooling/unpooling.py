@@ -47,6 +47,15 @@ to_last = shared_by(_last)
 to_every_pixel = shared_by(np.ones_like)
 
 
+def overwritten(values: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
+    """Return what result[place] = value leaves where windows share a maximum: the last value."""
+    n, c, h, w = x.shape
+    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
+    y = np.zeros((n, c, h * w), values.dtype)
+    np.put_along_axis(y, indices.reshape(n, c, -1), values.reshape(n, c, -1), axis=2)
+    return y.reshape(x.shape)
+
+
 # Usual mistakes
 
 FIRST_IMAGE = "only the first image is filled: is `return` inside a loop?"
@@ -187,17 +196,6 @@ ROW_MISTAKES = (
 # By mask, with overlap
 
 
-def _assigned(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-    """Return what result[place] = value leaves, window by window."""
-    y = np.zeros(x.shape, values.dtype)
-    for image, channel, row, column in np.ndindex(values.shape):
-        rows = slice(row * stride, row * stride + kernel_size)
-        columns = slice(column * stride, column * stride + kernel_size)
-        pixels, inside = x[image, channel, rows, columns], y[image, channel, rows, columns]
-        inside.flat[pixels.argmax()] = values[image, channel, row, column]
-    return y
-
-
 def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
     """Return an unpooling in which put(before, here, values) takes the place of adding what arrives at a place.
 
@@ -230,7 +228,7 @@ ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrit
 OVERLAP_MISTAKES = (
     Mistake(
         MEET + "yours keeps one of them. (= overwrites; so does += with an array of indices that repeats one)",
-        _assigned,
+        overwritten,
     ),
     Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, before))),
     Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, 0))),

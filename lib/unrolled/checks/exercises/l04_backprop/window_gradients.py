@@ -237,14 +237,6 @@ def _shared(says: str, unpool: Function) -> Mistake:
     return Mistake(says, lambda grad, **others: unpool(grad, **others))
 
 
-def _overwritten(_: Array, grad: Array, x: Array, kernel_size: int, stride: int | None, padding: int) -> Array:
-    n, c, h, w = x.shape
-    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
-    y = np.zeros((n, c, h * w), grad.dtype)
-    np.put_along_axis(y, indices.reshape(n, c, -1), grad.reshape(n, c, -1), axis=2)
-    return y.reshape(x.shape)
-
-
 POOLING_MISTAKES = (
     given(
         "the maxima are put back, not the gradient: the place comes from x, the value from grad", grad=ops.max_pool2d
@@ -260,5 +252,7 @@ POOLING_MISTAKES = (
         "the gradient is spread evenly, as for average pooling: here, the largest pixel gets all of it",
         unpooling.shared_by(lambda largest: np.ones_like(largest) / len(largest)),
     ),
-    result("where windows overlap, gradients that meet on a pixel are overwritten: they add up", _overwritten),
+    _shared(
+        "where windows overlap, gradients that meet on a pixel are overwritten: they add up", unpooling.overwritten
+    ),
 )
