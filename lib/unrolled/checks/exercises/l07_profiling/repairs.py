@@ -123,7 +123,7 @@ def _advice(result: Any, inputs: Inputs) -> tuple[str, ...]:
 
 def _times(trace: Any, number: int) -> str:
     """Say how long the step with this number took as it came, and how long this one does."""
-    slow, seconds = _as_it_came(number), warm_seconds(trace)
+    slow, seconds = planted_seconds(planted.kind_of(number)), warm_seconds(trace)
     return (
         f"as it came, the step with the factor {factor_of(number):.3f} takes {slow * 1e6:,.0f} µs, yours "
         f"{seconds * 1e6:,.0f} µs (modelled, {trace.profile}): {slow / seconds:.1f} times as fast (asked: "
@@ -131,14 +131,10 @@ def _times(trace: Any, number: int) -> str:
     )
 
 
-def _as_it_came(number: int) -> float:
-    return planted_seconds(planted.kind_of(number))
-
-
 def _in_time(trace: Any, number: int) -> Mismatch | Remark:
     """Say how fast this step is; a mismatch if that is not enough."""
     seconds = warm_seconds(trace)
-    if _as_it_came(number) >= AT_LEAST * seconds:
+    if planted_seconds(planted.kind_of(number)) >= AT_LEAST * seconds:
         return Remark((_times(trace, number),))
     return Mismatch(("the values are right. Now the time:", _times(trace, number), *_longest(trace.launches, seconds)))
 
