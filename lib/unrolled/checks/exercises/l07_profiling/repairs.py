@@ -75,11 +75,11 @@ def _weight_of_both_signs(rng: np.random.Generator) -> Array:
     return np.hstack([weight, alike, -alike])
 
 
-SMALL = {
+SMALL: Inputs = {
     "images": Draw(lambda rng: planted.drawn(rng, (6, 3, planted.SIZE, planted.SIZE), (1,))[0]),
     "weight": Draw(_weight_of_both_signs),
 }
-LARGE = {
+LARGE: Inputs = {
     "images": Draw(lambda rng: planted.drawn(rng, *planted.SHAPES)[0]),
     "weight": Draw(lambda rng: planted.drawn(rng, *planted.SHAPES)[1]),
 }
