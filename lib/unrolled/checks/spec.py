@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -220,6 +220,8 @@ class Spec:
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
     """Other functions of the library that answer the exercise: a learner's function must call none of them."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What else the check asks, by the names under which the lesson's text quotes it: {launches} for "launches"."""
     leaderboard: bool = False
     """Whether the class report ranks by the `ratio` of the remark that `compare` makes. Where a `speed` is what ranks,
     it has a `leaderboard` of its own."""

@@ -23,7 +23,6 @@ def any_affine(rng: np.random.Generator) -> Inputs:
 
 ADD_UP = "add up. A loss that is a mean has put its 1/N into grad already"
 ORDER = "the order is grad_x, grad_weight, grad_bias"
-BY_WEIGHT = "grad_weight: multiply by x, not by weight"
 
 MEAN_TWICE = result(
     f"grad_weight and grad_bias are divided by N: {ADD_UP}", lambda y, x: (y[0], y[1] / len(x), y[2] / len(x))
@@ -33,7 +32,7 @@ WEIGHT_FIRST = result(ORDER, lambda y: (y[1], y[0], y[2]))
 AFFINE_MISTAKES = (
     in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)", lambda _, grad, weight: grad @ weight.T),
     in_weight("grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
-    in_weight(BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
+    in_weight("grad_weight: multiply by x, not by weight", lambda _, grad, weight: grad.T @ weight),
     in_bias("the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
     in_bias("grad_bias is summed over the outputs: sum over the samples, axis 0", lambda _, grad: grad.sum(1)),
     in_bias("grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
@@ -207,14 +206,8 @@ LOSS_MISTAKES = (
     *(in_loss(SMALL, _with_small(number)) for number in (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12, 1e-15)),
     in_loss(EVERY_LABEL, _by_all_labels),
     in_grad(EVERY_LABEL, lambda _, scores, labels: _less_one_at(scores, (slice(None), labels))),
-    in_grad(
-        WHOLE_ROWS,
-        lambda _, scores, labels: _less_one_at(scores, labels),
-    ),
-    in_grad(
-        WHOLE_ROWS,
-        lambda _, scores: _less_one_at(scores, ...),
-    ),
+    in_grad(WHOLE_ROWS, lambda _, scores, labels: _less_one_at(scores, labels)),
+    in_grad(WHOLE_ROWS, lambda _, scores: _less_one_at(scores, ...)),
     in_grad(
         "= -1 puts -1 in the place of the probability: subtract 1 from it, -= 1",
         lambda grad, scores, labels: np.where(_smoothed(scores, labels, 0) == 1, -1 / len(scores), grad),
@@ -232,10 +225,6 @@ LOSS_MISTAKES = (
     in_loss("use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
     in_grad(
         "these are the probabilities: subtract 1 at the right class of each row", lambda _, scores: ops.softmax(scores)
-    ),
-    in_grad(
-        "these are the probabilities / N: subtract 1 at the right class of each row, before you divide",
-        lambda _, scores: ops.softmax(scores) / len(scores),
     ),
     in_grad("the sign of the gradient is turned: probabilities minus one-hot", lambda grad: -grad),
     in_grad(

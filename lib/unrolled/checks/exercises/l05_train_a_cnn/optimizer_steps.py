@@ -132,40 +132,38 @@ def any_adam(rng: np.random.Generator) -> Inputs:
     return {"parameters": parameters, "gradient": gradient, **means, **options}
 
 
-def _divided(says: str, by: Function, share: str = "m_hat") -> Mistake:
-    """Return the mistake of a step along `share` over `by(…)`, of m_hat, v_hat, epsilon, v and gradient by name."""
+def _stepped(says: str, step: Function) -> Mistake:
+    """Return the mistake of another step, before the learning rate: `step(…)` of what goes into it, by name.
+
+    Those are m and v as they are returned, m_hat and v_hat, and the arguments.
+    """
 
     def stepped(
-        y: State, gradient: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
+        y: State,
+        parameters: Array,
+        gradient: Array,
+        t: int,
+        learning_rate: float,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
     ) -> State:
-        parameters, m, v = y
-        known = {
-            "m_hat": m / (1 - beta1**t),
-            "v_hat": v / (1 - beta2**t),
-            "epsilon": epsilon,
-            "m": m,
-            "v": v,
-            "gradient": gradient,
-            "learning_rate": learning_rate,
-        }
-        right = known["m_hat"] / (np.sqrt(known["v_hat"]) + epsilon)
-        return parameters + learning_rate * (right - known[share] / called_by_name(by, known)), m, v
+        _, m, v = y
+        known = {"gradient": gradient, "t": t, "learning_rate": learning_rate, "epsilon": epsilon}
+        known |= {"beta1": beta1, "beta2": beta2, "m": m, "v": v}
+        known |= {"m_hat": m / (1 - beta1**t), "v_hat": v / (1 - beta2**t)}
+        with np.errstate(all="ignore"):
+            return parameters - learning_rate * called_by_name(step, known), m, v
 
     return result(says, stepped)
 
 
 def _corrected(says: str, by: Callable[[float, int], float]) -> Mistake:
     """Return the mistake of m and v divided by `by(beta, t)` for the step."""
-
-    def stepped(
-        y: State, parameters: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
-    ) -> State:
-        _, m, v = y
-        with np.errstate(all="ignore"):
-            step = m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon)
-        return parameters - learning_rate * step, m, v
-
-    return result(says, stepped)
+    return _stepped(
+        says,
+        lambda m, v, t, beta1, beta2, epsilon: m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon),
+    )
 
 
 BOTH_WEIGHTS = "m becomes beta1 * m + (1 - beta1) * gradient"
@@ -178,8 +176,8 @@ ADAM_MISTAKES = (
         "you return the corrected means: the correction is for this step only, the next needs m and v themselves",
         lambda y, t, beta1, beta2: (y[0], y[1] / (1 - beta1**t), y[2] / (1 - beta2**t)),
     ),
-    _divided("only m is corrected; v begins at 0, too", lambda v, epsilon: np.sqrt(v) + epsilon),
-    _divided("only v is corrected; m begins at 0, too", lambda v_hat, epsilon: np.sqrt(v_hat) + epsilon, "m"),
+    _stepped("only m is corrected; v begins at 0, too", lambda m_hat, v, epsilon: m_hat / (np.sqrt(v) + epsilon)),
+    _stepped("only v is corrected; m begins at 0, too", lambda m, v_hat, epsilon: m / (np.sqrt(v_hat) + epsilon)),
     _corrected("beta * t is no power: correct by 1 - beta**t", lambda beta, t: 1 - beta * t),
     _corrected("the correction divides: m / (1 - beta1**t)", lambda beta, t: 1 / (1 - beta**t)),
     _corrected(
@@ -196,13 +194,16 @@ ADAM_MISTAKES = (
         "the square is of the gradient alone: (1 - beta2) * gradient**2",
         v=lambda v, gradient, beta2: v - (1 - beta2) * gradient**2,
     ),
-    _divided("epsilon is missing: it is added to the root", lambda v_hat: np.sqrt(v_hat)),
-    _divided(
+    _stepped("epsilon is missing: it is added to the root", lambda m_hat, v_hat: m_hat / np.sqrt(v_hat)),
+    _stepped(
         "epsilon belongs to the root: put it in brackets, / (np.sqrt(v_hat) + epsilon)",
-        lambda m_hat, v_hat, epsilon, learning_rate: m_hat / (m_hat / np.sqrt(v_hat) + epsilon / learning_rate),
+        lambda m_hat, v_hat, epsilon, learning_rate: m_hat / np.sqrt(v_hat) + epsilon / learning_rate,
     ),
-    _divided("the square root is missing", lambda v_hat, epsilon: v_hat + epsilon),
-    _divided("epsilon is inside the square root: add it after", lambda v_hat, epsilon: np.sqrt(v_hat + epsilon)),
+    _stepped("the square root is missing", lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon)),
+    _stepped(
+        "epsilon is inside the square root: add it after",
+        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
+    ),
     UPHILL,
     given(
         "beta1 belongs to m and beta2 to v: yours are exchanged", beta1=lambda beta2: beta2, beta2=lambda beta1: beta1
@@ -211,9 +212,8 @@ ADAM_MISTAKES = (
         "v is the mean of the gradient's square",
         v=lambda v, gradient, beta2: v + (1 - beta2) / beta2 * (gradient - gradient**2),
     ),
-    _divided(
+    _stepped(
         "the step takes the gradient itself: m, its mean, belongs there",
-        lambda v_hat, epsilon: np.sqrt(v_hat) + epsilon,
-        "gradient",
+        lambda gradient, v_hat, epsilon: gradient / (np.sqrt(v_hat) + epsilon),
     ),
 )

@@ -41,13 +41,16 @@ def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return Mismatch((found.lines[0], advice))
 
 
+LAUNCHES = 6
+
 activation = Spec(
     reference=activate,
+    numbers={"launches": LAUNCHES},
     answers=tuple(KINDS.values()),
     cases=[
         *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
-        *(gpu_case(f"{kind}, GPU", Budget(6, float64=0), kind=kind, x=normal(4, 3, 5, 5)) for kind in KINDS),
-        gpu_case("sigmoid, GPU, float64", Budget(launches=6), kind="sigmoid", x=normal(7, dtype=float)),
+        *(gpu_case(f"{kind}, GPU", Budget(LAUNCHES, float64=0), kind=kind, x=normal(4, 3, 5, 5)) for kind in KINDS),
+        gpu_case("sigmoid, GPU, float64", Budget(LAUNCHES), kind="sigmoid", x=normal(7, dtype=float)),
     ],
     points=2,
     hints=(
@@ -128,12 +131,13 @@ def _any_convolution(rng: np.random.Generator) -> Inputs:
     return {**drawn, "padding": int(rng.integers(0, 3))}
 
 
-# One copy for each place inside the kernel, and a dozen launches besides.
-SIX_PLACES, NINE_PLACES = Budget(6 + 12, float64=0), Budget(9 + 12, float64=0)
+BESIDES = 12  # launches, besides those for each place inside the window
+SIX_PLACES, NINE_PLACES = Budget(6 + BESIDES, float64=0), Budget(9 + BESIDES, float64=0)
 
 
 conv2d_port = Spec(
     reference=convolution,
+    numbers={"besides": BESIDES},
     answers=(*CONVOLUTIONS, ops.im2col),
     cases=[
         case("the seminar's image, NumPy", **_layer(SEMINAR_X, 1, 1, 3, 3)),
@@ -190,12 +194,13 @@ def _any_pooling(rng: np.random.Generator) -> Inputs:
     return {"x": x if rng.random() < 0.5 else np.round(x), "kernel_size": 2}
 
 
-# Eight launches for each place inside the window, and a dozen besides.
-WINDOWS_OF_2, WINDOWS_OF_3 = Budget(8 * 4 + 12, float64=0), Budget(8 * 9 + 12, float64=0)
+EACH = 8  # launches for each place inside the window
+WINDOWS_OF_2, WINDOWS_OF_3 = Budget(EACH * 4 + BESIDES, float64=0), Budget(EACH * 9 + BESIDES, float64=0)
 
 
 max_pool2d_port = Spec(
     reference=pooling,
+    numbers={"launches": EACH, "besides": BESIDES},
     answers=POOLINGS,
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),

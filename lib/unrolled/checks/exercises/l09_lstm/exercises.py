@@ -150,6 +150,7 @@ SEQUENCE_MISTAKES = (
 
 combined_gates = Spec(
     reference=sequences.two_products,
+    numbers={"launches": LAUNCHES},
     answers=WHOLE,
     cases=sequence_cases(2),
     points=2,
