@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from unrolled.checks.mistakes import Function, Mistake, given
-from unrolled.checks.spec import Draw, Inputs, filters, images, normal, vector
+from unrolled.checks.spec import Draw, Inputs, draw_all, filters, images, normal, vector
 from unrolled.device import Array, array_module
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 
@@ -108,15 +108,14 @@ def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size, with a kernel up to 7 x 7 and padding less than that."""
     n, c, o, kernel = (int(each) for each in rng.integers((1, 1, 1, 2), (4, 4, 5, 8)))
     height, width = (int(each) for each in kernel + rng.integers(0, 12, 2))
-    drawn = arrays(n, c, height, width, o, kernel)
-    return {**{name: draw.make(rng) for name, draw in drawn.items()}, "padding": int(rng.integers(0, kernel))}
+    drawn = draw_all(arrays(n, c, height, width, o, kernel), rng)
+    return {**drawn, "padding": int(rng.integers(0, kernel))}
 
 
 def any_layer_of_3(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size with 3 x 3 kernels."""
     n, c, o, height, width = (int(each) for each in rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)))
-    drawn = arrays(n, c, height, width, o, 3)
-    return {**{name: draw.make(rng) for name, draw in drawn.items()}, "padding": int(rng.integers(0, 3))}
+    return {**draw_all(arrays(n, c, height, width, o, 3), rng), "padding": int(rng.integers(0, 3))}
 
 
 def direct_flops(inputs: Inputs) -> float:
@@ -170,7 +169,7 @@ def any_tiles(rng: np.random.Generator) -> Inputs:
     """Draw some tiles, weights and products."""
     n, c, o = (int(each) for each in rng.integers(1, 4, 3))
     drawn = {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
-    return {name: draw.make(rng) for name, draw in drawn.items()}
+    return draw_all(drawn, rng)
 
 
 def cut(x: Array, padding: int) -> Array:

@@ -8,7 +8,7 @@ from math import floor
 import numpy as np
 
 from unrolled.checks.mistakes import Function, Mistake, given, result
-from unrolled.checks.spec import Draw, Inputs
+from unrolled.checks.spec import Draw, Inputs, draw_all
 from unrolled.device import Array
 from unrolled.ops import precision
 
@@ -118,8 +118,7 @@ def _words(*shape: int) -> Draw:
 def any_signs(rng: np.random.Generator) -> Inputs:
     """Draw signs of any number."""
     n, m, k = (int(each) for each in rng.integers((1, 1, 1), (7, 7, 300)))
-    drawn = signs(n, m, k)
-    return {**drawn, "a": drawn["a"].make(rng), "b": drawn["b"].make(rng)}
+    return draw_all(signs(n, m, k), rng)
 
 
 def _counted(says: str, last: Callable[[int], int], all_words: bool = False) -> Mistake:
