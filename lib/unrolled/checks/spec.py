@@ -104,7 +104,7 @@ class Case:
     def inputs(self, seed: int) -> Inputs:
         """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
         rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
-        return self.draw(rng) if self.draw else _drawn(self.arguments, rng)
+        return self.draw(rng) if self.draw else draw_all(self.arguments, rng)
 
 
 def case(name: str, /, **arguments: Any) -> Case:
@@ -157,7 +157,7 @@ class Speed:
             name: Draw(value.quick) if isinstance(value, Draw) and value.quick else value
             for name, value in self.inputs.items()
         }
-        return [_drawn(quick, rng) for _ in range(count)]
+        return [draw_all(quick, rng) for _ in range(count)]
 
     def draw_case(self, seed: int) -> Inputs:
         """Return one of them as a case's: with ranks, an emulated network and the arguments of each."""
@@ -182,7 +182,7 @@ class Rung:
     def draw_inputs(self, seed: int) -> list[Inputs]:
         """Return four fresh sets of keyword arguments."""
         rng = np.random.default_rng([seed, zlib.crc32(b"rung")])
-        return [_drawn(self.inputs, rng) for _ in range(4)]
+        return [draw_all(self.inputs, rng) for _ in range(4)]
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,8 @@ def variant(exercise: Spec, /, **changes: Any) -> Spec:
     return replace(exercise, answers=tuple(answers), **changes)
 
 
-def _drawn(arguments: Mapping[str, Any], rng: np.random.Generator) -> Inputs:
+def draw_all(arguments: Mapping[str, Any], rng: np.random.Generator) -> Inputs:
+    """Return these arguments, drawn where they are draws; of all others a copy."""
     return {
         name: value.make(rng) if isinstance(value, Draw) else copy.deepcopy(value) for name, value in arguments.items()
     }

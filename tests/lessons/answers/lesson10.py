@@ -13,8 +13,7 @@ from unrolled.checks.exercises.l10_faster_convolutions import tiles as tiling
 
 
 def by_fft(x, weight, bias, padding=0, wraps=False):
-    flipped = weight[:, :, ::-1, ::-1]
-    return transforms.through_frequencies(x, flipped, bias, padding, wraps)
+    return transforms.by_fft(x, weight, bias, padding, wraps=wraps)
 
 
 def without_lengths(x, weight, bias, padding=0):
@@ -174,10 +173,22 @@ def pixel_tiles(image, kernel, step, convolve):
     return tiling.overlap_add(image, kernel, 1, convolve)
 
 
+def tiles_counted(in_a_row):
+    """The right count, but for in_a_row(size, tile) tiles in a row."""
+
+    def answer(method, shape):
+        if not method.startswith("winograd"):
+            return counts.multiplications(method, shape)
+        (n, c, o, size, _), tile = shape, int(method[-1])
+        return int(n * c * o * in_a_row(size, tile) ** 2 * (tile + 2) ** 2)
+
+    return answer
+
+
 MUTANTS = {
     "count_multiplications": [
-        Mutant(counts.whole_tiles_only, "round up"),
-        Mutant(counts.tiles_not_rounded, "round the number of tiles up"),
+        Mutant(tiles_counted(lambda size, tile: size // tile), "round up"),
+        Mutant(tiles_counted(lambda size, tile: size / tile), "round the number of tiles up"),
         Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 2, kernel 3"),
     ],
     "fft_conv2d": [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from answers import Mutant
+from unrolled import ops
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
 
 # loss_scale_step
@@ -45,6 +46,14 @@ def without_scale(x, limit):
 def of_two_axes(weight, fraction, updates):
     rows, columns = weight.shape
     return fewer.prune(weight, fraction, updates).reshape(rows, columns)
+
+
+def pruned_once(weight, fraction, updates):
+    return fewer.prune(weight, fraction, []) - sum(updates)
+
+
+def pruned_at_the_end(weight, fraction, updates):
+    return fewer.prune(weight - sum(updates), fraction, [])
 
 
 # binary_matmul
@@ -89,7 +98,22 @@ def unsigned(a, b, k):
 
 
 def in_int64(a, b, k):
-    return fewer.binary_matmul(a, b, k).astype(np.int64)
+    return ops.precision.binary_matmul(a, b, k).astype(np.int64)
+
+
+def with_the_tail(a, b, k):
+    return (k - 2 * np.bitwise_count(a[:, None] ^ b[None]).sum(axis=2, dtype=np.int64)).astype(np.int32)
+
+
+# straight_through
+
+
+def of_the_values(grad, x, weight):
+    return (grad @ weight) * (np.abs(x) <= 1), (grad.T @ x) * (np.abs(weight) <= 1)
+
+
+def not_stopped(grad, x, weight):
+    return grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
 
 
 MUTANTS = {
@@ -104,23 +128,26 @@ MUTANTS = {
         Mutant(without_scale, "return q, scale"),
     ],
     "int8_matmul": [
-        Mutant(integers.wrapping, "wrap round at 128"),
-        Mutant(integers.in_int16, "wrap round at 32,768"),
-        Mutant(integers.in_float32, "2^24"),
+        Mutant(lambda a, b: (a @ b).astype(np.int32), "wrap round at 128"),
+        Mutant(lambda a, b: (a.astype(np.int16) @ b.astype(np.int16)).astype(np.int32), "wrap round at 32,768"),
+        Mutant(lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.int32), "2^24"),
     ],
     "prune": [
-        Mutant(fewer.masked_once, "grows again"),
-        Mutant(fewer.masked_at_the_end, "before the first update"),
+        Mutant(lambda weight, fraction, updates: fewer.prune(weight, fraction, []) - sum(updates), "grows again"),
+        Mutant(
+            lambda weight, fraction, updates: fewer.prune(weight - sum(updates), fraction, []),
+            "before the first update",
+        ),
         Mutant(of_two_axes, "too many values to unpack"),
     ],
     "binary_matmul": [
-        Mutant(fewer.with_the_tail, "must not count"),
+        Mutant(with_the_tail, "must not count"),
         Mutant(in_int64, "int32"),
         Mutant(unsigned, "below 0 unsigned numbers wrap round"),
     ],
     "straight_through": [
-        Mutant(fewer.of_the_values, "has signs, too"),
-        Mutant(fewer.not_stopped, "beyond 1 nothing passes"),
+        Mutant(of_the_values, "has signs, too"),
+        Mutant(not_stopped, "beyond 1 nothing passes"),
         Mutant(lambda grad, x, weight: fewer.straight_through(grad, x, weight)[::-1], "the gradient by x"),
     ],
 }

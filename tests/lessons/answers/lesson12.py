@@ -13,7 +13,7 @@ from unrolled.parallel import gpipe
 
 
 def in_two_sums(comm, weight, x, labels):
-    mean = replicas.its_own(comm, weight, x, labels)
+    mean = replicas.own(weight, x, labels)
     return comm.all_reduce(mean * np.float32(len(x))) / comm.all_reduce(np.array([len(x)], np.float32))
 
 
@@ -21,7 +21,7 @@ def count_appended(join, count):
     """The natural first attempt: a whole number behind float32 makes float64."""
 
     def program(comm, weight, x, labels):
-        own = replicas.its_own(comm, weight, x, labels) * np.float32(len(x))
+        own = replicas.own(weight, x, labels) * np.float32(len(x))
         total = comm.all_reduce(join(own.ravel(), count(x)))
         return (total[:-1] / total[-1]).reshape(weight.shape)
 

@@ -11,7 +11,7 @@ from answers.lesson10 import always_fft, always_gemm, winograd_for_all
 from answers.lesson12 import read_elsewhere, receiving_first
 from unrolled import data, device, kernels, ops
 from unrolled.checks.exercises.l08_kernels import naive
-from unrolled.checks.exercises.l12_many_devices import splits
+from unrolled.checks.exercises.l12_many_devices import ring
 
 # im2col_nhwc
 
@@ -188,7 +188,7 @@ def pruned_in_place(weight, fraction, updates):
 
 
 def zeros_to_the_left(comm, x):
-    splits.ring(-1)(comm, np.zeros_like(x))
+    ring.ring(-1)(comm, np.zeros_like(x))
     return read_elsewhere(comm, x)
 
 
@@ -264,7 +264,7 @@ MUTANTS = {
         Mutant(pruned_in_place, "changed its input weight"),
     ],
     "ring_allreduce_left": [
-        Mutant(splits.ring_allreduce, "in the ring it sends to rank"),
+        Mutant(ring.ring_allreduce, "in the ring it sends to rank"),
         Mutant(receiving_first, "deadlock"),
         Mutant(zeros_to_the_left, "cannot know that of x["),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l09_lstm import exercises, sequences
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Inputs, random_case, random_gpu_case, variant
+from unrolled.checks.spec import Budget, Inputs, draw_all, random_case, random_gpu_case, variant
 from unrolled.device import Array
 
 COUPLED = 3  # blocks: f, g, o
@@ -38,18 +38,7 @@ def _three_blocks(inputs: Inputs) -> Inputs:
 
 
 def _any_coupled(*sizes: Any) -> Any:
-    return lambda rng: _three_blocks({name: draw.make(rng) for name, draw in sequences.one_step(*sizes).items()})
-
-
-def _reordered(*order: int) -> dict[str, Any]:
-    def change(rows: Array) -> Array:
-        return np.concatenate([np.split(rows, COUPLED)[k] for k in order])
-
-    return {
-        "weight_ih": lambda weight_ih: change(weight_ih),
-        "weight_hh": lambda weight_hh: change(weight_hh),
-        "bias": lambda bias: change(bias),
-    }
+    return lambda rng: _three_blocks(draw_all(sequences.one_step(*sizes), rng))
 
 
 F_AND_I = "f is what stays, and 1 - f what gets in: yours has them the other way round"
@@ -82,7 +71,9 @@ lstm_step_coupled = variant(
     ),
     mistakes=(
         result("you return c before h: h comes first", lambda y: (y[1], y[0], *y[3:1:-1])),
-        given("the blocks are in the order f, o, g: the second block is g, the third o", **_reordered(0, 2, 1)),
+        given(
+            "the blocks are in the order f, o, g: the second block is g, the third o", **exercises.reordered(0, 2, 1)
+        ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("what c held has no part in it: c is f * c + (1 - f) * g", c=lambda c: 0 * c),
         Mistake(

@@ -7,49 +7,27 @@ from math import floor
 import numpy as np
 
 from unrolled.checks.exercises.l11_smaller_numbers import exercises, fewer
-from unrolled.checks.mistakes import Mistake
+from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Inputs, case, random_case, variant
 from unrolled.device import Array
 
 
 def prune_rows(weight: Array, fraction: float, updates: list[Array]) -> Array:
     """Return the weights (O, K) with the rows of the smallest sums of magnitudes at 0, after updates."""
-    mask = np.ones(len(weight), weight.dtype)
-    mask[np.argsort(np.abs(weight).sum(axis=1))[: floor(fraction * len(weight))]] = 0
-    for update in updates:
-        weight = (weight - update) * mask[:, None]
-    return weight * mask[:, None]
+    return _by(np.abs(weight).sum(axis=1), weight, fraction, updates)
 
 
-def _grown_again(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    weight = prune_rows(weight, fraction, [])
-    for update in updates:
-        weight = weight - update
-    return weight
-
-
-def _of_the_last(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    for update in updates:
-        weight = weight - update
-    return prune_rows(weight, fraction, [])
-
-
-def _by_sums(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    mask = np.ones(len(weight), weight.dtype)
-    mask[np.argsort(weight.sum(axis=1))[: floor(fraction * len(weight))]] = 0
-    for update in updates:
-        weight = (weight - update) * mask[:, None]
-    return weight * mask[:, None]
+def _by(sizes: Array, weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Prune the rows of the smallest of these sizes (O,)."""
+    mask = np.ones((len(weight), 1), weight.dtype)
+    mask[np.argsort(sizes)[: floor(fraction * len(weight))]] = 0
+    return fewer.masked(weight, mask, updates)
 
 
 def _five_filters(rng: np.random.Generator) -> Inputs:
     """Draw a layer of which 3.75 rows are to go: 3 do."""
     weight, update = rng.standard_normal((2, 5, 4)).astype(np.float32)
     return {"weight": weight, "fraction": 0.75, "updates": [update]}
-
-
-def _rounded_rows(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    return prune_rows(weight, (round(fraction * len(weight)) + 0.5) / len(weight), updates)
 
 
 prune_filters = variant(
@@ -81,10 +59,22 @@ prune_filters = variant(
         "    weight = (weight - update) * ...",
     ),
     mistakes=(
-        Mistake("what was pruned grows again in an update: multiply by the mask after each", _grown_again),
-        Mistake("the mask is that of the weights before the first update", _of_the_last),
-        Mistake("a row is small if its magnitudes are: np.abs(weight)", _by_sums),
+        Mistake(
+            "what was pruned grows again in an update: multiply by the mask after each",
+            lambda weight, fraction, updates: fewer.updated(prune_rows(weight, fraction, []), updates),
+        ),
+        Mistake(
+            "the mask is that of the weights before the first update",
+            lambda weight, fraction, updates: prune_rows(fewer.updated(weight, updates), fraction, []),
+        ),
+        Mistake(
+            "a row is small if its magnitudes are: np.abs(weight)",
+            lambda weight, fraction, updates: _by(weight.sum(axis=1), weight, fraction, updates),
+        ),
         Mistake("whole rows go, and not single weights", fewer.prune),
-        Mistake("int cuts off: one row fewer goes than by rounding", _rounded_rows),
+        given(
+            "int cuts off: one row fewer goes than by rounding",
+            fraction=lambda weight, fraction: (round(fraction * len(weight)) + 0.5) / len(weight),
+        ),
     ),
 )

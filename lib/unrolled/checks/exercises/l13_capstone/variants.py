@@ -10,7 +10,7 @@ from unrolled import kernels
 from unrolled.checks import graphs
 from unrolled.checks.exercises.l13_capstone import exercises, steps
 from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Draw, Function, Inputs, gpu_case, normal, random_gpu_case, variant
+from unrolled.checks.spec import Function, Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
 from unrolled.device import Array, array_module
 
 DECAY = 0.01
@@ -57,8 +57,7 @@ def _buffers(n: int, inputs: int, outputs: int) -> Inputs:
 
 def _any_buffers(rng: np.random.Generator) -> Inputs:
     n, inputs, outputs = (int(size) for size in rng.integers(2, 9, 3))
-    drawn = _buffers(n, inputs, outputs)
-    return {name: value.make(rng) if isinstance(value, Draw) else value for name, value in drawn.items()}
+    return draw_all(_buffers(n, inputs, outputs), rng)
 
 
 capturable_step_decay = variant(
