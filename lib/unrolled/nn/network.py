@@ -17,7 +17,7 @@ from unrolled.nn.habits import Answering, Flat
 from unrolled.nn.history import Evaluation
 from unrolled.nn.layers import VIEWS, Conv2d, Layer, Linear, MaxPool2d, Shape, Views
 from unrolled.nn.summary import Summary
-from unrolled.ops import memory
+from unrolled.ops import allocation
 from unrolled.ops.arguments import check_array, check_arrays, check_float, check_shape, check_whole
 
 FILE = "a network's parameters"
@@ -122,7 +122,7 @@ class Sequential(Answering):
             try:
                 x = layer.forward(x, training)
             except MemoryError as error:
-                raise memory.named(error, f"layer {number}, {layer!r}", len(x)) from error
+                raise allocation.named(error, f"layer {number}, {layer!r}", len(x)) from error
         return x
 
     def backward(self, grad: Array) -> None:
@@ -131,7 +131,7 @@ class Sequential(Answering):
             try:
                 grad = layer.backward(grad)
             except MemoryError as error:
-                raise memory.named(error, f"layer {number}, {layer!r}", len(grad)) from error
+                raise allocation.named(error, f"layer {number}, {layer!r}", len(grad)) from error
 
     def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]:
         """Run a forward pass in training and a backward pass, which fills `gradients`; return loss (0-d) and scores."""
