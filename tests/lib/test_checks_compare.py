@@ -11,7 +11,7 @@ from unrolled.checks.compare import agree, as_numbers, mismatch, shortened
 TOLERANCE = 1e-4
 
 
-def said(got, expected, tolerance=TOLERANCE):
+def words_of(got, expected, tolerance=TOLERANCE):
     found = mismatch(got, expected, tolerance)
     assert found is not None
     return "\n".join(found.lines)
@@ -28,7 +28,7 @@ def test_a_single_wrong_value_is_found_where_it_is(shape, seed, by):
     index = tuple(int(i) for i in np.random.default_rng(seed).integers(0, shape))
     got = expected.copy()
     got[index] += np.float32(by * (1 + np.abs(expected).max()))
-    assert f"first at {list(index)}" in said(got, expected)
+    assert f"first at {list(index)}" in words_of(got, expected)
 
 
 @settings(max_examples=30, deadline=None)
@@ -37,9 +37,9 @@ def test_permuted_axes_are_recognized(axes):
     expected = values(2, 3, 4, 5)
     wrong_shape = np.ascontiguousarray(expected.transpose(axes))
     back = ", ".join(map(str, np.argsort(axes)))
-    assert f"in another order of the axes: y.transpose({back}) puts them right" in said(wrong_shape, expected)
+    assert f"in another order of the axes: y.transpose({back}) puts them right" in words_of(wrong_shape, expected)
     misread = wrong_shape.reshape(expected.shape)
-    assert "right in another order of the axes: y.reshape(" in said(misread, expected)
+    assert "right in another order of the axes: y.reshape(" in words_of(misread, expected)
 
 
 E = values(2, 3)
@@ -130,8 +130,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("got", "expected", "words"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_is_said(got, expected, words):
-    assert words in said(got, expected, 1e-6)
+def test_what_is_wrong_is_words_of(got, expected, words):
+    assert words in words_of(got, expected, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said(got, expected, words):
     ],
 )
 def test_no_more_is_said_than_is_known(got, expected, words):
-    assert words not in said(got, expected)
+    assert words not in words_of(got, expected)
 
 
 def test_none_agrees_with_none():
@@ -180,7 +180,7 @@ def test_what_is_not_made_of_numbers_agrees_with_nothing(got):
 def test_lists_of_anything_but_few_numbers_are_made_no_array(got):
     """Of these texts NumPy would make 200 GB."""
     assert as_numbers(got, 1000) is None
-    assert "expected an array of shape (2,), got list [" in said(got, np.array([1, 2], np.float32))
+    assert "expected an array of shape (2,), got list [" in words_of(got, np.array([1, 2], np.float32))
     assert not agree(got, np.array([1.0, 2.0]), 1.0)
 
 

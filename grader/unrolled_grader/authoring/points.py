@@ -30,8 +30,8 @@ def by_lesson(chosen: Choices, lessons: Iterable[str]) -> dict[str, dict[str, Wo
 
     if found := checks.problems(chosen, lessons):
         raise LessonError("; ".join(found))
-    asked = checks.asked(replace(chosen, lessons=None))
-    declared = checks.asked(replace(chosen, lessons=None, thresholds={}, points={}, without_speed=()))
+    asked = checks.specs_for(replace(chosen, lessons=None))
+    declared = checks.specs_for(replace(chosen, lessons=None, thresholds={}, points={}, without_speed=()))
     return {
         lesson: {
             name: Worth(spec.points, spec.speed.points if spec.speed else 0, asked[lesson][name].total_points)
