@@ -20,7 +20,6 @@ from compiled_cases import (
     Make,
     agree,
     check_dropout,
-    check_interrupted,
     dropping,
     dying,
     eager,
@@ -35,9 +34,19 @@ from unrolled.device import to_host
 from unrolled.nn.compiler import cuda, plans
 from unrolled.nn.compiler.stages import Convolution, stages_of
 
-both_programs = pytest.mark.parametrize("module", [np, simgpu], ids=["host", "simgpu"])
 OVERLAPPING = "windows that overlap and leave out", "three convolutions"
 CLASSES = 4
+
+
+@pytest.fixture(params=[np, simgpu], ids=["host", "simgpu"])
+def module(request: pytest.FixtureRequest) -> Any:
+    """Where a program runs. On a real GPU, tests/gpu has fixtures of its own for this and the next."""
+    return request.param
+
+
+@pytest.fixture
+def gpu() -> Any:
+    return simgpu
 
 
 def made(name: str, module: Any = np) -> nn.Sequential:
@@ -181,14 +190,16 @@ def test_a_graph_of_64_steps_is_one_of_six_calls_of_the_host() -> None:
     assert f"7,500 steps are {launches} launches of a graph, and {6 * launches} calls of the host" in text
 
 
-def test_an_optimizer_that_forgets_between_epochs() -> None:
-    data = there(simgpu, *samples(8, 3))
-    network, optimizer = made("one layer", simgpu), nn.Adam()
+def test_an_optimizer_that_forgets_between_epochs_has_new_memory_in_the_graphs(gpu: Any) -> None:
+    data = there(gpu, *samples(8, 3))
+    network, optimizer = made("one layer", gpu), nn.Adam()
     steps, start = nn.compiled(network, optimizer, 4), network.parameters.copy()
-    first = to_host(steps.epoch(*data))
+    first, second, third = (to_host(steps.epoch(*data)) for _ in range(3))
     optimizer.reset()
     network.parameters[...] = start
     np.testing.assert_array_equal(to_host(steps.epoch(*data)), first)
+    np.testing.assert_array_equal(to_host(steps.epoch(*data)), second)
+    assert (third != first).any()
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -204,11 +215,10 @@ def test_plans_share_out_all_of_the_work_within_the_limits_of_a_block(name: str,
             assert weights["split"] <= batch * weights["slices"]
 
 
-def test_dropout_on_a_gpu() -> None:
-    check_dropout(simgpu)
+def test_dropout_on_a_gpu(gpu: Any) -> None:
+    check_dropout(gpu)
 
 
-@both_programs
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
 def test_labels_of_any_whole_numbers_are_the_same(module: Any, dtype: str) -> None:
     """Places in a batch's scores are counted, and do not fit into the smallest."""
@@ -371,7 +381,6 @@ def test_what_cannot_be_trained_says_so(smaller: Callable[[nn.Sequential], nn.Se
 # What goes wrong is named, and leaves network and optimizer as they were
 
 
-@both_programs
 @pytest.mark.parametrize(("step", "steps"), [(1, 12), (2, 12), (7, 12), (12, 12), (7, 7)])
 def test_a_parameter_that_no_loss_shows_is_found_and_its_step_named(module: Any, step: int, steps: int) -> None:
     """What is left is what the steps before give."""
@@ -387,7 +396,6 @@ def test_a_parameter_that_no_loss_shows_is_found_and_its_step_named(module: Any,
     assert np.isfinite(to_host(network.parameters)).all()
 
 
-@both_programs
 def test_a_parameter_that_was_not_finite_before_is_of_step_one(module: Any) -> None:
     network, optimizer = made("one layer", module), nn.SGD(0.0)
     network.parameters[-1] = np.inf
@@ -396,7 +404,6 @@ def test_a_parameter_that_was_not_finite_before_is_of_step_one(module: Any) -> N
     assert optimizer.steps == 0
 
 
-@both_programs
 @pytest.mark.parametrize("name", ["Adam", "momentum"])
 def test_an_optimizer_has_the_memory_of_before_the_bad_step(module: Any, name: str, tmp_path: Path) -> None:
     """Its memory comes from a file, and lies on the host until the first step."""
@@ -421,17 +428,8 @@ def undropped(module: Any) -> nn.Sequential:
     return of(nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Dropout(0.5), nn.Linear(10), module=module)
 
 
-@pytest.mark.parametrize(
-    ("module", "make", "bad"),
-    [
-        (np, undropped, 40),
-        (simgpu, undropped, 40),
-        # On a GPU the program drops by seed and step; the smaller rest of an epoch draws.
-        (simgpu, lambda module: dropping(0.5).build(IMAGE, module), 48),
-    ],
-    ids=["host", "simgpu", "simgpu, the last batch"],
-)
-def test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there(module: Any, make: Any, bad: int) -> None:
+def draws_the_same(module: Any, make: Callable[[Any], nn.Sequential], bad: int) -> None:
+    """A bad sample at that place in the order leaves a network that goes on as one that did not see it."""
     images, labels, order = samples(52, 10)
     good = there(module, images, labels)
     images[order[bad]] = np.nan
@@ -444,6 +442,15 @@ def test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there(module: A
     alike.epoch(*good, order[:bad])
     np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
     np.testing.assert_array_equal(to_host(steps.epoch(*good, order)), to_host(alike.epoch(*good, order)))
+
+
+def test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there(module: Any) -> None:
+    draws_the_same(module, undropped, 40)
+
+
+def test_dropouts_of_a_smaller_last_batch_draw_the_same_after_a_bad_one(gpu: Any) -> None:
+    """On a GPU the program drops by seed and step; the rest of an epoch draws."""
+    draws_the_same(gpu, lambda module: dropping(0.5).build(IMAGE, module), 48)
 
 
 def test_state_is_as_before_the_bad_step() -> None:
@@ -487,9 +494,9 @@ def test_a_network_that_changed_is_named(name: str) -> None:
     np.testing.assert_array_equal(to_host(network.parameters), before)
 
 
-def test_methods_and_seeds_that_change_are_named() -> None:
-    network = dropping(0.5).build(IMAGE, simgpu)
-    data = there(simgpu, *samples(8, 10))
+def test_methods_and_seeds_that_change_are_named(gpu: Any) -> None:
+    network = dropping(0.5).build(IMAGE, gpu)
+    data = there(gpu, *samples(8, 10))
     number, layer = next((k, each) for k, each in enumerate(network.layers) if isinstance(each, nn.Dropout))
     steps = nn.compiled(network, nn.SGD(), 4)
     layer.seed += 1
@@ -516,7 +523,6 @@ def test_what_was_compiled_cannot_be_exchanged(name: str) -> None:
         setattr(steps, name, getattr(steps, name))
 
 
-@both_programs
 def test_a_step_takes_one_batch_at_most(module: Any) -> None:
     images, labels, _ = samples(24, 3)
     network = made("one layer", module)
@@ -533,13 +539,13 @@ def test_a_step_takes_one_batch_at_most(module: Any) -> None:
 
 @pytest.mark.parametrize("label", [77, -1])
 @pytest.mark.parametrize(("at", "step"), [(5, 2), (9, 3)])
-def test_a_label_that_is_no_class_is_named_on_a_gpu(label: int, at: int, step: int) -> None:
+def test_a_label_that_is_no_class_is_named_on_a_gpu(gpu: Any, label: int, at: int, step: int) -> None:
     """In a whole batch or in the last one; the rate has nothing to do with it."""
     images, labels, order = samples(10, 3)
     labels[order[at]] = label
-    network = made("one layer", simgpu)
+    network = made("one layer", gpu)
     with pytest.raises(nn.NonFiniteError, match=f"step {step}: labels holds {label}; expected 0 to 2") as stopped:
-        nn.compiled(network, nn.Adam(), 4).epoch(*there(simgpu, images, labels), order)
+        nn.compiled(network, nn.Adam(), 4).epoch(*there(gpu, images, labels), order)
     assert (stopped.value.layer, stopped.value.array) == ("the input", "labels")
     assert "Look at the labels" in str(stopped.value)
     assert "rate" not in str(stopped.value)
@@ -559,14 +565,12 @@ def test_a_label_that_is_no_class_changes_nothing_on_the_host(make: Make, label:
     assert optimizer.steps == 0
 
 
-@both_programs
 def test_labels_that_are_no_whole_numbers_are_named(module: Any) -> None:
     images, labels, order = samples(8, 3)
     with pytest.raises(ValueError, match="labels are float32; expected integers"):
         nn.compiled(made("one layer", module), nn.Adam(), 4).epoch(*there(module, images, labels.astype("f4")), order)
 
 
-@both_programs
 def test_an_order_may_be_a_list(module: Any) -> None:
     images, labels, order = samples(10, 3)
     data = there(module, images, labels)
@@ -599,8 +603,32 @@ def test_steps_that_fall_apart_warn_by_their_error_alone(recwarn: Any) -> None:
 
 
 @pytest.mark.parametrize("epochs", [0, 1], ids=["while it compiles", "while it captures"])
-def test_an_interrupted_epoch_leaves_a_device_that_works(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_interrupted(simgpu, epochs, monkeypatch)
+def test_an_interrupted_epoch_leaves_a_device_that_works(
+    gpu: Any, epochs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device works on, network and optimizer are as they were before it."""
+    data = there(gpu, *samples(40, 3))
+    pairs = [(made("one layer", gpu), nn.Adam()) for _ in range(2)]
+    steps, alike = (nn.compiled(network, optimizer, 4) for network, optimizer in pairs)
+    for _ in range(epochs):
+        for each in (steps, alike):
+            each.epoch(*data)
+    step, taken = cuda.GraphProgram._step, []
+
+    def interrupted(self: Any, slot: int) -> None:
+        taken.append(slot)
+        if slot == 2:
+            raise KeyboardInterrupt
+        step(self, slot)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda.GraphProgram, "_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            steps.epoch(*data)
+    assert taken == [0, 1, 2]
+    assert float(gpu.ones(3).sum()) == 3
+    assert steps.optimizer.steps == alike.optimizer.steps
+    np.testing.assert_array_equal(to_host(steps.epoch(*data)), to_host(alike.epoch(*data)))
 
 
 @pytest.mark.parametrize("rate", [None, "a"])
