@@ -198,7 +198,7 @@ def test_nested_lists_of_the_expected_shape_are_numbers(shape):
         assert agree(got, np.asarray(expected), 1e-6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(CHARACTERS),
