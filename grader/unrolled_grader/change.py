@@ -115,7 +115,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
         raise CommandError(str(error)) from error
     now = trees.choices_of(wanted)
     otherwise = _built_otherwise(was, now)
-    before, after = checks.asked(was), checks.asked(now)
+    before, after = checks.specs_for(was), checks.specs_for(now)
     said = {lesson: words for lesson in {**before, **after} if (words := _said(before.get(lesson), after.get(lesson)))}
     made = notebooks.make(root, now, otherwise)
     files: dict[Path, bytes | None] = dict(_changed_here(root, wanted, made))
@@ -158,7 +158,7 @@ def _built_otherwise(was: Choices, now: Choices) -> list[str]:
     from unrolled import checks
     from unrolled.checks import choices
 
-    everything = [checks.asked(replace(chosen, lessons=None)) for chosen in (was, now)]
+    everything = [checks.specs_for(replace(chosen, lessons=None)) for chosen in (was, now)]
     parts = [{lesson: choices.parts(each) for lesson, each in asked.items()} for asked in everything]
     return [lesson for lesson in parts[1] if parts[0].get(lesson) != parts[1][lesson]]
 
