@@ -178,7 +178,7 @@ choose_algorithm = Spec(
         'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
     ),
     call=choosing.asked,
-    compare=choosing.judge,
+    compare=choosing.judged_by(choosing.forward),
 )
 
 
