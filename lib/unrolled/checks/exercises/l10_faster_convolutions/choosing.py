@@ -38,7 +38,7 @@ def any_convolutions(rng: np.random.Generator) -> Inputs:
     return {"shapes": [tuple(shapes[at]) for at in rng.permutation(len(shapes))]}
 
 
-def asked(function: Function, inputs: Inputs) -> list[Any]:
+def methods_for_each(function: Function, inputs: Inputs) -> list[Any]:
     """Return what the function names for each shape."""
     return [function(*shape) for shape in inputs["shapes"]]
 

@@ -177,7 +177,7 @@ choose_algorithm = Spec(
         "of both need many transforms.",
         'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
     ),
-    call=choosing.asked,
+    call=choosing.methods_for_each,
     compare=choosing.judged_by(choosing.forward),
 )
 
