@@ -15,7 +15,6 @@ from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
 STEPS = 40  # of an epoch
-BUFFERS = ("x", "target", "weight", "velocity", "rate", "error", "grad")
 RESULTS = ("weight", "velocity", "rate")
 PLAIN_RATE = 0.05
 """The fixed rate of `descend`, which has no rate of its own."""
@@ -108,7 +107,8 @@ STEP_MISTAKES = (
 
 def under_capture(function: Function, inputs: Inputs) -> Any:
     """Return what weight, velocity and rate are after each launch of the captured step."""
-    return graphs.replayed(function, {name: inputs[name] for name in BUFFERS}, inputs["batches"], RESULTS)
+    buffers = {name: value for name, value in inputs.items() if name != "batches"}
+    return graphs.replayed(function, buffers, inputs["batches"], RESULTS)
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from unrolled.checks import graphs
 from unrolled.checks.exercises.l13_capstone import exercises, steps
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Function, Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
+from unrolled.checks.spec import Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
 from unrolled.device import Array
 
 
@@ -19,11 +17,6 @@ def decay_step(
 ) -> None:
     """Take one step with momentum and weight decay, in place; the rate (1,) falls after it."""
     steps.step(x, target, weight, velocity, rate, error, grad, decayed)
-
-
-def _under_capture(function: Function, inputs: Inputs) -> Any:
-    buffers = {name: inputs[name] for name in (*steps.BUFFERS, "decayed")}
-    return graphs.replayed(function, buffers, inputs["batches"], steps.RESULTS)
 
 
 def _buffers(n: int, inputs: int, outputs: int) -> Inputs:
@@ -63,5 +56,4 @@ capturable_step_decay = variant(
             steps.RATE_STAYS,
         )
     ],
-    call=_under_capture,
 )
