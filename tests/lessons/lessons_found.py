@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
+from typing import Any
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
 
 from unrolled import checks
 
@@ -49,8 +55,33 @@ class Exercise:
         return self.name
 
     @property
-    def answers(self) -> ModuleType:
-        return importlib.import_module(f"answers.{self.module}")
+    def is_variant(self) -> bool:
+        return self.module == "variants"
+
+    @property
+    def mutants(self) -> list[Any]:
+        """Wrong answers that are written out, as far as there are any."""
+        return self._answers("MUTANTS").get(self.name, [])
+
+    @property
+    def honest(self) -> list[Any]:
+        """Right and imperfect answers that are fast enough."""
+        return self._answers("HONEST").get(self.name, [])
+
+    @property
+    def loop(self) -> Any:
+        """A right answer that is too slow: by default the baseline."""
+        return self._answers("LOOP").get(self.name, self.spec.speed and self.spec.speed.baseline)
+
+    def _answers(self, kind: str) -> dict[str, Any]:
+        written = importlib.util.find_spec(f"answers.{self.module}")
+        return getattr(importlib.import_module(f"answers.{self.module}"), kind, {}) if written else {}
+
+    def cells(self, folder: str) -> list[NotebookNode]:
+        """The cells of its lesson's notebook in solutions/ or notebooks/, with a variant's own behind them."""
+        cells = nbformat.read(ROOT / folder / self.lesson / f"{self.lesson}.ipynb", as_version=4).cells
+        variant = ROOT / "lessons" / "variants" / f"{self.lesson[:2]}_{self.name}.py"
+        return cells + jupytext.read(variant, fmt="py:percent").cells if variant.exists() else cells
 
 
 def exercises(lesson: Lesson) -> Iterator[Exercise]:

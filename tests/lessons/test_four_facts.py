@@ -10,8 +10,11 @@ Facts 1 and 2 run notebooks; facts 3 and 4 are judged on the specs.
 
 from __future__ import annotations
 
+import re
+
 import durations
 import nbformat
+import one_cell
 import pytest
 from facts import (
     CASE_LIMIT,
@@ -22,11 +25,13 @@ from facts import (
     assert_timed_are_right,
     assert_too_slow,
     by_values,
+    without_speed,
 )
 from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks
 from unrolled.notebook import run
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.authoring import executed
 
 
@@ -59,6 +64,12 @@ def test_fact_1_a_complete_lesson_and_its_checks_end_in_time(name):
     assert checks < whole < most
 
 
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_fact_1_the_solution_of_an_exercise_is_right(exercise):
+    report = untimed(exercise, "solutions")
+    assert report.passed, str(report)
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, tmp_path):
     result = run.execute(lesson.notebook, cwd=tmp_path, env=QUICKLY, cell_timeout=600)
@@ -66,6 +77,26 @@ def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, tmp
     assert [str(error) for error in result.errors] == [], "Run All must work before anything is written"
     assert set(result.reports) == set(lesson.specs)
     assert {report.report().points for report in result.reports.values()} == {0}
+
+
+@pytest.mark.parametrize("exercise", [each for each in EXERCISES if not each.is_variant], ids=str)
+def test_fact_2_the_cell_of_an_exercise_earns_nothing(exercise):
+    assert untimed(exercise, "notebooks").points == 0
+
+
+def untimed(exercise, folder):
+    """What a check says to the function in an exercise's cell, but for its speed."""
+    function = one_cell.function(exercise.cells(folder), exercise.name)
+    return checks.run(exercise.name, without_speed(exercise.spec), function, case_limit=CASE_LIMIT)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_an_exercise_has_a_heading_with_minutes_a_cell_and_a_check(exercise):
+    name, cells = exercise.name, exercise.cells("solutions")
+    heading = rf"^### Exercise: {name}\n\n\*\*(Core|More)\*\*, about \d+\s+minutes\b"
+    assert any(re.search(heading, cell.source, re.MULTILINE) for cell in cells), "no heading, or no minutes below it"
+    sources = {grade_id(cell): cell.source for cell in cells}
+    assert f"check.{name}({name})" in sources[f"check_{name}"]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
@@ -125,14 +156,14 @@ def test_the_reference_passes_for_any_seed(exercise):
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=str)
-def test_fact_3_at_least_three_mutants(exercise):
-    assert len(exercise.answers.MUTANTS[exercise.name]) >= 3
+def test_fact_3_at_least_three_wrong_answers(exercise):
+    assert len(exercise.mutants) + len(exercise.spec.mistakes) >= 3
 
 
 MUTANTS = [
     pytest.param(exercise, mutant, id=f"{exercise}-{index}")
     for exercise in EXERCISES
-    for index, mutant in enumerate(exercise.answers.MUTANTS[exercise.name])
+    for index, mutant in enumerate(exercise.mutants)
 ]
 
 
@@ -143,13 +174,13 @@ def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(exercise, mutant):
 
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
 def test_fact_4_there_are_two_honest_answers(exercise):
-    assert len(exercise.answers.HONEST[exercise.name]) >= 2
+    assert len(exercise.honest) >= 2
 
 
 HONEST = [
     pytest.param(exercise, function, id=f"{exercise}-{function.__name__}")
     for exercise in TIMED
-    for function in exercise.answers.HONEST[exercise.name]
+    for function in exercise.honest
 ]
 
 
@@ -162,9 +193,9 @@ def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
 @pytest.mark.timed
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
 def test_fact_4_the_loop_does_not_pass(exercise):
-    assert_too_slow(exercise.spec, exercise.answers.LOOP[exercise.name])
+    assert_too_slow(exercise.spec, exercise.loop)
 
 
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
 def test_fact_4_what_is_timed_is_right(exercise):
-    assert_timed_are_right(exercise.name, exercise.spec, exercise.answers)
+    assert_timed_are_right(exercise)

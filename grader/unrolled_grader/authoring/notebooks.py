@@ -12,7 +12,6 @@ import argparse
 import copy
 import hashlib
 import importlib
-import json
 import logging
 import re
 import sys
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.authoring import finished, listed, minutes, specs
+from unrolled_grader.authoring import bodies, finished, listed, minutes, specs
 from unrolled_grader.authoring.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
@@ -106,10 +105,13 @@ class Change:
         return f"{self.path} ({self.kind})"
 
 
-def build(root: Path) -> list[Change]:
-    """Bring solutions/, notebooks/ and lists in line with lessons/; return the changes, none on LessonError."""
-    made = make(root)
-    changes = differences(root, made)
+def build(root: Path, lessons: Iterable[str] | None = None) -> list[Change]:
+    """Bring solutions/, notebooks/ and lists in line with lessons/; return the changes, none on LessonError.
+
+    With `lessons`, only the notebooks of these.
+    """
+    made = make(root, lessons=lessons)
+    changes = [change for change in differences(root, made) if lessons is None or change.path in made]
     for change in changes:
         file = root / change.path
         if change.kind == "stale":
@@ -221,6 +223,8 @@ def solution_notebook(
     for cell in nb.cells:
         cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_METADATA if key in cell.metadata})
         _check_regions(name, cell)
+        if cell.cell_type == "code":
+            cell.source = bodies.write(name, cell.source)
     specs.write(name, nb.cells, asked)
     for cell, cell_id in zip(nb.cells, cell_ids(name, nb.cells), strict=True):
         cell.id = cell_id
@@ -324,8 +328,7 @@ def _command(arguments: argparse.Namespace) -> int:
     for change in changes:
         print(change if arguments.check else f"{'removed' if change.kind == 'stale' else 'made'} {change.path}")
     for name in lessons if not arguments.check else ():
-        cells = json.loads((root / NOTEBOOKS / name / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-        print(f"{name}: {minutes.of(cells)}")
+        print(f"{name}: {minutes.of_lesson(root, name)}")
     if not lessons:
         print("lessons/ holds no lesson (NN_topic.py) yet")
     elif not changes:

@@ -132,15 +132,6 @@ def columns_case(name: str, columns: Any, x_shape: Shape, kernel_size: Size, **o
     return case(name, columns=columns, x_shape=x_shape, kernel_size=kernel_size, **options)
 
 
-COL2IM_SPEED = Speed(
-    baseline=ops.col2im_loops,
-    inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
-    at_least=10,
-    points=1,
-    against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
-    advice=BY_PLACES,
-)
-
 col2im = Spec(
     reference=ops.col2im,
     answers=(blocks.Block.fold,),
@@ -173,7 +164,14 @@ col2im = Spec(
         "return x[:, :, padding : padding + H, padding : padding + W]",
     ),
     mistakes=window_gradients.COL2IM_MISTAKES,
-    speed=COL2IM_SPEED,
+    speed=Speed(
+        baseline=ops.col2im_loops,
+        inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
+        at_least=10,
+        points=1,
+        against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
+        advice=BY_PLACES,
+    ),
 )
 
 conv2d_backward = Spec(

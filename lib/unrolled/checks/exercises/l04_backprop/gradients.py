@@ -118,10 +118,17 @@ def any_function(rng: np.random.Generator) -> Inputs:
 # Five errors that people make in a gradient, each in a loss where it matters.
 
 
-def _planted(parts: Callable[[Array], tuple[Any, Array, Array]], x: Array) -> Inputs:
-    """Return x and a function of which `parts(x)` are the value, the gradient and the gradient with an error."""
-    known = Known(lambda x: parts(x)[0], lambda x: parts(x)[1], lambda x: parts(x)[2])
-    return {"function": known, "x": x}
+def _planted(x: Array, loss: Function, backward: Function, error: Function) -> Inputs:
+    """Return x and a function with its gradient, and with an error in it.
+
+    loss(x) returns the value, and grad, its gradient by a step on the way; backward(grad, x) goes on to x, and
+    error(gradient, grad) makes it wrong.
+    """
+
+    def gradient(x: Array) -> Any:
+        return backward(loss(x)[1], x)
+
+    return {"function": Known(lambda x: loss(x)[0], gradient, lambda x: error(gradient(x), loss(x)[1])), "x": x}
 
 
 def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
@@ -132,36 +139,34 @@ def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
 def sign_error(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the bias of a dense layer, negated."""
     x, weight, labels = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), _classes(rng, 5, 4)
-
-    def parts(bias: Array) -> tuple[Any, Array, Array]:
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        gradient = ops.affine_backward(grad, x, weight)[2]
-        return loss, gradient, -gradient
-
-    return _planted(parts, rng.standard_normal(4))
+    return _planted(
+        rng.standard_normal(4),
+        lambda bias: ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels),
+        lambda grad, bias: ops.affine_backward(grad, x, weight)[2],
+        lambda gradient, grad: -gradient,
+    )
 
 
 def mean_forgotten(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the scores, without the 1/N of the mean over N samples."""
     labels = _classes(rng, 4, 3)
-
-    def parts(scores: Array) -> tuple[Any, Array, Array]:
-        loss, gradient = ops.softmax_cross_entropy(scores, labels)
-        return loss, gradient, len(labels) * gradient
-
-    return _planted(parts, rng.standard_normal((4, 3)))
+    return _planted(
+        rng.standard_normal((4, 3)),
+        lambda scores: ops.softmax_cross_entropy(scores, labels),
+        lambda grad, scores: grad,
+        lambda gradient, grad: len(labels) * gradient,
+    )
 
 
 def transposed_weight(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by a square weight matrix, transposed: the shape cannot tell."""
     x, bias, labels = rng.standard_normal((5, 4)), rng.standard_normal(4), _classes(rng, 5, 4)
-
-    def parts(weight: Array) -> tuple[Any, Array, Array]:
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        gradient = ops.affine_backward(grad, x, weight)[1]
-        return loss, gradient, gradient.T
-
-    return _planted(parts, rng.standard_normal((4, 4)))
+    return _planted(
+        rng.standard_normal((4, 4)),
+        lambda weight: ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels),
+        lambda grad, weight: ops.affine_backward(grad, x, weight)[1],
+        lambda gradient, grad: gradient.T,
+    )
 
 
 def relu_let_through(rng: np.random.Generator) -> Inputs:
@@ -170,26 +175,26 @@ def relu_let_through(rng: np.random.Generator) -> Inputs:
     x = rng.standard_normal((3, 4))
     x[0], x[1] = -np.abs(x[0]), np.abs(x[1])  # at least a whole row is cut off, and another is not: else all would be 0
     x += np.copysign(0.05, x)  # away from the kink at 0, where there is no gradient to find
-
-    def parts(inputs: Array) -> tuple[Any, Array, Array]:
-        loss, passed = ops.softmax_cross_entropy(ops.relu(inputs), labels)
-        return loss, ops.relu_backward(passed, inputs), passed
-
-    return _planted(parts, x)
+    return _planted(
+        x, lambda x: ops.softmax_cross_entropy(ops.relu(x), labels), ops.relu_backward, lambda gradient, grad: grad
+    )
 
 
 def one_element_off(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the filters of a convolution, one of its values (of middling size) 1 % too large."""
     x, target = rng.standard_normal((2, 2, 5, 5)), rng.standard_normal((2, 3, 3, 3))
 
-    def parts(weight: Array) -> tuple[Any, Array, Array]:
-        loss, grad = ops.mean_squared_error(ops.conv2d(x, weight), target)
-        gradient = ops.conv2d_backward(grad, x, weight)[1]
+    def error(gradient: Array, grad: Array) -> Array:
         wrong = gradient.copy()
         wrong.flat[np.argsort(np.abs(gradient), axis=None)[gradient.size // 2]] *= 1.01
-        return loss, gradient, wrong
+        return wrong
 
-    return _planted(parts, rng.standard_normal((3, 2, 3, 3)))
+    return _planted(
+        rng.standard_normal((3, 2, 3, 3)),
+        lambda weight: ops.mean_squared_error(ops.conv2d(x, weight), target),
+        lambda grad, weight: ops.conv2d_backward(grad, x, weight)[1],
+        error,
+    )
 
 
 ERRORS: dict[str, Function] = {

@@ -9,9 +9,10 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l02_convolution.windows import STRIDE, Size
+from unrolled.checks.exercises.l03_pooling import unpooling
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x, random_arrays
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
@@ -68,27 +69,27 @@ def put_back(
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
+def _six_axes(says: str, change: Callable[[Array], Array]) -> Mistake:
+    """Return the mistake of columns, with all axes apart (C, KH, KW, N, OH, OW), as `change` leaves them."""
+
+    def changed(columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
+        six = columns.reshape(column_axes(x_shape, kernel_size, stride, padding))
+        return change(six).reshape(columns.shape)
+
+    return given(says, columns=changed)
+
+
 def _read_as(says: str, *axes: int) -> Mistake:
     """Return the mistake of columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
-
-    def read(columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
-        sizes = column_axes(x_shape, kernel_size, stride, padding)
-        six = columns.reshape([sizes[axis] for axis in axes]).transpose(np.argsort(axes))
-        return six.reshape(columns.shape)
-
-    return given(says, columns=read)
+    return _six_axes(
+        says, lambda six: six.reshape([six.shape[axis] for axis in axes]).transpose([axes.index(i) for i in range(6)])
+    )
 
 
-def _reshaped_in_place(columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
+def _reshaped_in_place(six: Array) -> Array:
     """Return the columns of which each place (C, N, OH, OW), transposed, is what a reshape to (N, C, OH, OW) gives."""
-    c, kh, kw, n, oh, ow = column_axes(x_shape, kernel_size, stride, padding)
-    places = columns.reshape(c, kh * kw, n * oh * ow).swapaxes(0, 1)
-    return places.reshape(kh * kw, n, c, oh * ow).transpose(2, 0, 1, 3).reshape(columns.shape)
-
-
-def _turned(columns: Array, x_shape: Shape, kernel_size: Size) -> Array:
-    windows = columns.reshape(x_shape[1], *kernel_size, -1)
-    return windows[:, ::-1, ::-1].reshape(columns.shape)
+    c, kh, kw, n, oh, ow = six.shape
+    return six.transpose(1, 2, 0, 3, 4, 5).reshape(kh, kw, n, c, oh, ow).transpose(3, 0, 1, 2, 4, 5)
 
 
 def _mean(y: Array, columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
@@ -118,16 +119,16 @@ COL2IM_MISTAKES = (
         result=lambda x, x_shape: x[:, :, : x_shape[2], : x_shape[3]],
     ),
     result("this is the mean over the windows that cover a pixel: add up", _mean),
-    given(
+    _six_axes(
         "at place (i, j) the values are (C, N, OH, OW), and a reshape to (N, C, OH, OW) mixes images and channels: "
         "swap these two axes, swapaxes(0, 1)",
-        columns=_reshaped_in_place,
+        _reshaped_in_place,
     ),
     given(STRIDE, put_back, step=1),
-    given("windows are turned by 180 degrees", columns=_turned),
-    given(
+    _six_axes("windows are turned by 180 degrees", lambda six: six[:, ::-1, ::-1]),
+    _six_axes(
         "every image is made of the columns of the first: the counter of columns goes on from image to image",
-        columns=lambda columns, x_shape: np.tile(columns[:, : columns.shape[1] // x_shape[0]], (1, x_shape[0])),
+        lambda six: np.broadcast_to(six[:, :, :, :1], six.shape),
     ),
     Mistake(
         "padding : H ends too early: crop with padding : padding + H",
@@ -154,11 +155,6 @@ def any_convolution(rng: np.random.Generator) -> Inputs:
     return random_arrays(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
 
 
-def _reshaped_at_once(grad: Array) -> Array:
-    n, o, *size = grad.shape
-    return grad.reshape(o, n, *size).swapaxes(0, 1)
-
-
 def _reread(*axes: int) -> Callable[[Array], Array]:
     """Return what grad is taken for if its axes, in this order, become rows (O, N*OH*OW)."""
 
@@ -169,51 +165,44 @@ def _reread(*axes: int) -> Callable[[Array], Array]:
     return change
 
 
-def _reversed_weight(weight: Array) -> Array:
-    """Return the weight whose rows, transposed, are what weight.T.reshape(-1, O) gives."""
-    return np.asarray(weight.T.reshape(-1, len(weight)).T.reshape(weight.shape))
+def _with_weight(says: str, change: Callable[[Array], Array]) -> Mistake:
+    """Return the mistake of a grad_x that is made with this change of weight."""
+    return in_x(
+        says,
+        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(grad, x, change(weight), stride, padding)[0],
+    )
 
 
-NO_STRIDE = "the stride is missing"
+AT_ONCE = _reread(0, 1, 2, 3)
 POSITIONS_FIRST = "the rows of grad go (N, OH, OW), as the columns do: swapaxes(0, 1), and no more, before the reshape"
-REVERSED = (
-    "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, with a filter in each row, "
-    "weight.reshape(O, -1).T"
-)
 OVER_FILTERS = "grad_bias is summed over the filters: one number a filter, summed over N, OH and OW"
 MIXED = (
     "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
     "axes, then reshape"
 )
 CONVOLUTION_MISTAKES = (
-    given(MIXED, grad=_reshaped_at_once),
-    Mistake(MIXED, given={"grad": _reshaped_at_once}, result=lambda y, grad: (y[0], y[1], grad.sum(axis=(0, 2, 3)))),
-    in_x(
+    given(MIXED, grad=AT_ONCE),
+    Mistake(MIXED, given={"grad": AT_ONCE}, result=lambda y, grad: (y[0], y[1], grad.sum(axis=(0, 2, 3)))),
+    _with_weight(
         "grad_x is made with the kernel turned by 180 degrees: col2im puts it back the way it came",
-        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
-            grad, x, weight[:, :, ::-1, ::-1], stride, padding
-        )[0],
+        lambda weight: weight[:, :, ::-1, ::-1],
     ),
     given(POSITIONS_FIRST, grad=_reread(1, 2, 3, 0)),
     given(POSITIONS_FIRST, grad=_reread(3, 2, 1, 0)),
-    in_x(
+    _with_weight(
         "weight.reshape(C*KH*KW, O) tears the filters apart: make a row of each, weight.reshape(O, -1), then transpose",
-        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
-            grad, x, weight.reshape(-1, len(weight)).T.reshape(weight.shape), stride, padding
-        )[0],
+        lambda weight: weight.reshape(-1, len(weight)).T.reshape(weight.shape),
     ),
-    in_x(
-        REVERSED,
-        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
-            grad, x, _reversed_weight(weight), stride, padding
-        )[0],
+    _with_weight(
+        "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, with a filter in each row, "
+        "weight.reshape(O, -1).T",
+        lambda weight: weight.T.reshape(-1, len(weight)).T.reshape(weight.shape),
     ),
     in_weight(
         "columns @ rows.T is grad_weight as (C*KH*KW, O), and a reshape does not turn it around: rows @ columns.T is "
         "(O, C*KH*KW), as weight is",
         lambda grad_weight: grad_weight.reshape(len(grad_weight), -1).T.reshape(grad_weight.shape),
     ),
-    given(NO_STRIDE, stride=1),
     in_weight("grad_weight is turned by 180 degrees", lambda grad_weight: grad_weight[:, :, ::-1, ::-1]),
     in_bias("grad_bias is the mean over images and positions: add up", lambda _, grad: grad.mean(axis=(0, 2, 3))),
     in_bias("grad_bias is summed over the images only: sum over N, OH and OW", lambda _, grad: grad.sum(axis=0)),
@@ -243,52 +232,27 @@ def any_pooling(rng: np.random.Generator) -> Inputs:
     return {**random_arrays(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
 
 
-def _shared(says: str, share: Callable[[Array], Array]) -> Mistake:
-    """Return the mistake of another rule for who gets what: share(largest) of a window's gradient for its pixels.
-
-    `largest` tells where the maxima are, (k*k, N*C*OH*OW).
-    """
-
-    def wrong(grad: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
-        n, c, h, w = x.shape
-        above_0 = (x - (x.min() - 1)).reshape(n * c, 1, h, w)  # so that padding never wins
-        windows = ops.im2col(above_0, kernel_size, stride or kernel_size, padding)
-        parts = share(windows == windows.max(axis=0)) * grad.reshape(-1)
-        back = ops.col2im(parts.astype(grad.dtype), (n * c, 1, h, w), kernel_size, stride or kernel_size, padding)
-        return back.reshape(x.shape)
-
-    return Mistake(says, wrong)
-
-
-def _last(largest: Array) -> Array:
-    """Return where the last maximum of each window is: counted from the end, it is the first."""
-    return np.asarray(largest & (largest[::-1].cumsum(axis=0)[::-1] == 1))
-
-
-def _overwritten(_: Array, grad: Array, x: Array, kernel_size: int, stride: int | None, padding: int) -> Array:
-    n, c, h, w = x.shape
-    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
-    y = np.zeros((n, c, h * w), grad.dtype)
-    np.put_along_axis(y, indices.reshape(n, c, -1), grad.reshape(n, c, -1), axis=2)
-    return y.reshape(x.shape)
+def _shared(says: str, unpool: Function) -> Mistake:
+    """Return the mistake of another rule for who gets what of a window's gradient."""
+    return Mistake(says, lambda grad, **others: unpool(grad, **others))
 
 
 POOLING_MISTAKES = (
     given(
         "the maxima are put back, not the gradient: the place comes from x, the value from grad", grad=ops.max_pool2d
     ),
-    _shared("every tied maximum gets the whole gradient: of equal ones, only the first does", lambda largest: largest),
+    _shared("every tied maximum gets the whole gradient: of equal ones, only the first does", unpooling.to_each),
+    _shared("tied maxima share the gradient: of equal ones, the first gets all of it", unpooling.in_parts),
+    _shared("of equal maxima yours takes the last: take the first", unpooling.to_last),
     _shared(
-        "tied maxima share the gradient: of equal ones, the first gets all of it",
-        lambda largest: largest / largest.sum(axis=0),
+        "every pixel of a window gets the whole gradient: only the largest had a say in the output",
+        unpooling.to_every_pixel,
     ),
-    _shared("of equal maxima yours takes the last: take the first", _last),
-    _shared("every pixel of a window gets the whole gradient: only the largest had a say in the output", np.ones_like),
     _shared(
         "the gradient is spread evenly, as for average pooling: here, the largest pixel gets all of it",
-        lambda largest: np.ones_like(largest) / len(largest),
+        unpooling.shared_by(lambda largest: np.ones_like(largest) / len(largest)),
     ),
-    result("where windows overlap, gradients that meet on a pixel are overwritten: they add up", _overwritten),
-    given(NO_STRIDE, stride=None),
-    given("the padding is missing", padding=0),
+    _shared(
+        "where windows overlap, gradients that meet on a pixel are overwritten: they add up", unpooling.overwritten
+    ),
 )

@@ -285,12 +285,6 @@ train = Spec(
 
 # batch_norm2d
 
-BY_CHANNEL = (
-    "mean = x.mean(axis=(0, 2, 3), keepdims=True)\n"
-    "variance = (the mean of the squared distances from it, over the same axes)\n"
-    "x_hat = (x - mean) / np.sqrt(variance + epsilon)\n"
-)
-
 batch_norm2d = Spec(
     reference=normalization.normalized,
     answers=(ops.batch_norm2d, nn.BatchNorm2d.forward),
@@ -309,7 +303,10 @@ batch_norm2d = Spec(
         "The mean over the axes (0, 2, 3) with keepdims=True is (1, C, 1, 1), and so is the variance: both fit x "
         "(N, C, H, W) as they are. gamma and beta are (C,), which would fit the last axis; gamma[:, None, None] is "
         "(C, 1, 1).",
-        BY_CHANNEL + "return gamma[:, None, None] * x_hat + (beta, in the same shape)",
+        "mean = x.mean(axis=(0, 2, 3), keepdims=True)\n"
+        "variance = (the mean of the squared distances from it, over the same axes)\n"
+        "x_hat = (x - mean) / np.sqrt(variance + epsilon)\n"
+        "return gamma[:, None, None] * x_hat + (beta, in the same shape)",
     ),
     mistakes=normalization.MISTAKES,
 )

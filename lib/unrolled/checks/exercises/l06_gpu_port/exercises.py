@@ -14,7 +14,7 @@ from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_inte
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l06_gpu_port import epochs, gpu_work
-from unrolled.checks.mistakes import given, result
+from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
 
@@ -27,6 +27,11 @@ NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
 def activate(kind: str, x: Array) -> Array:
     """Return the activation of this name."""
     return KINDS[kind](x)
+
+
+def _in_kind(wrong: str, says: str, change: Function) -> Mistake:
+    """Return the mistake of change(x) for the activation of this name alone."""
+    return result(says, lambda y, kind, x: change(x) if kind == wrong else y)
 
 
 def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -65,30 +70,23 @@ activation = Spec(
         "... and two more",
     ),
     mistakes=(
-        result(
-            "the slope below zero is 0.01", lambda y, kind, x: np.maximum(x, 0.1 * x) if kind == "leaky_relu" else y
+        _in_kind("leaky_relu", "the slope below zero is 0.01", lambda x: np.maximum(x, 0.1 * x)),
+        _in_kind(
+            "sigmoid", "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))", lambda x: ops.sigmoid(-x)
         ),
-        given(
-            "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))",
-            x=lambda kind, x: -x if kind == "sigmoid" else x,
-        ),
-        result("sign is -1 below 0, where a step is 0", lambda y, kind, x: np.sign(x) if kind == "step" else y),
-        result(
+        _in_kind("step", "sign is -1 below 0, where a step is 0", np.sign),
+        _in_kind(
+            "leaky_relu",
             "the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)",
-            lambda y, kind, x: np.minimum(x, 0.01 * x) if kind == "leaky_relu" else y,
+            lambda x: np.minimum(x, 0.01 * x),
         ),
-        result(
+        _in_kind(
+            "leaky_relu",
             "below 0 it is 0.01 * x, and above 0 it is x itself: maximum(x, 0.01 * x)",
-            lambda y, kind, x: np.maximum(0.01 * x, 0) if kind == "leaky_relu" else y,
+            lambda x: np.maximum(0.01 * x, 0),
         ),
-        result(
-            "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets",
-            lambda y, kind, x: 1 + np.exp(-x) if kind == "sigmoid" else y,
-        ),
-        result(
-            "your step is 1 at 0, too: it is 1 where x > 0",
-            lambda y, kind, x: (x >= 0).astype(x.dtype) if kind == "step" else y,
-        ),
+        _in_kind("sigmoid", "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets", lambda x: 1 + np.exp(-x)),
+        _in_kind("step", "your step is 1 at 0, too: it is 1 where x > 0", lambda x: (x >= 0).astype(x.dtype)),
     ),
     compare=_activated,
 )
