@@ -80,7 +80,7 @@ def test_the_most_damaged_ones_earn_what_they_should(root: Path, tmp_path: Path)
     options = Options(timing=False)
     (tmp_path / "jobs").mkdir()
     order = job.order_for(handed, gradebook.released_file(course.directory, LESSON), tmp_path / "jobs", options)
-    found, _ = job.performed(order)
+    found, _ = job.perform_here(order)
     assert rows(found.scores) == {
         "double": ("fail", 0.0),
         "total": ("pass", 1.0),
