@@ -69,21 +69,6 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
     assert main(["collect", "good.zip"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["missing.zip"], "missing.zip is not there"),
-        (["export.zip", "--roster", "people.csv"], "people.csv is not there"),
-        (["export.zip", "--lesson", "99"], "there is no lesson '99'"),
-    ],
-)
-def test_a_wrong_argument_is_an_error_in_words(
-    words: list[str], said: str, export: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["collect", *words]) == 1
-    assert said in capsys.readouterr().err
-
-
 def test_a_second_download_says_who_is_new_and_counts_what_was_said(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,7 +140,7 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
 
 
 def test_an_error_that_the_other_side_does_not_know_is_an_invalid_command() -> None:
-    assert issubclass(RAISED[process._kind(KeyError("x"))], InvalidCommandError)
+    assert issubclass(RAISED[process.failure(KeyError("x"))["error"]], InvalidCommandError)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_no_launch_brings_the_serving_down(op: str, inputs: list[Any], options: 
     put(machine, np.zeros(2, "float32"))
     message = {"call": "launch", "arguments": [op, inputs, [VIEW], options, 0]}
     with contextlib.suppress(ValueError, TypeError, MemoryError):
-        process._answer(machine, message, bytearray())
+        process.answer(machine, message, b"")
     assert len(get(machine, View(1, 0, (2,), (4,), "float32"))) == 2
 
 
