@@ -73,12 +73,12 @@ def _change(arguments: argparse.Namespace) -> int:
     if not found.files and not found.again:
         print("nothing changes: the class asks this already")
         return 0
-    tell(found, root)
+    print_change(found, root)
     lessons = sorted(found.again)
     if lessons and not arguments.later:
         _need_sandbox(root)
     if not arguments.yes:
-        _ask()
+        _confirm()
     if found.files:
         _put(root, folders, found)
         print("the class has changed")
@@ -116,7 +116,11 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
     now = trees.choices_of(wanted)
     otherwise = _built_otherwise(was, now)
     before, after = checks.asked(was), checks.asked(now)
-    said = {lesson: words for lesson in {**before, **after} if (words := _said(before.get(lesson), after.get(lesson)))}
+    said = {
+        lesson: words
+        for lesson in {**before, **after}
+        if (words := _differences(before.get(lesson), after.get(lesson)))
+    }
     made = notebooks.make(root, now, otherwise)
     files: dict[Path, bytes | None] = dict(_changed_here(root, wanted, made))
     if theirs is not None:
@@ -128,7 +132,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
     return Change(said, files, _outdated(folders, asked), {**staged.reasons(root), **new})
 
 
-def _said(before: Mapping[str, Spec] | None, after: Mapping[str, Spec] | None) -> list[str]:
+def _differences(before: Mapping[str, Spec] | None, after: Mapping[str, Spec] | None) -> list[str]:
     """What a lesson asks otherwise, in words."""
     from unrolled.checks import choices
 
@@ -231,7 +235,7 @@ def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]
     return found
 
 
-def tell(found: Change, root: Path) -> None:
+def print_change(found: Change, root: Path) -> None:
     """Print what would change, and what would be judged again."""
     for lesson in sorted({*found.said, *found.again}):
         print(lesson)
@@ -255,7 +259,7 @@ def _files(files: Mapping[Path, bytes | None], root: Path) -> str:
     return f"{here} here, {len(files) - here} in the learners' tree"
 
 
-def _ask() -> None:
+def _confirm() -> None:
     """Raise CommandError unless a person says yes."""
     if not sys.stdin.isatty():
         raise CommandError("nobody can be asked here, and nothing was changed: say --yes to go on")

@@ -43,7 +43,7 @@ def points(verdicts: Verdicts) -> dict[str, float]:
     return {score.part: score.points for score in verdicts.scores}
 
 
-def said(verdicts: Verdicts, name: str) -> list[str]:
+def findings_under(verdicts: Verdicts, name: str) -> list[str]:
     """What stands under a check, but for its points and the lines of code, which only the learner's check knows."""
     for cell in verdicts.notebook.cells:
         if cell.metadata["nbgrader"]["grade_id"] == f"check_{name}":
@@ -77,7 +77,7 @@ def test_the_judge_finds_what_the_learner_finds_in_the_same_words(monkeypatch: p
         verdicts = judged(spec, answers)
         for name, source in answers.items():
             report = checks.run(name, spec, answer(source))
-            assert said(verdicts, name) == without_places(str(report))
+            assert findings_under(verdicts, name) == without_places(str(report))
             assert points(verdicts)[name] == report.points
 
 
@@ -232,7 +232,7 @@ def test_the_judge_captures_a_step_and_a_worker_captures_a_loop(monkeypatch: pyt
         earned = points(verdicts)
         assert [name for name in answers if earned[name]] == [next(iter(answers))]
         for name, source in answers.items():
-            assert said(verdicts, name) == without_places(str(checks.run(name, spec, answer(source))))
+            assert findings_under(verdicts, name) == without_places(str(checks.run(name, spec, answer(source))))
 
 
 ANSWERS = (
@@ -250,7 +250,7 @@ def test_of_kernels_the_judge_finds_what_the_learner_finds_in_the_same_words(
     found = judged(spec, sources)
     for (name, source), (_, says) in zip(sources.items(), answers.values(), strict=True):
         report = checks.run(name, spec, kernel_specs.answer(source))
-        assert said(found, name) == without_places(str(report))
+        assert findings_under(found, name) == without_places(str(report))
         assert points(found)[name] == report.points == (0 if says else spec.points)
 
 

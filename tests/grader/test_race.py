@@ -292,10 +292,10 @@ class Dawdling(Told):
 
     now = 0.0
 
-    def held(self) -> nullcontext[None]:
+    def frozen(self) -> nullcontext[None]:
         return nullcontext()
 
-    released = held
+    thawed = frozen
 
     def pin(self, cores: frozenset[int]) -> None:
         pass

@@ -198,7 +198,7 @@ def test_an_export_is_taken_as_it_comes_and_says_which_columns(text: str, expect
     assert {person.id for name in ("adalovelace", "Müller, Jürgen") for person in read.with_name([name])} == {
         *expected.split()
     }
-    assert said in read.told()
+    assert said in read.describe()
     for saved in (text.replace("\n", "\r\n").encode(), text.encode("utf-16"), text.replace(";", "\t").encode()):
         assert roster.read(saved).people == read.people
 
@@ -237,4 +237,4 @@ def test_the_page_shows_what_is_taken_of_its_examples() -> None:
     shown = [(text, said) for text, said in itertools.pairwise(blocks) if ": id from " in said]
     assert len(shown) == 2
     for text, said in shown:
-        assert roster.read(text.encode()).told() == said.strip()
+        assert roster.read(text.encode()).describe() == said.strip()

@@ -87,7 +87,7 @@ def preview(people: Roster, students: Known) -> list[str]:
     doubles = enrolment.doubles(people, students)
     rows = ["; ".join(filter(None, vars(person).values())) for person in people.people[:SHOWN]]
     return [
-        people.told(),
+        people.describe(),
         *people.problems,
         *(f"such as: {row}" for row in rows),
         f"new to the gradebook: {len(new)}; there already: {len(people.people) - len(new)}",

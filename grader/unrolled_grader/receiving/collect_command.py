@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present, present_file
 from unrolled_grader.classroom.folders import Folders
-from unrolled_grader.receiving import enrolling
+from unrolled_grader.receiving import roster_command
 
 if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
@@ -24,7 +24,7 @@ SHARED = 4
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled collect` and `unrolled roster` commands: the entry point through which they are found."""
-    enrolling.add(subparsers)
+    roster_command.add(subparsers)
     parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
     parser.add_argument("files", nargs="+", type=present, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
     who = "who takes the course: id,name,email,lms_id, or an export of Canvas or Moodle (default: roster.csv)"
@@ -36,8 +36,8 @@ def add(subparsers: Subparsers) -> None:
 def _collect(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     Folders.at(root).choose([] if arguments.lesson is None else [arguments.lesson])
-    roster = arguments.roster or root / enrolling.ROSTER
-    people = enrolling.read(roster)
+    roster = arguments.roster or root / roster_command.ROSTER
+    people = roster_command.read(roster)
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect, enrolment
@@ -46,7 +46,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     try:
         course = Course.at(root)
         room = classroom(course, people, arguments.lesson)
-        enrolling.refuse_doubles(course, people)
+        roster_command.refuse_doubles(course, people)
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
             changed = enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
@@ -56,7 +56,7 @@ def _collect(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
-    taken = [f"{roster.name}: {people.told()}"] if people.form and changed else []
+    taken = [f"{roster.name}: {people.describe()}"] if people.form and changed else []
     said = [*taken, *lines(report), *missing(report, course.submitted, room)]
     print("\n".join(map(record.one_line, said)))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
