@@ -12,7 +12,7 @@ from lms_exports import CLASS, Upload, canvas_zip, zipped
 from test_collect import LESSON, Desk, notebook
 
 from unrolled.notebook import handin
-from unrolled_grader.receiving import collect, lms, placing, received, uploads
+from unrolled_grader.receiving import collect, placing, received, uploads
 
 ADA, ALAN = CLASS[:2]
 BOTH = canvas_zip([Upload(ADA, notebook("a"), f"{LESSON}.ipynb"), Upload(ALAN, notebook("b"), f"{LESSON}.ipynb")])
@@ -146,7 +146,3 @@ def test_a_learners_clock_does_not_outvote_the_platforms_late(desk: Desk) -> Non
         (row,) = collect.take(desk.folder / stamp[:13] / "submitted", [file], room).rows
         assert row.entry.when.startswith(stamp.replace(" ", "T"))
         assert ("before it was due" in row.entry.note) == (made < due)
-
-
-def test_names_of_platforms_have_numbers_that_a_number_can_hold() -> None:
-    assert lms.upload([f"a_{'1' * 30}_2_x.ipynb"], ()).platform == ""

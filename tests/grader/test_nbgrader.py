@@ -20,10 +20,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in, perform_here, released
 
-from unrolled.cli import CommandError
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
-from unrolled_grader.classroom.course import CourseError
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
 from unrolled_grader.judge import intake, repair, verdicts
@@ -133,20 +131,6 @@ def test_feedback_is_written_for_what_opened(course: Grading) -> None:
     text = (course.feedback / "ann" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
     assert "double: 2 of 2 points, pass" in text
     assert "CheckFailedError" not in text
-
-
-def test_the_report_is_written(course: Grading) -> None:
-    assert "4</b>submissions" in (course.grades / "report.html").read_text(encoding="utf-8")
-
-
-def test_graded_and_unchanged_is_skipped(course: Grading, capsys: pytest.CaptureFixture[str]) -> None:
-    dates = {student: course.done(handed(course, student)).date for student in ("ann", "bob", "dan")}  # type: ignore[union-attr]
-    commands.grade_class(course)
-    assert "4 of 4 are graded already" in capsys.readouterr().out
-    for student, date in dates.items():
-        kept = record.load(course.grades, student, LESSON)
-        assert kept is not None
-        assert kept.date == date
 
 
 def test_a_grading_that_was_killed_is_not_done(course: Grading) -> None:
@@ -301,12 +285,3 @@ def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypat
         assert kept is not None
         assert kept.digest == handed(course, "kim").digest
     assert judged == ["kim"]  # it is the same notebook
-
-
-def test_unknown_lessons_and_folders_are_named(root: Path) -> None:
-    with pytest.raises(CourseError, match="there is no lesson '08'; there are 07_doubling"):
-        Grading.at(root).choose(["08"])
-    with pytest.raises(CourseError, match="there is no folder nowhere"):
-        Grading.at(root, root / "nowhere")
-    with pytest.raises(CommandError, match="there is nothing to grade of nobody in "):
-        commands.grade_class(Grading.at(root), student="nobody")

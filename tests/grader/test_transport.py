@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import signal
 import textwrap
@@ -323,15 +322,3 @@ def test_a_flood_of_text_during_a_call_is_taken_in(shared: Worker) -> None:
     finally:
         shared.on_print = lambda name, text: None
     assert sum(map(len, printed)) == 3_000_001
-
-
-def test_workers_leave_nothing_open() -> None:
-    with Worker(boxed=True) as worker:
-        worker.run_cell("1", LIMIT)
-    before = set(os.listdir("/proc/self/fd"))
-    for _ in range(15):
-        with Worker(boxed=True) as worker:
-            pass
-        with Worker(boxed=False) as worker:
-            pass
-    assert len(os.listdir("/proc/self/fd")) <= len(before)
