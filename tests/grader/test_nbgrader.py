@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_course
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, answered, hand_in, perform_here, released
+from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
 
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
-from unrolled_grader.judge import intake, repair, verdicts
+from unrolled_grader.judge import evidence, intake, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
 RIGHT = {"double": GOOD["double"], "explain_total": "One call instead of many."}
@@ -285,3 +286,44 @@ def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypat
         assert kept is not None
         assert kept.digest == handed(course, "kim").digest
     assert judged == ["kim"]  # it is the same notebook
+
+
+def judge_at_once(submission: Submission, options: Options) -> Verdicts:
+    """Find every `double` right that is as it should be."""
+    right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
+    scores = [evidence.Score("double", "pass" if right else "fail", 2.0 * right, 2.0, "")]
+    return Verdicts(submission.notebook, (*scores, *evidence.without("total", SPECS["total"], "missing", "")), 0.1, ())
+
+
+def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verdicts, "judge", judge_at_once)
+    root = small_course.make(tmp_path / "checkout")
+    monkeypatch.chdir(root)
+    taken, odd = ("ann", "O'Neil, Ünal", "{x}%s", "=1."), ("a\nb", " ann", "a*", "cba\u202e", "Zoe\u0308", "Zo\u00eb")
+    for name in (*taken, *odd):
+        hand_in(root, name, answered(root, {"double": "1" if name == taken[1] else GOOD["double"]}))
+    expected = {name: "0" if name == taken[1] else "2" for name in taken}
+    course = Grading.at(root)
+
+    def points() -> dict[str, str]:
+        rows = [row for row in scores_csv(course) if row["check"] == "double"]
+        return {row["student"].removeprefix("'"): row["points"] for row in rows}
+
+    directory = CourseDirectory(config=nbgraders(course), assignment_id=LESSON, student_id="*")
+    result = capture_log(Autograde(coursedir=directory, config=nbgraders(course)))
+    assert result["success"], result
+    assert all(f"Set aside: the student's folder {name!r}: " in result["log"] for name in odd)
+    assert points() == expected
+    commands.grade_class(course, force=True)
+    said = capsys.readouterr().out
+    assert all(f"passed over: {record.one_line(repr(name))} (" in said for name in odd)
+    assert points() == expected
+    assert all(press(course, name)["success"] for name in taken)
+    for name in ("a\nb", "a*", "cba\u202e", "Zo\u00eb"):
+        result = press(course, name)
+        assert "Nothing was graded: the student's folder " in result["error"]
+        assert f"{name!r}: " in result["error"]
+    assert press(course, " ann")["success"]  # nbgrader takes this for ann
+    assert points() == expected
