@@ -358,23 +358,6 @@ def link() -> Iterator[Link]:
     thread.join(60)
 
 
-LINES = """\
-def k(y):
-def k(y, a):
-    y[0] = 1.0
-    y[a] = y[a + 1]
-    while y[0] < 9:
-        y[0] += 1
-    for i in range(a):
-        jit.syncthreads()
-    s = jit.shared_memory(cp.float32, a)
-    s[0] = a
-    if y[0]:
-        return
-    a = (a, a)
-    jit.atomic_add(y, 0, a)"""
-LINE = st.sampled_from(LINES.splitlines()) | st.text(CHARACTERS, max_size=20)
-SOURCES = st.lists(LINE, max_size=5).map(lambda lines: "\n".join(["def k(y, a):", *lines]))
 CONSTANTS = st.sampled_from([{"name": "jit"}, {"type": "float32"}, {"number": 3}])
 OWN = {"view": [1, 0, [4], [4], "float32"]}
 VALID: dict[str, Any] = {
@@ -417,13 +400,6 @@ def test_the_valid_order_is_taken(link: Link) -> None:
 @settings(max_examples=150, deadline=None)
 def test_no_order_brings_the_machine_down(link: Link, data: st.DataObject, name: str) -> None:
     given_to(link, {**VALID, name: data.draw(OTHERS.get(name, JSON) | JSON)})
-
-
-@given(SOURCES)
-@settings(max_examples=150, deadline=None)
-def test_no_source_brings_the_machine_down(link: Link, source: str) -> None:
-    names = {"cp": {"name": "cupy"}, "range": {"name": "builtins.range"}}
-    given_to(link, {**VALID, "program": order(source=source, **names).program})
 
 
 def alive() -> int:

@@ -137,14 +137,6 @@ def test_a_resubmission_takes_the_place_and_the_earlier_one_stays_in_the_history
     assert desk.placed(ADA) == notebook("third")
 
 
-def test_in_an_unpacked_download_canvass_numbers_decide_not_the_disks_times(desk: Desk) -> None:
-    for number, when in ((1, 1_800_000_900), (2, 1_800_000_000)):
-        upload = Upload(ADA, notebook(str(number)), f"{LESSON}.ipynb", file=number)
-        desk.file(f"in/{canvas_name(upload)}", upload.data, when)
-    assert outcomes(desk.take(desk.folder / "in")) == ["earlier", "newest"]
-    assert desk.placed(ADA) == notebook("2")
-
-
 def test_the_same_notebook_again_keeps_the_first_time(desk: Desk) -> None:
     when = datetime(2027, 1, 4, 10, 0, tzinfo=timezone.utc).timestamp()
     desk.take(desk.file(f"in/{ADA.id}/{LESSON}.ipynb", notebook("a"), when))

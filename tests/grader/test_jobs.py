@@ -23,7 +23,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import unrolled
 import unrolled_grader
-from unrolled.checks.choices import Choices, as_chosen
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import gradebook
@@ -342,20 +341,6 @@ def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, change
     with Path(tmp_path, changed).open("a", encoding="utf-8") as file:
         file.write("\n")
     assert (job.code_hash(*folders) != before) == again
-
-
-def test_a_lesson_is_judged_again_when_the_class_asks_something_else_in_it() -> None:
-    choices = [
-        Choices(),
-        Choices(thresholds={"total": 2.0}),
-        Choices(points={"double": 3}),
-        Choices(points={"total": 3}),
-    ]
-    asked = [{name: as_chosen(name, spec, one, timed=True) for name, spec in SPECS.items()} for one in choices]
-    untimed = {name: as_chosen(name, spec, Choices(), timed=False) for name, spec in SPECS.items()}
-    hashes = [job.asking_hash(specs, b"notebook") for specs in (*asked, untimed)]
-    assert len({*hashes, job.asking_hash(SPECS, b"another")}) == len(hashes) + 1
-    assert job.asking_hash(SPECS, b"notebook") == hashes[0]
 
 
 def test_what_forks_the_judges_loads_only_what_judges_need() -> None:
