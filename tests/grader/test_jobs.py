@@ -14,17 +14,12 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, released
 from sqlalchemy.exc import SQLAlchemyError
 
 import unrolled
 import unrolled_grader
 from unrolled_grader import commands
-from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
@@ -70,21 +65,6 @@ def file_of(root: Path, student: str) -> Path:
 
 def handed(root: Path, student: str) -> intake.Handed:
     return intake.handed(file_of(root, student).parent, list(SPECS))
-
-
-def autograde(root: Path, student: str) -> dict[str, Any]:
-    """nbgrader's own Autograde, as its command runs it."""
-    config = notebooks.nbgrader_config(root)
-    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
-    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
-    return result
-
-
-def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
-    """Points, and whether a person is to look, by cell, as the gradebook has them."""
-    with Gradebook(course.directory.db_url, course.directory.course_id) as found:
-        submitted = found.find_submission_notebook(LESSON, LESSON, student)
-        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
 
 
 def test_a_sanitized_notebook_has_what_was_handed_out_and_ids_do_not_count(root: Path) -> None:

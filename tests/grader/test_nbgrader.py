@@ -64,11 +64,6 @@ def grades(course: Grading, student: str) -> Iterator[tuple[Gradebook, dict[str,
         yield gradebook, {grade.name: grade for grade in submitted.grades}
 
 
-def auto_scores(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
-    with grades(course, student) as (_, found):
-        return {name: (grade.auto_score, grade.needs_manual_grade) for name, grade in found.items()}
-
-
 def scores_csv(course: Grading) -> list[dict[str, str]]:
     with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
@@ -79,37 +74,28 @@ def handed(course: Grading, student: str) -> intake.Handed:
 
 
 def test_the_gradebook_has_the_judges_scores(course: Grading) -> None:
-    assert auto_scores(course, "ann") == {
+    assert small_course.grades(course, "ann") == {
         "check_double": (2.0, False),
         "check_total": (0.0, False),
         "explain_total": (None, True),  # an answer in words waits for a person
     }
     nothing = {"check_double": (0.0, False), "check_total": (0.0, False), "explain_total": (0.0, False)}
-    assert auto_scores(course, "bob") == nothing
-    assert auto_scores(course, "cem") == {**nothing, "check_double": (2.0, False)}
-    assert auto_scores(course, "dan") == nothing
+    assert small_course.grades(course, "bob") == nothing
+    assert small_course.grades(course, "cem") == {**nothing, "check_double": (2.0, False)}
+    assert small_course.grades(course, "dan") == nothing
 
 
 def test_scores_csv_agrees_and_has_a_row_for_words(course: Grading) -> None:
-    points = {(row["student"], row["check"]): (row["points"], row["verdict"]) for row in scores_csv(course)}
-    zero = ("0", "missing")
-    assert points == {
-        ("ann", "double"): ("2", "pass"),
-        ("ann", "total"): zero,
-        ("ann", "total/speed"): zero,
-        ("ann", "explain_total"): ("0", "waits"),
-        ("bob", "double"): zero,
-        ("bob", "total"): zero,
-        ("bob", "total/speed"): zero,
-        ("bob", "explain_total"): ("0", "unanswered"),
-        ("cem", "double"): ("2", "pass"),
-        ("cem", "total"): zero,
-        ("cem", "total/speed"): zero,
-        ("cem", "explain_total"): ("0", "unanswered"),
-        ("dan", "double"): zero,
-        ("dan", "total"): zero,
-        ("dan", "total/speed"): zero,
-        ("dan", "explain_total"): ("0", "unanswered"),
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for row in scores_csv(course):
+        found.setdefault(row["student"], {})[row["check"]] = (row["points"], row["verdict"])
+    nothing = {"double": ("0", "missing"), "total": ("0", "missing"), "total/speed": ("0", "missing")}
+    unanswered = nothing | {"explain_total": ("0", "unanswered")}
+    assert found == {
+        "ann": nothing | {"double": ("2", "pass"), "explain_total": ("0", "waits")},
+        "bob": unanswered,
+        "cem": unanswered | {"double": ("2", "pass")},
+        "dan": unanswered,
     }
     reasons = {row["student"]: row["detail"] for row in scores_csv(course) if row["check"] == "total"}
     assert "NameError" in reasons["cem"]  # its check was put back, its function was not
@@ -150,14 +136,14 @@ def test_a_grading_that_was_killed_is_not_done(course: Grading) -> None:
 
 def test_nbgraders_own_autograde_gives_the_same(course: Grading) -> None:
     """As formgrader's button does it: through the API, inside a running event loop. A manual score stays."""
-    before, rows = auto_scores(course, "ann"), scores_csv(course)
+    before, rows = small_course.grades(course, "ann"), scores_csv(course)
     with grades(course, "ann") as (gradebook, found):
         found["explain_total"].manual_score = 1.5
         found["check_double"].manual_score = 1.0
         gradebook.db.commit()
 
     assert press(course, "ann")["success"]
-    after = auto_scores(course, "ann")
+    after = small_course.grades(course, "ann")
     assert {name: score for name, (score, _) in after.items()} == {name: score for name, (score, _) in before.items()}
     by_judge = [row for row in scores_csv(course) if row["verdict"] != "marked"]
     assert by_judge == [row for row in rows if (row["student"], row["check"]) != ("ann", "explain_total")]
@@ -171,10 +157,10 @@ def test_nbgraders_own_autograde_gives_the_same(course: Grading) -> None:
 def test_a_submission_that_breaks_later_loses_what_it_had(course: Grading, root: Path) -> None:
     hand_in(root, "eve", answered(root, RIGHT))
     commands.grade_class(course, student="eve")
-    assert auto_scores(course, "eve")["check_double"] == (2.0, False)
+    assert small_course.grades(course, "eve")["check_double"] == (2.0, False)
     handed(course, "eve").path.write_bytes(b"\0")
     commands.grade_class(course, student="eve")
-    assert auto_scores(course, "eve")["check_double"] == (0.0, False)
+    assert small_course.grades(course, "eve")["check_double"] == (0.0, False)
     assert not (course.feedback / "eve" / LESSON).exists()
 
 
@@ -262,7 +248,7 @@ def test_every_door_records_what_it_refuses(course: Grading, root: Path) -> None
     assert second is not None
     assert first.problem == second.problem == "expected a file, not a link or folder"
     assert first.scores == second.scores
-    assert auto_scores(course, "jon")["check_double"] == (0.0, False)
+    assert small_course.grades(course, "jon")["check_double"] == (0.0, False)
 
 
 def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

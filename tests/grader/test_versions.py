@@ -11,15 +11,10 @@ import nbformat
 import pytest
 import small_course
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, rows
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, rows
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
-from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record, releases, versions
 from unrolled_grader.jobs.record import Record
@@ -96,12 +91,6 @@ def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gra
         yield course
 
 
-def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
-    with Gradebook(course.directory.db_url, course.directory.course_id) as found:
-        submitted = found.find_submission_notebook(LESSON, LESSON, student)
-        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
-
-
 def graded(course: Grading, student: str) -> Record:
     commands.grade_class(course, student=student)
     kept = record.load(course.grades, student, LESSON)
@@ -109,24 +98,16 @@ def graded(course: Grading, student: str) -> Record:
     return kept
 
 
-def autograde(root: Path, student: str) -> dict[str, object]:
-    config = notebooks.nbgrader_config(root)
-    config.Judge.timing = False
-    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
-    result: dict[str, object] = capture_log(Autograde(coursedir=directory, config=config, force=True))
-    return result
-
-
 def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
     course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
-    assert autograde(root, "ann")["success"]
+    assert autograde(root, "ann", timing=False)["success"]
     kept = record.load(course.grades, "ann", LESSON)
     assert kept is not None
     monkeypatch.setattr(versions, "performed_by", lambda *arguments: pytest.fail("judged again"))
     assert graded(course, "ann") == kept
-    assert autograde(root, "ann")["success"]
+    assert autograde(root, "ann", timing=False)["success"]
     assert kept.problem == ""
     assert (kept.version, kept.max_points) == (OLDER, 4)
     assert rows(kept.scores) == {"double": ("pass", 3.0), "extra": ("missing", 0.0)}
@@ -160,7 +141,7 @@ def test_one_whose_release_is_not_here_waits(course: Grading, root: Path, versio
     assert ("unrolled version add" in kept.problem) is (version != "../../x")
     assert {score.verdict for score in kept.scores} == {"deferred"}
     assert set(grades(course, student).values()) == {(0.0, True)}  # withheld: a person's, or the next run's
-    result = autograde(root, student)
+    result = autograde(root, student, timing=False)
     assert not result["success"]
     assert said in str(result["log"])
 
