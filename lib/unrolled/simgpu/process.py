@@ -1,4 +1,4 @@
-"""The simulated GPU in a process of its own, that owns the arrays: `serve` there, a `Link` here. `start` does both.
+"""The simulated GPU in a process of its own, that owns the arrays: `serve` there, a `Link` here.
 
 A command is a message, plain data and bytes: {"call": "download", "arguments": [...], "free": [...]}. So is its answer:
 {"value": ...} or {"error": ..., "message": ...}. A `FarMachine` makes the first of the second, and `answer` the second
@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import struct
-import subprocess
-import sys
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from unrolled.simgpu.command import (
@@ -49,8 +46,6 @@ DATA_LIMIT = 2**31
 """Bytes of one transfer."""
 DIGITS_LIMIT = 1000
 """Digits of a whole number: reading one takes time that grows with the square of them."""
-CPU_SECONDS = 600
-"""CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
 CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
 CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
@@ -304,33 +299,3 @@ def _whole(digits: str) -> int:
     if len(digits) > DIGITS_LIMIT:
         raise ValueError(f"a whole number of {len(digits):,} digits")
     return int(digits)
-
-
-@contextlib.contextmanager
-def start(profile: str = "T4", memory_limit: int | None = None, cpu_seconds: int = CPU_SECONDS) -> Iterator[Link]:
-    """Start a simulated GPU in a new process, and yield its Link. The process ends with the block. Not on Windows."""
-    here, there = socket.socketpair()
-    arguments = (named(profile).name, memory_limit, cpu_seconds)
-    code = f"import sys; sys.path[:] = {sys.path!r}; from unrolled.simgpu import process; process.main{arguments!r}"
-    with here:
-        with there:
-            process = subprocess.Popen([sys.executable, "-c", code], stdin=there.fileno())
-        try:
-            link = Link(here)
-            yield link
-        finally:
-            here.close()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:  # in the middle of a long command
-                process.kill()
-                process.wait()
-
-
-def main(profile: str, memory_limit: int | None, cpu_seconds: int) -> None:
-    """Serve the socket that is this process's standard input."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
-    with socket.socket(fileno=os.dup(0)) as connection:
-        serve(connection, profile, memory_limit)
