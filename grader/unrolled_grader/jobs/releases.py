@@ -124,8 +124,8 @@ def _lessons(release: Release) -> list[str]:
     command = [sys.executable, "-c", LESSONS]
     done = subprocess.run(command, env=release.environment, cwd=release.root, capture_output=True, text=True)
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:]
-        raise CommandError(f"version {release.version} does not run with this Python: {' '.join(said)}")
+        last_line = done.stderr.strip().splitlines()[-1:]
+        raise CommandError(f"version {release.version} does not run with this Python: {' '.join(last_line)}")
     return [str(lesson) for lesson in json.loads(done.stdout.splitlines()[-1])]
 
 
