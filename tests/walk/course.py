@@ -16,7 +16,7 @@ sys.path.append(str(ROOT / "tests" / "house"))
 
 import new_lesson  # noqa: E402
 
-TEACHING, AUTHORING = ROOT / "docs" / "teaching.md", ROOT / "docs" / "notebooks.md"
+TEACHING, AUTHORING = ROOT / "docs" / "teaching.md", ROOT / "docs" / "authoring.md"
 FONTS = """\
 cache=$(python -c 'from unrolled.data import fetching; print(fetching.cache())')
 for folder in "$MPLCONFIGDIR" "$cache/matplotlib"; do
