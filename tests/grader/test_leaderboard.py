@@ -307,7 +307,7 @@ def test_who_is_forgotten_is_on_it_no_more(
 ) -> None:
     before = shown(course)
     assert run(course, monkeypatch, "forget", "s29", "--yes") == 0
-    assert "still there" not in capsys.readouterr().out
+    assert "still found" not in capsys.readouterr().out
     after = shown(course)
     assert [row[1:] for row in after] == [row[1:] for row in before if row[1] != "Fox 29"]
     assert after[0] == ("1", "Fox 28", "28x")
@@ -323,7 +323,7 @@ def test_who_hands_in_again_without_the_line_is_on_it_no_more(course: Grading) -
 def test_an_export_under_pseudonyms_holds_no_such_name(
     course: Grading, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert run(course, monkeypatch, "pseudonymous", str(tmp_path / "out")) == 0
+    assert run(course, monkeypatch, "pseudonymous", str(tmp_path / "out"), "--texts") == 0
     texts = [file.read_text(encoding="utf-8") for file in (tmp_path / "out").rglob("*") if file.is_file()]
     assert sum("journal.leaderboard(" in text for text in texts) == len(ASKED)
     assert not [text for text in texts if re.search("Fox|Twin|alert", text)]

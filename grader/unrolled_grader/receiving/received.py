@@ -17,7 +17,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -132,14 +131,12 @@ class Received:
         return self.root / entry.kept
 
 
-def forget(root: Path, student: str, without: Callable[[str], str] = str) -> list[Path]:
+def forget(root: Path, student: str) -> list[Path]:
     """Delete all that is known to be a student's, and its lines in the index. Return the folders that were deleted.
 
-    What the index says of other people's uploads loses the remark that theirs is the same, and then the name by
-    `without`.
-
-    A zip that was kept whole goes too if the student had anything in it, since it holds that as well. Raises ValueError
-    for what is no student's id.
+    What the index says of other people's uploads loses the remark that theirs is the same. A zip that was kept
+    whole goes too if the student had anything in it, since it holds that as well. Raises ValueError for what is no
+    student's id.
     """
     if student in ("", ".", "..") or re.search(r"[\\/]", student):
         raise ValueError(f"student is {student!r}; expected an id")
@@ -153,7 +150,9 @@ def forget(root: Path, student: str, without: Callable[[str], str] = str) -> lis
     gone = [folder for folder in inside if take_away(folder)]
     lines = _lines(root / INDEX)
     others = [line for line in lines if line["id"] not in mine and line.get("student") != student]
-    left = [line | {part: without(_alone(text, student)) for part, text in _remarks_in(line)} for line in others]
+    left = [
+        line | {"note": _alone(note, student)} if isinstance(note := line.get("note"), str) else line for line in others
+    ]
     if left != lines:
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in left)
         put(root / INDEX, text.encode(), replacing=True)
@@ -168,11 +167,6 @@ def _alone(note: str, student: str) -> str:
             others = [one for one in part.removeprefix(SAME).split(", ") if one != student]
             parts[at] = f"{SAME}{', '.join(others)}" if others else ""
     return "; ".join(filter(None, parts))
-
-
-def _remarks_in(line: dict[str, object]) -> Iterator[tuple[str, str]]:
-    """What a line of the index says in words of an upload."""
-    yield from ((part, text) for part in ("note", "problem") if isinstance(text := line.get(part), str))
 
 
 def take_away(folder: Path) -> bool:

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import itertools
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,24 +14,24 @@ from unrolled_grader.classroom import roster
 from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
-    from unrolled_grader.results.traces import NameTrace
+    from unrolled_grader.classroom.roster import Person
+    from unrolled_grader.results.forget import Search
 
 ROSTER = "roster.csv"
-SHOWN = 3  # places of a text that may mean somebody else
 
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled pseudonymous` and `unrolled forget` commands: the entry point through which they are found."""
-    told = "write scores, records and notebooks of the class without names"
-    hidden = subparsers.add_parser("pseudonymous", help=told)
+    hidden = subparsers.add_parser("pseudonymous", help="write scores and records of the class without names")
     hidden.add_argument("folder", type=folder, metavar="DIR", help="a new folder for them")
+    texts = "also notebooks, journals and findings as they were written, with the names that stand in them"
+    hidden.add_argument("--texts", action="store_true", help=texts)
+    hidden.set_defaults(run=_pseudonymous)
     forget = subparsers.add_parser("forget", help="delete everything that is kept of a student")
     forget.add_argument("student", metavar="STUDENT", help="the student's id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     names = "names and addresses of the class (default: roster.csv)"
-    for parser in (hidden, forget):
-        parser.add_argument("--roster", type=present_file, metavar="CSV", help=names)
-    hidden.set_defaults(run=_pseudonymous)
+    forget.add_argument("--roster", type=present_file, metavar="CSV", help=names)
     forget.set_defaults(run=_forget)
 
 
@@ -41,63 +40,52 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
     if arguments.folder.exists() and any(arguments.folder.iterdir()):
         raise CommandError(f"{arguments.folder} is there already: name a new folder")
     from unrolled_grader.classroom.course import Course
-    from unrolled_grader.results import people, pseudonyms
+    from unrolled_grader.results import pseudonyms
 
     course = Course.at(root)
-    known = people.known(course, arguments.roster)
-    nameless = sum(not person.name for person in known.values())
-    made = pseudonyms.export(course, known, arguments.folder)
+    count = pseudonyms.export(course, arguments.folder, texts=arguments.texts)
     key = course.grades / pseudonyms.KEY
-    print(f"{made.students} students are in {arguments.folder}. The key is {key}: keep it to yourself.")
-    if nameless:
-        print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster CSV.")
-    if made.words:
-        print(f"Left in the texts, because the course uses them as words: {', '.join(made.words)}.")
-    for place in made.addresses:
-        print(f"E-mail address of nobody whose address is known; look whose it is: {place}")
-    print("What no program can remove stands in README.txt there. Read before you publish.")
+    print(f"{count} students are in {arguments.folder}. The key is {key}: keep it to yourself.")
+    if arguments.texts:
+        print(
+            "WARNING: notebooks, journals and findings are there as they were written. No name was taken out of them:"
+        )
+        print("read all of it before you show it to anybody.")
+    else:
+        print("Notebooks, journals and the words of findings are left out, as they may hold names; --texts adds them.")
     return 0
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    checked = checkout.find()
-    stranger = CommandError(f"{arguments.student!r:.60} is no id in gradebook, folders or roster; ids are exact")
-    if not _is_known(Folders.at(checked), arguments.student, arguments.roster or checked / ROSTER):
+    root, student = checkout.find(), arguments.student
+    roster_file = arguments.roster or root / ROSTER
+    stranger = CommandError(f"{student!r:.60} is no id in gradebook, folders or roster; ids are exact")
+    if not _may_be_known(Folders.at(root), student, roster_file):
         raise stranger
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
-    from unrolled_grader.results import forget, people, pseudonyms, traces
+    from unrolled_grader.results import forget, pseudonyms
 
-    course = Course.at(checked)
-    root = Path(course.directory.root)
-    known = people.known(course, arguments.roster)
-    if (person := known.get(arguments.student)) is None:
+    course = Course.at(root)
+    if (person := forget.known(course, student, roster_file)) is None:
         raise stranger
     name = " ".join(itertools.chain(*roster.parted(person.name)))
-    about = ", ".join(filter(None, (person.id, name, person.email)))
+    about = ", ".join(filter(None, (student, name, person.email)))
     print(f"This deletes everything that {root} keeps of {about}. It cannot be undone.")
-    if not arguments.yes and not _confirmed(person.id):
+    if not arguments.yes and not _confirmed(student):
         raise CommandError("nothing was deleted")
     if (course.grades / pseudonyms.KEY).exists():
-        (pseudonym,) = pseudonyms.of(pseudonyms.key(course.grades), [person.id]).values()
-        print(f"In pseudonymous exports this student is {pseudonym}.")
-    names = people.Names(known, people.vocabulary(course))
+        print(f"In pseudonymous exports this student is {pseudonyms.of(pseudonyms.key(course.grades), student)}.")
     try:
-        for what in forget.deleted(course, names, person.id, arguments.roster):
+        for what in forget.deleted(course, student, roster_file):
             print(f"deleted  {what}")
     except (record.RecordError, OSError, sqlite3.Error) as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
-    if short := names.forms[person.id].short:
-        print(f"Not searched for, as it stands in too many texts: {', '.join(sorted(short))}.")
-    said = ", ".join(text for text in (person.id, name, person.email, person.lms_id) if text and text not in short)
-    print(f"Searched every file of the course's folders, zips and databases too, in every spelling, for: {said}.")
-    found = traces.find(root, names.finder(person.id))
-    left = [one for one in found if one.found == traces.UNKNOWN or names.is_sure(one.found, person.id)]
-    return _say(left, [one for one in found if one not in left])
+    return _report(person, forget.remaining(root, person))
 
 
-def _is_known(folders: Folders, student: str, roster_file: Path) -> bool:
-    """Whether a student may be one of the course's, as far as can be told before nbgrader loads."""
+def _may_be_known(folders: Folders, student: str, roster_file: Path) -> bool:
+    """Whether a student may be one of the course's, as far as can be found out before nbgrader loads."""
     if student in folders.students() or folders.in_gradebook(student):
         return True
     return roster_file.is_file() and any(one.id == student for one in roster.read(roster_file.read_bytes()).people)
@@ -109,22 +97,19 @@ def _confirmed(student: str) -> bool:
     return False
 
 
-def _say(left: Sequence[NameTrace], doubtful: Sequence[NameTrace]) -> int:
-    """Print what a search found after all; 1 if it found something that is the student's, or could not look."""
+def _report(person: Person, searched: Search) -> int:
+    """Print what a search found after all, and what it cannot find; 1 if it found something."""
     from unrolled_grader.jobs.record import one_line
-    from unrolled_grader.results import traces
 
-    for file, place, found in left:
-        unsearched = found == traces.UNKNOWN
-        print(one_line(f"not searched: {file}, {place}" if unsearched else f"still there: {file}, {place}: {found}"))
-    texts: dict[str, list[NameTrace]] = {}
-    for one in doubtful:
-        texts.setdefault(" ".join(one.found.casefold().split()), []).append(one)
-    for places in texts.values():
-        first = "; ".join(f"{one.file}, {one.place}" for one in places[:SHOWN])
-        more = f"; and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-        print(one_line(f"may be the student, or another, or a word: {places[0].found}: {first}{more}"))
-    judge = "These are other people's files, or files of your own: it is for you to judge."
-    print(judge if left or doubtful else "Nothing is left.")
+    for place in searched.found:
+        print(one_line(f"still found: {place}"))
+    texts = "; ".join(filter(None, (person.id, person.name, person.email)))
+    print(f"Searched the course's text files for exactly: {texts}.")
+    if searched.found:
+        print("These are other people's files, or files of your own: it is for you to judge.")
+    if searched.passed_over:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(searched.passed_over.items()))
+        print(f"Not searched, as they are no text: {kinds}.")
+    print("Not searched for: other spellings, other names, and parts of a name.")
     print("Not searched: git's history, backups, e-mail, the learning platform, and copies that were given away.")
-    return 1 if left else 0
+    return 1 if searched.found else 0
