@@ -11,7 +11,7 @@ from unrolled.show.columns import added
 from unrolled.show.convolution import Steps, shared
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
 from unrolled.show.learning_curves import SMOOTH
-from unrolled.show.windows import windows
+from unrolled.show.sliding_windows import windows
 
 NETWORK = Network.of(**NET)
 LOSS_SIGN = len(BREAKS) - 1

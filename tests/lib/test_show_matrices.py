@@ -10,7 +10,7 @@ from unrolled.show import words
 from unrolled.show.causes import factors
 from unrolled.show.charts import spread
 from unrolled.show.images import first_difference
-from unrolled.show.memory import walk
+from unrolled.show.memory_walk import walk
 from unrolled.show.parallel import shares, speedup
 from unrolled.show.race import Contestant, moments, mosaic
 from unrolled.show.scaling import slope

@@ -89,11 +89,11 @@ BROKEN = {
 def test_both_ways_through_a_pipeline_are_right_and_hold_what_they_hold() -> None:
     for schedule, held in ((FILLED, [3, 3]), (IN_TURN, [2, 1])):
         plan = plan_of(schedule)
-        assert (plan.wrong, plan.never, plan.held) == ([], 0, held)
+        assert (plan.wrong, plan.never, plan.most_activations) == ([], 0, held)
         assert (plan.stages, plan.micro_batches, plan.slots, plan.fewest) == (2, 3, 8, 8)
         assert plan.bubble == pytest.approx(1 / (3 + 1))  # (p - 1) / (m + p - 1)
     forward = plan_of(slots("F0 F1", "- F0 F1"))
-    assert (forward.never, forward.fewest, forward.held) == (0, 3, [2, 2])
+    assert (forward.never, forward.fewest, forward.most_activations) == (0, 3, [2, 2])
 
 
 @pytest.mark.parametrize(("schedule", "wrong", "words"), BROKEN.values(), ids=BROKEN)

@@ -11,8 +11,8 @@ from scipy.signal import correlate2d
 from unrolled import ops, show
 from unrolled.show.columns import patch_matrix
 from unrolled.show.sheet import Cells, Sheet
+from unrolled.show.sliding_windows import windows
 from unrolled.show.style import BLUE, RED
-from unrolled.show.windows import windows
 
 RNG = np.random.default_rng(5)
 

@@ -25,7 +25,7 @@ from unrolled.checks.limits import TimeLimitError
 from unrolled.simgpu import current, ndarray
 from unrolled.simgpu.command import InvalidCommandError, KernelOrder, OutOfMemoryError, View, told
 from unrolled.simgpu.kernel_report import KernelReport
-from unrolled.simgpu.memory import array_of
+from unrolled.simgpu.pool import array_of
 from unrolled.simgpu.process import Link
 from unrolled.simgpu.profiles import GPUProfile
 from unrolled_grader.box.lease import Lease, Resource

@@ -79,7 +79,7 @@ def _draw(ring: Ring, round: int) -> Figure:
     grid = Cells(EDGE + LABEL, TOP, ring.size, ring.size, width + 0.08, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.5)
     sheet.text((EDGE, 0.2), _title(ring, round), size=11, bold=True)
-    for line, words in enumerate(_says(ring, round)):
+    for line, words in enumerate(_summary(ring, round)):
         sheet.text((EDGE, 0.46 + 0.22 * line), words, size=FONT_SIZE)
     holds, came = ring.after(round), {((rank + 1) % ring.size, chunk) for rank, chunk in ring.moves(round)}
     for rank in range(ring.size):
@@ -158,7 +158,7 @@ def _title(ring: Ring, number: int) -> str:
     return f"Round {number} of {ring.rounds}: {'reduce-scatter' if ring.adds(number) else 'all-gather'}"
 
 
-def _says(ring: Ring, number: int) -> list[str]:
+def _summary(ring: Ring, number: int) -> list[str]:
     """What happens in the round, and how much each link has carried."""
     total = f"{_share(ring.carried(ring.rounds))} after the last round"
     if not number:
@@ -186,5 +186,6 @@ def _alt(ring: Ring, round: int) -> str:
     moved = f" Moved: {'; '.join(came)}." if came else ""
     return (
         f"An all-reduce round a ring of {count_of(ring.size, 'rank')}. {_title(ring, round)}. "
-        f"{' '.join(_says(ring, round))}{moved} {whole} of {count_of(ring.size**2, 'chunk')} hold the sum of all ranks."
+        f"{' '.join(_summary(ring, round))}{moved} "
+        f"{whole} of {count_of(ring.size**2, 'chunk')} hold the sum of all ranks."
     )

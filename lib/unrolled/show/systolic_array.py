@@ -79,7 +79,7 @@ def _draw(found: Array, step: int) -> Figure:
     cells = Cells(EDGE + WAIT[0] * (n + k - 1) + GAP, TOP + WAIT[1] * (m + k - 1) + GAP, n, m, *CELL)
     sheet = Sheet(cells.bottom + BELOW)
     sheet.text((EDGE, 0.2), f"Step {step} of {found.steps}", size=11, bold=True)
-    for line, words in enumerate(_says(found, step)):
+    for line, words in enumerate(_summary(found, step)):
         sheet.text((EDGE, 0.46 + 0.22 * line), words)
     for row in range(n):
         x, y = cells.left, cells.centre(row, 0)[1]
@@ -133,7 +133,7 @@ def _legend(sheet: Sheet, y: float) -> None:
         sheet.text((x + 0.32, y + 0.23), words, size=SMALL)
 
 
-def _says(found: Array, step: int) -> tuple[str, str]:
+def _summary(found: Array, step: int) -> tuple[str, str]:
     """What works and how far it is; and how long all of it takes."""
     done, before = found.done(step), found.done(step - 1)
     works, products = int((done > before).sum()), found.a.size * found.b.shape[1]
@@ -148,4 +148,4 @@ def _alt(found: Array, step: int) -> str:
     grid = f"A grid of {found.a.shape[0]} by {found.b.shape[1]} cells"
     now = listing([f"{cell_text(a)} × {cell_text(b)}" for a, b in found.pairs(step).values()])
     products = f" Multiplied now: {now}." if now else ""
-    return f"{grid}, step {step} of {found.steps}. {_says(found, step)[0]} Sums: {rows}.{products}"
+    return f"{grid}, step {step} of {found.steps}. {_summary(found, step)[0]} Sums: {rows}.{products}"

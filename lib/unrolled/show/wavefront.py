@@ -107,7 +107,7 @@ def _draw(schedule: Plan, slot: int) -> Figure:
     grid = Cells(EDGE + LABEL, TOP, schedule.layers, schedule.steps, pitch, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.78)
     sheet.text((EDGE, 0.2), f"Slot {slot}; the last is {len(schedule.slots) - 1}", size=11, bold=True)
-    for line, words in enumerate(_says(schedule, slot)):
+    for line, words in enumerate(_summary(schedule, slot)):
         sheet.text((EDGE, 0.45 + 0.22 * line), words, RED if line else INK, size=SMALL if line else FONT_SIZE)
     for layer in range(schedule.layers):
         sheet.text((EDGE, _box(grid, (layer, 0), width)[1] + HEIGHT / 2), f"layer {layer}", size=SMALL)
@@ -182,7 +182,7 @@ def _legend(sheet: Sheet, y: float) -> None:
     sheet.text((x, y), "number: the slot in which a cell fires", size=SMALL)
 
 
-def _says(schedule: Plan, slot: int) -> list[str]:
+def _summary(schedule: Plan, slot: int) -> list[str]:
     """What fires, and how many slots there are; and what of it is wrong."""
     fire = len(schedule.slots[slot])
     now = f"{count_of(fire, 'cell')} fire{'s' * (fire == 1)}." if fire else "No cell fires."
@@ -219,5 +219,5 @@ def _alt(schedule: Plan, slot: int) -> str:
         f"A grid of {count_of(schedule.layers, 'layer')} and {count_of(schedule.steps, 'step')}. "
         f"Slot {slot} of 0 to {len(schedule.slots) - 1}: {listing([str(cell) for cell in fire])} "
         f"fire{'s' * (len(fire) == 1)}; {count_of(len(done), 'cell')} done before. "
-        f"{' '.join(_says(schedule, slot))} {whole}"
+        f"{' '.join(_summary(schedule, slot))} {whole}"
     ).rstrip()

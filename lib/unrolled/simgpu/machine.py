@@ -17,10 +17,10 @@ from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import launch as lockstep
 from unrolled.simgpu.lockstep import price
+from unrolled.simgpu.lockstep.arrays import GlobalArray
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
-from unrolled.simgpu.lockstep.memory import GlobalArray
 from unrolled.simgpu.lockstep.state import RunLimits
-from unrolled.simgpu.memory import Pool, array_of, real_memory
+from unrolled.simgpu.pool import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Allocation, Event, GraphLaunch, Launch, Synchronization, Trace, Transfer
@@ -342,7 +342,7 @@ class LocalMachine(Machine):
         """The time of an event. Raises CUDARuntimeError for one that was captured."""
         found = self._recorded(event)
         if isinstance(found, CapturedEvent):
-            raise self._captures.asked(found)
+            raise self._captures.queried(found)
         return found
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:

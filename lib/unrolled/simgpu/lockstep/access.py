@@ -8,9 +8,9 @@ import numpy as np
 
 from unrolled.simgpu.kernel_report import SECTOR
 from unrolled.simgpu.lockstep import faults
+from unrolled.simgpu.lockstep.arrays import Reach, Shared, View
 from unrolled.simgpu.lockstep.faults import KernelFault
 from unrolled.simgpu.lockstep.lanes import Mask, Value, value_at
-from unrolled.simgpu.lockstep.memory import Reach, Shared, View
 from unrolled.simgpu.lockstep.state import Run
 
 DONE = {"read": "read", "write": "wrote", "atomic": "changed"}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.lockstep import access
+from unrolled.simgpu.lockstep.arrays import Reach, View
 from unrolled.simgpu.lockstep.lanes import Mask, Value
-from unrolled.simgpu.lockstep.memory import Reach, View
 from unrolled.simgpu.lockstep.state import Run
 
 SLOW = 50

@@ -11,11 +11,11 @@ import numpy as np
 
 from unrolled.simgpu.lockstep import atomics, expressions, types, warps
 from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS
+from unrolled.simgpu.lockstep.arrays import View
 from unrolled.simgpu.lockstep.constants import Constant, TypeName
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import RefusedError
 from unrolled.simgpu.lockstep.lanes import WARP
-from unrolled.simgpu.lockstep.memory import View
 from unrolled.simgpu.lockstep.source import Source
 from unrolled.simgpu.lockstep.types import INT32, INT64, UINT32, Array, Pointer, Scalar, Tuple
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.lockstep import faults, traffic
+from unrolled.simgpu.lockstep.arrays import View
 from unrolled.simgpu.lockstep.lanes import Mask, Value
-from unrolled.simgpu.lockstep.memory import View
 from unrolled.simgpu.lockstep.state import Run
 
 

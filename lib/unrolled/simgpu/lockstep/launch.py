@@ -12,12 +12,12 @@ import numpy as np
 from unrolled.simgpu.command import KernelOrder
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import faults, price, types
+from unrolled.simgpu.lockstep.arrays import GlobalArray, Shared, View
 from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
 from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import WARP, Batch
-from unrolled.simgpu.lockstep.memory import GlobalArray, Shared, View
 from unrolled.simgpu.lockstep.races import Clock, Shadow
 from unrolled.simgpu.lockstep.state import Counts, Run, RunLimits
 from unrolled.simgpu.profiles import GPUProfile
