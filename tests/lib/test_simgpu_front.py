@@ -103,17 +103,6 @@ def test_use_chooses_a_profile() -> None:
         current._machine, current._kept[:] = kept
 
 
-def test_a_launch_returns_before_the_work_is_done() -> None:
-    x = cp.ones((2000, 2000), dtype="float32")
-    cp.cuda.Device().synchronize()
-    before = cp.clock()
-    y = x @ x
-    unsynchronized = cp.clock() - before
-    cp.cuda.runtime.deviceSynchronize()
-    assert cp.clock() - before > 5 * unsynchronized
-    assert y.shape == (2000, 2000)
-
-
 @pytest.mark.parametrize(
     "look", [float, int, bool, str, cp.asnumpy, lambda v: v.item(), lambda v: v.get(), lambda v: f"{v:.2f}"]
 )
