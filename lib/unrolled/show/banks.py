@@ -123,13 +123,8 @@ def _draw_passes(sheet: Sheet, cells: Cells, wanted: Words) -> None:
 
 
 def _legend(sheet: Sheet, y: float) -> None:
-    alone, crowded = (Cells(x, y - 0.07, 1, 1, 0.24, 0.14) for x in (EDGE, 2.35))
-    sheet.fill(alone.frame, ALONE)
-    sheet.fill(crowded.frame, CROWDED)
-    sheet.rule(alone, INK)
-    sheet.outline(crowded.frame, RED, 1.6)
-    sheet.text((alone.right + 0.08, y), "alone in its bank", size=SMALL)
-    sheet.text((crowded.right + 0.08, y), "one after the other", size=SMALL)
+    sheet.swatch(EDGE, y, "alone in its bank", ALONE, INK)
+    sheet.outline(sheet.swatch(2.35, y, "one after the other", CROWDED), RED, 1.6)
     sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
 
 

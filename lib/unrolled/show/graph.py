@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Slider, counting
 from unrolled.show.sheet import Cells, Scale, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number
@@ -104,7 +104,7 @@ def computation_graph(
     (0: nothing, to 5) say where the sliders stand first. ValueError where shapes do not fit.
     """
     graph, names = Graph(Network.of(x, labels, weights, biases)), ["nothing", *(each.short for each in BREAKS if each)]
-    steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}", True)
+    steps = counting("step", len(STEPS) - 1, step)
     breaks = Slider("break", range(len(BREAKS)), broken, names.__getitem__)
     return Explorer(_draw, _alt, graph, step=steps, broken=breaks)
 

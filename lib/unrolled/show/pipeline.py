@@ -187,7 +187,7 @@ def _box(grid: Cells, place: Place) -> Box:
 
 def _cell(sheet: Sheet, box: Box, colour: str, edge: str) -> None:
     sheet.fill(box, colour)
-    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), edge, 0.8)
+    sheet.edge(box, edge, 0.8)
 
 
 def _work_done(sheet: Sheet, plan: Plan, grid: Cells) -> None:

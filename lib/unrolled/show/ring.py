@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from matplotlib.figure import Figure
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, counting
 from unrolled.show.sheet import Box, Cells, Sheet
 from unrolled.show.style import FONT_SIZE, GREY, INK, ORANGE, PALE, SMALL, WIDTH
 from unrolled.show.words import count_of
@@ -70,7 +70,7 @@ def ring_allreduce(ranks: int = 4) -> Explorer:
         raise ValueError(f"ranks must be {FEWEST} to {MOST}, got {ranks}")
     ring = Ring(ranks)
     # First shown: a round where something moves, and no sum is there yet. How sums come about is for who moves on.
-    slider = Slider("round", range(ring.rounds + 1), 1, lambda i: f"{i} of {ring.rounds}", play=True)
+    slider = counting("round", ring.rounds, 1)
     return Explorer(_draw, _alt, ring, round=slider)
 
 
@@ -116,7 +116,7 @@ def _cell(sheet: Sheet, box: Box, words: str, needed: bool) -> None:
     whole = words == "all"
     if needed:
         sheet.fill(box, WHOLE if whole else PART)
-    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), GREY if needed else PALE, 0.8)
+    sheet.edge(box, GREY if needed else PALE, 0.8)
     lines = words.count("\n")
     size = SMALL if not lines else SMALL - 1.5
     x, y = box[0] + box[2] / 2, box[1] + box[3] / 2 - 0.07 * lines
@@ -142,11 +142,7 @@ def _arrow(sheet: Sheet, grid: Cells, box: Box, last: bool) -> None:
 def _legend(sheet: Sheet, y: float) -> None:
     x = EDGE
     for words, colour in (("part of the sum", PART), ("the whole sum", WHOLE), ("sent, no longer needed", "")):
-        box = (x, y - 0.07, 0.24, 0.14)
-        if colour:
-            sheet.fill(box, colour)
-        sheet.rule(Cells(x, y - 0.07, 1, 1, 0.24, 0.14), GREY if colour else PALE, 0.8)
-        sheet.text((x + 0.32, y), words, size=SMALL)
+        sheet.swatch(x, y, words, colour, GREY if colour else PALE, 0.8)
         x += 0.5 + 0.075 * len(words)
     sheet.outline((x, y - 0.07, 0.24, 0.14), ARRIVES, 1.6)
     sheet.text((x + 0.32, y), "arrives in this round", size=SMALL)

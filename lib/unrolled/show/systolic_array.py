@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, counting
 from unrolled.show.sheet import Box, Cells, Point, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, INK, PALE, SMALL
 from unrolled.show.words import count_of, listing
@@ -70,7 +70,7 @@ def systolic_array(a: ArrayLike, b: ArrayLike) -> Explorer:
     if not 1 <= min(*found.a.shape, *found.b.shape) <= max(*found.a.shape, *found.b.shape) <= MOST:
         raise ValueError(f"a and b must have 1 to {MOST} rows and columns, got {found.a.shape} and {found.b.shape}")
     last = found.steps
-    slider = Slider("step", range(last + 1), min(last, found.a.shape[1]), lambda step: f"{step} of {last}", play=True)
+    slider = counting("step", last, min(last, found.a.shape[1]))
     return Explorer(_draw, _alt, found, step=slider)
 
 
@@ -127,10 +127,7 @@ def _legend(sheet: Sheet, y: float) -> None:
         (EDGE, WORKING, "works now: its product, and its sum so far"),
         (4.1, DONE, "done: its sum"),
     ):
-        box = (x, y + 0.16, 0.24, 0.14)
-        sheet.fill(box, colour)
-        sheet.rule(Cells(*box[:2], 1, 1, *box[2:]))
-        sheet.text((x + 0.32, y + 0.23), words, size=SMALL)
+        sheet.swatch(x, y + 0.23, words, colour)
 
 
 def _summary(found: Array, step: int) -> tuple[str, str]:
