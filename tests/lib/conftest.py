@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from drawn import Drawn
 
-from unrolled import journal
+from unrolled import journal, simgpu
+from unrolled.simgpu.machine import LocalMachine
 
 
 @pytest.fixture
@@ -24,3 +26,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(journal.file, "_memory", None)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def t4() -> Iterator[None]:
+    """A simulated T4 of its own for each test, and the one before afterwards."""
+    simgpu.connect(LocalMachine("T4"))
+    yield
+    simgpu.disconnect()

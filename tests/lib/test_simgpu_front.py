@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,8 @@ from unrolled import simgpu as cp
 from unrolled.simgpu import current
 from unrolled.simgpu.machine import LocalMachine
 
+pytestmark = pytest.mark.usefixtures("t4")
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """A GPU of its own for each test, and the one before afterwards."""
-    cp.connect(LocalMachine("T4"))
-    yield
-    cp.disconnect()
 
 
 def test_indices_out_of_range_wrap_as_in_cupy() -> None:
