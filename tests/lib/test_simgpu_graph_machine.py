@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from simgpu_commands import empty, get, put
+from test_simgpu_graphs import graph_of, stream_of
 
 from unrolled import kernels, simgpu
 from unrolled.simgpu import captures, jit
@@ -128,16 +129,14 @@ def test_a_bad_command_is_refused_at_the_capture() -> None:
 
 def steps(launches: int) -> tuple[Trace, Trace]:
     """So many kernels on a stream, eager and as a graph."""
-    x, stream, traces = simgpu.zeros(8), simgpu.cuda.Stream(non_blocking=True), []
+    x, stream, traces = simgpu.zeros(8), stream_of(), []
 
     def eager() -> None:
         for _ in range(launches):
             x.__iadd__(1)
 
+    graph = graph_of(eager, stream, warm=False)
     with stream:
-        stream.begin_capture()
-        eager()
-        graph = stream.end_capture()
         for run in (eager, graph.launch):
             with simgpu.trace() as trace:
                 run()
@@ -168,7 +167,7 @@ def test_a_graph_is_one_launch_of_the_host_and_its_kernels_run_back_to_back() ->
 
 def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it() -> None:
     x, y = simgpu.zeros(8), simgpu.zeros(8)
-    first, second = (simgpu.cuda.Stream(non_blocking=True) for _ in range(2))
+    first, second = (stream_of() for _ in range(2))
     with first:
         first.begin_capture()
         second.wait_event(first.record())
@@ -188,7 +187,7 @@ def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it(
 
 def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> None:
     x, y, wide = simgpu.zeros(8), simgpu.zeros(8), simgpu.zeros(10**6)
-    first, second = (simgpu.cuda.Stream(non_blocking=True) for _ in range(2))
+    first, second = (stream_of() for _ in range(2))
     with first:
         first.begin_capture()
         x += 1
@@ -221,28 +220,25 @@ def test_perfetto_shows_one_call_and_all_kernels() -> None:
 
 
 def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
-    x, stream = simgpu.zeros(2), simgpu.cuda.Stream(non_blocking=True)
-    graphs = []
-    with stream:
-        stream.begin_capture()
-        x += 1
-        graphs.append(stream.end_capture())
-        stream.begin_capture()
+    arrays = [simgpu.zeros(2)]
+    graphs = [graph_of(lambda: arrays[0].__iadd__(1), warm=False)]
+
+    def program() -> None:
         for _ in range(3):
             graphs[0].launch()
-        x *= 2
-        graphs.append(stream.end_capture())
-        assert x.tolist() == [0, 0]
-        graphs[1].launch()
-    assert x.tolist() == [6, 6]
-    with stream:
-        stream.begin_capture()
-        graphs[0].launch()
-        graphs[:] = [stream.end_capture()]
-    del x
+        arrays[0].__imul__(2)
+
+    whole = graph_of(program, warm=False)
+    assert arrays[0].tolist() == [0, 0]
+    whole.launch()
+    assert arrays[0].tolist() == [6, 6]
+    outer = graph_of(graphs[0].launch, warm=False)
+    del whole
+    graphs.clear()
+    arrays.clear()
     gc.collect()
     other = simgpu.zeros(2)  # in other memory: the graph that lives still writes there
-    graphs[0].launch()
+    outer.launch()
     assert other.tolist() == [0, 0]
 
 
@@ -251,24 +247,19 @@ def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
 
 def test_the_librarys_products_call_cublas_and_its_other_kernels_are_captured() -> None:
     x, y, out = simgpu.ones((4, 4), "f4"), simgpu.zeros((4, 4), "f4"), simgpu.zeros((4, 4), "f4")
-    stream = simgpu.cuda.Stream(non_blocking=True)
-    with stream:
-        stream.begin_capture()
+
+    def program() -> None:
         with pytest.raises(NotImplementedError, match="cuBLAS"):
             kernels.product([x[None], x[None]], [out[None]], kernels.PLAIN)
         kernels.relu([x], [y])
-        graph = stream.end_capture()
-        graph.launch()
+
+    graph_of(program, warm=False).launch()
     assert y.sum() == 16
 
 
 def test_whole_numbers_are_multiplied_without_cublas() -> None:
     x, out = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
-    stream = simgpu.cuda.Stream(non_blocking=True)
-    with stream:
-        stream.begin_capture()
-        simgpu.matmul(x, x, out=out)
-        stream.end_capture().launch()
+    graph_of(lambda: simgpu.matmul(x, x, out=out), warm=False).launch()
     assert out.tolist() == [[2, 3], [6, 11]]
 
 
@@ -278,15 +269,12 @@ def count_kernel(x: Any) -> None:
 
 
 def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
-    x, stream = simgpu.zeros(32, "f4"), simgpu.cuda.Stream(non_blocking=True)
-    with stream:
-        stream.begin_capture()
-        count_kernel[1, 32](x)
-        assert count_kernel.report is None
-        graph = stream.end_capture()
-        with simgpu.trace() as trace:
-            for _ in range(2):
-                graph.launch()
+    x = simgpu.zeros(32, "f4")
+    graph = graph_of(lambda: count_kernel[1, 32](x), warm=False)
+    assert count_kernel.report is None
+    with simgpu.trace() as trace:
+        for _ in range(2):
+            graph.launch()
     assert x.tolist() == [2] * 32
     assert [report.name for report in trace.kernels] == ["count_kernel"] * 2
 
@@ -295,7 +283,7 @@ def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
 
 
 def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -> None:
-    stream = simgpu.cuda.Stream(non_blocking=True)
+    stream = stream_of()
     del_me = simgpu.empty(5000)
     stream.begin_capture()
     with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureUnsupported"):
@@ -304,13 +292,13 @@ def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -
         stream.end_capture()
     del del_me
     stream.begin_capture()
-    with simgpu.cuda.Stream(non_blocking=True):  # on any stream
+    with stream_of():  # on any stream
         assert simgpu.empty(5000).size == 5000
     stream.end_capture()
 
 
 def test_arrays_made_in_a_capture_are_told_apart() -> None:
-    stream, x = simgpu.cuda.Stream(non_blocking=True), simgpu.ones(1000)
+    stream, x = stream_of(), simgpu.ones(1000)
     made = x * 2
     del made
     with simgpu.trace() as trace, stream:
@@ -325,7 +313,7 @@ def test_arrays_made_in_a_capture_are_told_apart() -> None:
 
 def test_no_array_gets_the_memory_of_a_living_graph() -> None:
     pool = simgpu.get_default_memory_pool()
-    stream, out = simgpu.cuda.Stream(non_blocking=True), simgpu.empty(1000)
+    stream, out = stream_of(), simgpu.empty(1000)
     x, warm = simgpu.ones(1000), simgpu.empty(1000)
     del warm
     with stream:
@@ -351,7 +339,7 @@ def test_no_array_gets_the_memory_of_a_living_graph() -> None:
 
 
 def test_a_capture_that_fails_gives_its_memory_back() -> None:
-    pool, stream, x = simgpu.get_default_memory_pool(), simgpu.cuda.Stream(non_blocking=True), simgpu.ones(1000)
+    pool, stream, x = simgpu.get_default_memory_pool(), stream_of(), simgpu.ones(1000)
     with stream:
         stream.begin_capture()
         x += 1
@@ -368,7 +356,7 @@ def test_a_capture_that_fails_gives_its_memory_back() -> None:
 def test_there_is_an_end_to_nodes_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captures, "NODES", 3)
     monkeypatch.setattr(captures, "GRAPHS", 2)
-    stream, x = simgpu.cuda.Stream(non_blocking=True), simgpu.ones(2)
+    stream, x = stream_of(), simgpu.ones(2)
     with stream:
         stream.begin_capture()
         for _ in range(3):
