@@ -297,7 +297,7 @@ class Captures:
         event.capture.nodes.append(Mark(lane, event.number, waits=True))
         return True
 
-    def queried(self, event: CapturedEvent) -> CUDARuntimeError:
+    def query_error(self, event: CapturedEvent) -> CUDARuntimeError:
         """Return the error for a host that asks for an event that was captured; the capture is invalid then."""
         event.capture.invalid = True
         return failure("CapturedEvent")

@@ -342,7 +342,7 @@ class LocalMachine(Machine):
         """The time of an event. Raises CUDARuntimeError for one that was captured."""
         found = self._recorded(event)
         if isinstance(found, CapturedEvent):
-            raise self._captures.queried(found)
+            raise self._captures.query_error(found)
         return found
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from unrolled.simgpu.command import KernelOrder
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import faults, price, types
-from unrolled.simgpu.lockstep.arrays import GlobalArray, Shared, View
+from unrolled.simgpu.lockstep.arrays import GlobalArray, Region, Shared
 from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
 from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
@@ -135,7 +135,7 @@ def _execute(
     width = -(-prod(order.block) // 32) * 32
     many = min(limits.lanes // width, limits.shared // max(1, nbytes))
     many = 1 if program.needs.one_by_one else max(1, many)
-    values = {name: View.of(x) if isinstance(x, GlobalArray) else x for name, x in arguments.items()}
+    values = {name: Region.of(x) if isinstance(x, GlobalArray) else x for name, x in arguments.items()}
     with np.errstate(all="ignore"):  # a GPU does not warn
         for first in range(0, len(blocks), many):
             batch = Batch(np.sort(blocks[first : first + many]), order.grid, order.block)
