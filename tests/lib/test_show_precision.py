@@ -45,12 +45,6 @@ def test_a_cell_multiplies_what_its_neighbours_had_a_step_before(n: int, k: int,
     assert [found.pairs(step) for step in (0, found.steps + 1)] == [{}, {}]
 
 
-def test_a_cell_begins_a_step_after_its_neighbours() -> None:
-    found = Array(np.ones((3, 2)), np.ones((2, 3)))
-    assert found.done(1).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
-    assert found.done(2).tolist() == [[2, 1, 0], [1, 0, 0], [0, 0, 0]]
-
-
 @given(st.floats(-7e4, 7e4, allow_nan=False), st.booleans())
 def test_numbers_are_stored_as_numpy_stores_them(value: float, small: bool) -> None:
     value = value * 1e-9 if small else value
