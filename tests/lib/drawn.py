@@ -11,36 +11,47 @@ from unrolled.show.sheet import Sheet
 
 
 class Drawn:
-    """What a picture puts on its sheet: boxes with their colours, hatches, lines and texts."""
+    """What a picture puts on its sheet: boxes with their colours, hatches, outlines, lines, matrices and texts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._forget()
+
+        def keep(name: str, note: Any) -> None:
+            original = getattr(Sheet, name)
+
+            def noted(sheet: Sheet, *args: Any, **options: Any) -> Any:
+                note(*args, **options)
+                return original(sheet, *args, **options)
+
+            monkeypatch.setattr(Sheet, name, noted)
+
+        keep("fill", lambda box, colour: self.fills.append((box, colour)))
+        keep("outline", lambda box, colour, *_: self.outlines.append((box, colour)))
+        keep("hatch", lambda boxes, _, colour="": self.hatches.extend((box, colour) for box in boxes))
+        keep("line", lambda *points, colour="", **_: self.lines.append((points, colour)))
+        keep("matrix", lambda cells, values, _: self.matrices.append((cells, values)))
+        keep("text", lambda _, words, *args, **look: self.texts.append(words))
+
+    def _forget(self) -> None:
         self.fills: list[tuple[tuple[float, ...], str]] = []
+        self.outlines: list[tuple[tuple[float, ...], str]] = []
         self.hatches: list[tuple[tuple[float, ...], str]] = []
         self.lines: list[tuple[Any, str]] = []
+        self.matrices: list[tuple[Any, Any]] = []
         self.texts: list[str] = []
-        fill, hatch, line, text = Sheet.fill, Sheet.hatch, Sheet.line, Sheet.text
-
-        def keep_fill(sheet: Sheet, box: Any, colour: str) -> None:
-            self.fills.append((box, colour))
-            fill(sheet, box, colour)
-
-        def keep_hatch(sheet: Sheet, boxes: Any, pattern: str, colour: str = "") -> None:
-            self.hatches += [(box, colour) for box in boxes]
-            hatch(sheet, boxes, pattern, colour)
-
-        def keep_line(sheet: Sheet, *points: Any, **look: Any) -> None:
-            self.lines.append((points, look.get("colour", "")))
-            line(sheet, *points, **look)
-
-        def keep_text(sheet: Sheet, point: Any, words: str, *args: Any, **look: Any) -> None:
-            self.texts.append(words)
-            text(sheet, point, words, *args, **look)
-
-        for name, keep in (("fill", keep_fill), ("hatch", keep_hatch), ("line", keep_line), ("text", keep_text)):
-            monkeypatch.setattr(Sheet, name, keep)
 
     def at(self, explorer: show.Explorer, **values: Any) -> Drawn:
         """Draw the explorer there, forgetting what was drawn before."""
-        self.fills, self.hatches, self.lines, self.texts = [], [], [], []
+        self._forget()
         explorer.at(**values)
         return self
+
+    def lit(self, cells: Any, colour: str) -> list[tuple[int, int, int, int]]:
+        """Row, column, rows and columns of the blocks of this grid that are outlined in the colour."""
+        found = []
+        for (left, top, width, height), its in self.outlines:
+            inside = cells.left - 1e-6 <= left < cells.right and cells.top - 1e-6 <= top < cells.bottom
+            if its == colour and inside:
+                place = (top - cells.top) / cells.height, (left - cells.left) / cells.width
+                found.append(tuple(round(v) for v in (*place, height / cells.height, width / cells.width)))
+        return found

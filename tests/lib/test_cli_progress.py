@@ -4,38 +4,19 @@ import datetime
 import html.parser
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
-from unrolled import checks, cli, journal
-from unrolled.checks.report import Finding, Part, Report
+from unrolled import cli, journal
 from unrolled.cli import plan, progress, record
 from unrolled.cli.plan import Exercise, Lesson
+from verdicts import report
 
 FIRST = Lesson("01_first", "First", 60, (Exercise("merge", False, 10), Exercise("matmul", True, 30)))
 SECOND = Lesson("02_second", "Second", 40, (Exercise("im2col", True, 20),))
 # At 10:30 UTC it is the same day from Honolulu to Auckland: days are shown as they are where the test runs.
 DONE = {"passed": True, "ever_passed": True, "points": 2, "max_points": 3, "date": "2026-10-21T10:30:00+00:00"}
 TRIED = {"passed": False, "ever_passed": False, "points": 0, "max_points": 2, "date": "2026-10-20T10:30:00+00:00"}
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    root = tmp_path / "course"
-    (root / "work").mkdir(parents=True)
-    (root / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("UNROLLED_JOURNAL", "set, so that what the command sets is undone")
-    monkeypatch.delenv("UNROLLED_JOURNAL")
-    monkeypatch.setattr(journal.file, "_chosen", None)
-    monkeypatch.setattr(journal.file, "_memory", None)
-    return root
-
-
-def report(name, word="pass"):
-    return Report(name, "1", (Finding("a case", word),), (Part(name, word, 1, 1, ""),))
 
 
 def notebook(*texts):
@@ -59,15 +40,6 @@ def test_minutes_and_core_stand_in_the_notebook(home):
     assert second == Lesson("02_second", "Second", 0, (Exercise("im2col"),)), "broken: nothing is known"
 
 
-def test_every_released_exercise_says_its_minutes():
-    root = progress.checkout.find(plan.Path(__file__).parent)
-    for lesson in plan.read(checks.lessons(), [root / "notebooks"]):
-        assert lesson.minutes
-        for exercise in lesson.exercises:
-            assert exercise.minutes, f"{lesson.name}: {exercise.name}"
-            assert exercise.core is not None
-
-
 def test_reading_goes_along_with_the_exercises():
     assert FIRST.left(()) == 60
     assert FIRST.left(["merge"]) == 45
@@ -75,11 +47,11 @@ def test_reading_goes_along_with_the_exercises():
     assert Lesson("x", "X", 0, (Exercise("a"),)).left(()) == 0
 
 
-@pytest.mark.parametrize(
-    ("minutes", "words"), [(3, "3 min"), (29, "29 min"), (44, "45 min"), (60, "1 h"), (123, "2 h 5 min")]
-)
-def test_minutes_in_words(minutes, words):
-    assert progress.clock(minutes) == words
+@pytest.fixture(autouse=True)
+def course(home, monkeypatch):
+    (home / "work").mkdir()
+    (home / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
+    monkeypatch.delenv("UNROLLED_JOURNAL")
 
 
 # What is printed
@@ -109,18 +81,6 @@ def test_lessons_not_begun_take_a_line_each():
     )
 
 
-def test_what_is_more_comes_next_when_the_core_is_done():
-    said = progress.progress([FIRST, SECOND], {"matmul": DONE, "im2col": DONE})
-    assert "next: merge in 01_first, about 10 minutes" in said
-    everything = dict.fromkeys(("merge", "matmul", "im2col"), DONE)
-    assert "nothing is left: every exercise passed" in progress.progress([FIRST, SECOND], everything)
-
-
-def test_what_passed_once_stays_passed():
-    said = progress.progress([SECOND], {"im2col": {**TRIED, "ever_passed": True}})
-    assert "✓ im2col   core  20 min   0 of 2 points (passed before)" in said
-
-
 def test_a_course_without_minutes_still_has_a_next():
     said = progress.progress([Lesson("02_second", "Second", 0, (Exercise("im2col"),))], {})
     assert said.splitlines() == [
@@ -148,81 +108,57 @@ def test_the_command_prints_the_learners_own(home, monkeypatch, capsys):
     assert "✓ merge" in out
 
 
-def test_a_named_file_that_is_no_journal_stays_where_it_is(home, capsys):
-    (home / "notes.json").write_text("mine", encoding="utf-8")
-    for name, words in (("notes.json", "is not a journal"), ("work", "is a folder"), ("absent.json", "is not there")):
-        assert cli.main(["progress", "--journal", name]) == 1
-        said = capsys.readouterr().err
-        assert name in said
-        assert words in said
-        assert said.count("\n") == 1
-    assert (home / "notes.json").read_text(encoding="utf-8") == "mine"
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"matmul": DONE, "im2col": DONE}, "next: merge in 01_first, about 10 minutes"),
+        (dict.fromkeys(("merge", "matmul", "im2col"), DONE), "nothing is left: every exercise passed"),
+        ({"im2col": {**TRIED, "ever_passed": True}}, "✓ im2col   core  20 min   0 of 2 points (passed before)"),
+        ({"im2col": {"date": "long ago"}}, "✗ im2col"),  # of another version
+        ({"im2col": DONE, "fold": DONE, "old": TRIED}, "passed, from another version or choice of lessons: fold"),
+    ],
+)
+def test_what_progress_says_of_entries(entries, words):
+    assert words in progress.progress([FIRST, SECOND], entries)
 
 
 # Coming back after a month
 
 
-def test_a_damaged_journal_is_kept_and_the_way_back_said(home, capsys):
-    (home / "work" / "journal.json").write_text('{"format": "unrolled-journal", "ver', encoding="utf-8")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"format": "unrolled-journal", "ver', "Run your notebooks again"),
+        (json.dumps({"format": journal.file.FORMAT, "version": 2}), "is a journal of version 2, expected 1"),
+    ],
+    ids=["damaged", "newer"],
+)
+def test_a_journal_that_cannot_be_read_is_kept(home, capsys, text, words):
+    (home / "work" / "journal.json").write_text(text, encoding="utf-8")
     assert cli.main(["progress"]) == 0
-    out = capsys.readouterr().out
-    assert "kept as" in out
-    assert "Run your notebooks again" in out
-    assert (home / "work" / "journal.broken-1.json").is_file()
+    said = capsys.readouterr().out
+    assert "kept as" in said
+    assert words in said
+    assert (home / "work" / "journal.broken-1.json").read_text(encoding="utf-8") == text
 
 
-def test_what_an_update_renamed_or_left_out_is_still_there(home):
-    said = progress.progress([SECOND], {"im2col": DONE, "fold": DONE, "old": TRIED})
-    assert "also passed, from another version or choice of lessons: fold" in said
-
-
-def test_a_notebook_of_an_older_version_is_named_and_left_alone(home, capsys):
-    metadata = {"unrolled": {"lesson": "02_convolution", "version": "0.0.9"}}
+@pytest.mark.parametrize(
+    ("version", "advice", "other"),
+    [("0.0.9", "unrolled upgrade 02", "update the course"), ("99.1", "update the course", "unrolled upgrade")],
+)
+def test_a_notebook_of_another_version_is_named_and_left_alone(home, capsys, version, advice, other):
+    metadata = {"unrolled": {"lesson": "02_convolution", "version": version}}
     file = home / "work" / "02_convolution.ipynb"
     file.write_text(json.dumps({"metadata": metadata, "cells": []}), encoding="utf-8")
     (home / "work" / "03_pooling.ipynb").write_text("{", encoding="utf-8")
     before = file.read_bytes()
     assert cli.main(["progress"]) == 0
-    out = capsys.readouterr().out
-    assert "02_convolution.ipynb is of version 0.0.9" in out
-    assert "unrolled upgrade 02" in out
-    assert "03_pooling.ipynb" not in out
+    said = capsys.readouterr().out
+    assert f"02_convolution.ipynb is of version {version}" in said
+    assert advice in said
+    assert other not in said
+    assert "03_pooling.ipynb" not in said
     assert file.read_bytes() == before
-
-
-def test_a_notebook_of_a_newer_version_wants_a_newer_course(home, capsys):
-    metadata = {"unrolled": {"lesson": "02_convolution", "version": "99.1"}}
-    file = home / "work" / "02_convolution.ipynb"
-    file.write_text(json.dumps({"metadata": metadata, "cells": []}), encoding="utf-8")
-    assert cli.main(["progress"]) == 0
-    out = capsys.readouterr().out
-    assert "02_convolution.ipynb is of version 99.1" in out
-    assert "update the course" in out
-    assert "unrolled upgrade" not in out
-
-
-def test_entries_of_another_version_do_not_stop_the_command():
-    said = progress.progress([SECOND], {"im2col": {"date": "long ago"}})
-    assert "✗ im2col" in said
-
-
-def test_a_journal_of_a_newer_version_is_kept_for_it(home, capsys):
-    newer = {"format": journal.file.FORMAT, "version": 2, "checks": {"im2col": DONE}}
-    (home / "work" / "journal.json").write_text(json.dumps(newer), encoding="utf-8")
-    assert cli.main(["progress"]) == 0
-    assert "is a journal of version 2, expected 1" in capsys.readouterr().out
-    assert json.loads((home / "work" / "journal.broken-1.json").read_text()) == newer
-
-
-def test_another_process_goes_on_where_the_last_one_ended(home, monkeypatch):
-    monkeypatch.setenv("UNROLLED_JOURNAL", str(home / "work" / "journal.json"))
-    for name in ("ink", "merge"):
-        program = (
-            "from unrolled import journal; from unrolled.checks.report import *; "
-            f"journal.note(Report({name!r}, '1', (Finding('a', 'pass'),), (Part({name!r}, 'pass', 1, 1, ''),)))"
-        )
-        subprocess.run([sys.executable, "-c", program], check=True)
-    assert plan.passed(journal.read()["checks"]) == {"ink", "merge"}
 
 
 # The record
@@ -271,6 +207,7 @@ def test_the_record_loads_nothing_from_elsewhere():
     assert Page(written).loads == []
     assert not re.search(r"url\(|@import|<script|<link|https?:", written)
     assert "41×" in written
+    assert "<script>" not in page(kept(), name="<script>alert(1)</script>")
 
 
 def test_the_ladder_goes_from_the_slowest_to_the_fastest_of_each_work():
@@ -292,10 +229,6 @@ def test_the_ladder_goes_from_the_slowest_to_the_fastest_of_each_work():
     assert written.count("left:0.0%") == 2
     assert written.count("left:100.0%") == 1
     assert written.count("left:50.0%") == 2, "the lone rung: a dot, and a line of no length"
-
-
-def test_names_are_text():
-    assert "<script>" not in page(kept(), name="<script>alert(1)</script>")
 
 
 def test_the_command_writes_a_record_once(home, capsys):

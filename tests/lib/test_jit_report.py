@@ -138,12 +138,6 @@ def test_a_tile_saves_sectors_and_padding_saves_banks() -> None:
     assert line.code.startswith("y[bx + ty + k, by + tx] = tile")
 
 
-def test_sizes_that_do_not_divide_the_block() -> None:
-    found = transposed(TRANSPOSE, 1000 // 8, 200)
-    assert found.total.divergent > 0
-    assert found.total.write_sectors <= 1.4 * found.total.write_ideal
-
-
 def test_the_order_of_blocks_is_drawn() -> None:
     source = "def kernel(y, x):\n    y[jit.blockIdx.x] = jit.atomic_add(x, 0, 1)\n"
     compiled, orders = kernel(source, jit, cp), set()

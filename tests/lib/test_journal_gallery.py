@@ -4,17 +4,10 @@ import json
 
 import pytest
 
-from unrolled import cli, journal, show
+from unrolled import cli, journal
 from unrolled.journal import galleries
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(journal.file, "_chosen", None)
-    monkeypatch.setattr(journal.file, "_memory", None)
-    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
@@ -33,7 +26,13 @@ LOOPS, PRODUCT = ("plain loops", 90.0), ("one product", 0.5)
 
 
 def test_only_the_rungs_are_given(home, learner):
+    with pytest.raises(ValueError, match="no rung to give yet"):
+        journal.give("gallery.json", name="moss")
     learner("zoe", LOOPS, PRODUCT)
+    for name in ("", "  ", "x" * 41, "a\nb", "a\x00"):
+        with pytest.raises(ValueError, match="name must be"):
+            journal.give("gallery.json", name=name)
+    assert sorted(file.name for file in home.iterdir()) == ["zoe.json"]
     journal.student("s12345")
     journal.predict("conv2d_gemm", 40)
     journal.give("gallery.json", name="moss")
@@ -48,12 +47,6 @@ def test_only_the_rungs_are_given(home, learner):
     assert "zoe" not in text, "no hexadecimal digits, which the key is made of"
 
 
-def test_nothing_is_given_without_the_call(home, learner):
-    learner("ada", LOOPS)
-    journal.ladder()
-    assert sorted(file.name for file in home.iterdir()) == ["ada.json"]
-
-
 def test_several_people_share_a_file_and_each_may_give_again(home, learner):
     learner("ada", LOOPS)
     journal.give("gallery.json", name="moss")
@@ -65,19 +58,6 @@ def test_several_people_share_a_file_and_each_may_give_again(home, learner):
     journal.give("gallery.json", name="lichen")
     ladders = galleries.read(home / "gallery.json")
     assert [(one["name"], len(one["rungs"])) for one in ladders] == [("fern", 1), ("lichen", 2)]
-
-
-@pytest.mark.parametrize("name", ["", "  ", "x" * 41, "a\nb", "a\x00"])
-def test_a_name_that_is_none(learner, name):
-    learner("ada", LOOPS)
-    with pytest.raises(ValueError, match="name must be"):
-        journal.give("gallery.json", name=name)
-
-
-def test_an_empty_ladder_is_not_given(home):
-    with pytest.raises(ValueError, match="no rung to give yet"):
-        journal.give("gallery.json", name="moss")
-    assert not (home / "gallery.json").exists()
 
 
 RUNG = {"label": "loops", "what": "work", "seconds": 1.0}
@@ -142,15 +122,6 @@ def test_the_fastest_is_on_top_and_the_picture_says_so(learner):
         "Several learners' ladders, seconds on a log scale. Convolution, 2 ladders: fern: one product 500 ms, "
         "100 times from slowest to fastest; moss: one product 900 ms, 100 times from slowest to fastest."
     )
-    with pytest.raises(ValueError, match="nothing to draw"):
-        show.gallery([])
-
-
-def test_a_picture_of_many_ways_has_a_marker_for_each():
-    rungs = [{"label": f"way number {n}", "what": "work", "seconds": 10.0**-n} for n in range(7)]
-    picture = show.gallery([{"name": "n" * 40, "rungs": rungs}])
-    assert len({(line.get_marker(), line.get_color()) for line in picture.figure.axes[0].lines}) == 7
-    assert picture.png().startswith(b"\x89PNG")
 
 
 def test_the_command_compares_merges_and_names_what_it_left_out(home, learner, capsys):

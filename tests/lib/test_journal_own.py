@@ -54,8 +54,7 @@ numbers = itertools.count()
 
 
 @pytest.fixture(autouse=True)
-def _journal(tmp_path, monkeypatch):
-    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
+def _journal(home):
     own._passed.clear()
     yield
     own._passed.clear()
@@ -80,22 +79,6 @@ def test_an_untouched_notebook_gets_the_library(capsys):
     assert capsys.readouterr().out == "ink: library, amdahl_speedup: library\n"
     assert not own.is_yours(ink)
     assert amdahl(0.5, 2) == pytest.approx(4 / 3)
-
-
-def test_a_worse_version_is_not_used_and_that_is_said(capsys):
-    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
-    check.amdahl_speedup(lambda fraction, workers: 1.0)
-    capsys.readouterr()
-    assert not own.is_yours(journal.mine("amdahl_speedup"))
-    assert capsys.readouterr().out == "amdahl_speedup: library, since your last version failed\n"
-
-
-def test_a_function_that_passed_is_used_in_its_notebook(capsys):
-    own_one = cell(SIMPLE)["amdahl_speedup"]
-    check.amdahl_speedup(own_one)
-    capsys.readouterr()
-    assert journal.mine("amdahl_speedup") is own_one
-    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
 
 
 def test_another_notebook_defines_it_again_with_what_it_needs(capsys):
@@ -142,14 +125,9 @@ def test_what_cannot_be_written_down_stays_in_its_notebook(source, reason, capsy
     assert reason in capsys.readouterr().out
 
 
-def test_its_own_names_are_not_those_of_the_notebook():
-    source = SIMPLE.replace("return", "_, whole = factor, 1\n    return").replace("1 -", "whole -")
-    check.amdahl_speedup(cell(source, _=np.ones(1), whole=np.ones(1), fraction=np.ones(1))["amdahl_speedup"])
-    other_notebook()
-    assert own.is_yours(journal.mine("amdahl_speedup"))
-
-
 BOUND = {
+    "its own names": "    _, whole = factor, 1\n    one = whole\n",
+    "constants and NumPy": "    one = float(np.float64(CONSTANT[1]))\n",
     "a nested function": "    def whole():\n        return 1\n    one = whole()\n",
     "what a nested function takes from around it": "    whole = 1\n    one = (lambda: whole)()\n",
     "a parameter of a nested function": "    def same(whole):\n        return whole\n    one = same(1)\n",
@@ -165,7 +143,8 @@ BOUND = {
 @pytest.mark.parametrize("body", BOUND.values(), ids=BOUND)
 def test_what_is_bound_inside_is_not_the_notebooks(body, capsys):
     source = SIMPLE.replace("    return", f"{body}    return").replace("1 -", "one -")
-    check.amdahl_speedup(cell(source, whole=np.ones(1))["amdahl_speedup"])
+    names = {"whole": np.ones(1), "_": np.ones(1), "fraction": np.ones(1)}
+    check.amdahl_speedup(cell(f"CONSTANT = (1, 1)\n{source}", **names)["amdahl_speedup"])
     other_notebook()
     capsys.readouterr()
     assert own.is_yours(journal.mine("amdahl_speedup"))
@@ -188,13 +167,6 @@ def test_what_a_function_takes_from_its_notebook_is_found_wherever_it_does(body,
     capsys.readouterr()
     assert not own.is_yours(journal.mine("amdahl_speedup"))
     assert "it uses WHOLE of its notebook" in capsys.readouterr().out
-
-
-def test_constants_and_numpy_come_along():
-    source = "WHOLE = (1, 1)\n" + SIMPLE.replace("1 / (1 -", "WHOLE[0] / (float(np.float64(WHOLE[1])) -")
-    check.amdahl_speedup(cell(source)["amdahl_speedup"])
-    other_notebook()
-    assert own.is_yours(journal.mine("amdahl_speedup"))
 
 
 def test_kernels_come_along_and_compile_for_the_machine_they_come_to(capsys, monkeypatch):
@@ -226,10 +198,16 @@ def test_a_kernel_that_passed_by_itself_comes_along(capsys):
     np.testing.assert_array_equal(device.to_host(out), np.full(5, 2))
 
 
-def test_a_function_that_fails_later_is_forgotten():
-    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
+def test_a_function_that_passed_is_used_until_a_worse_version_fails(capsys):
+    own_one = cell(SIMPLE)["amdahl_speedup"]
+    check.amdahl_speedup(own_one)
+    capsys.readouterr()
+    assert journal.mine("amdahl_speedup") is own_one
+    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
     check.amdahl_speedup(lambda fraction, factor: 1.0)
+    capsys.readouterr()
     assert not own.is_yours(journal.mine("amdahl_speedup"))
+    assert capsys.readouterr().out == "amdahl_speedup: library, since your last version failed\n"
 
 
 @pytest.mark.parametrize(
@@ -262,13 +240,3 @@ def test_a_rung_says_whose_code_it_is():
         "both": "partly your code",
         "theirs": None,
     }
-
-
-def test_a_journal_without_sources_still_counts():
-    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
-    record = journal.read()
-    for key in ("source", "function"):
-        del record["checks"]["amdahl_speedup"][key]
-    journal.path().write_text(json.dumps(record))
-    other_notebook()
-    assert not own.is_yours(journal.mine("amdahl_speedup"))

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pictures import NETWORK as NET
 
 from unrolled import ops, show
 from unrolled.show.columns import added
 from unrolled.show.convolution import Steps, shared
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
 from unrolled.show.learning_curves import SMOOTH
-from unrolled.show.windows import windows
+from unrolled.show.sliding_windows import windows
 
-SMALL = {
-    "x": [[1, 2], [2, -1]],
-    "labels": [0, 1],
-    "weights": ([[1, -1], [0.5, 1], [-1, 0.5]], [[0, 0.5, -1], [0.5, 1, 0.5]]),
-    "biases": ([0.5, -0.5, 0.25], [0, 0]),
-}
-NETWORK = Network.of(**SMALL)
+NETWORK = Network.of(**NET)
 LOSS_SIGN = len(BREAKS) - 1
 
 
@@ -38,15 +33,6 @@ def test_gradients_are_those_of_the_loss(name: str) -> None:
     np.testing.assert_allclose(grads[name], expected, atol=1e-8)
 
 
-def test_the_values_are_those_of_the_operations() -> None:
-    values = forward(NETWORK)
-    assert values["affine 1"].tolist() == [[-0.5, 2, 0.25], [3.5, -0.5, -2.25]]
-    assert values["ReLU"].tolist() == [[0, 2, 0.25], [3.5, 0, 0]]
-    assert values["scores"].tolist() == [[0.75, 2.125], [0, 1.75]]
-    np.testing.assert_allclose(values["softmax"].sum(axis=1), 1)
-    np.testing.assert_allclose(values["loss"], -np.log(values["softmax"][[0, 1], [0, 1]]).mean())
-
-
 @pytest.mark.parametrize("broken", BREAKS[1:], ids=lambda broken: broken.short)
 def test_each_break_spoils_its_own_gradient_and_none_that_was_computed_before(broken: object) -> None:
     values = forward(NETWORK)
@@ -64,16 +50,8 @@ def test_a_broken_gradient_still_trains_unless_every_sign_is_wrong() -> None:
     assert rising == sorted(rising)
 
 
-def test_the_picture_says_what_is_wrong_and_how_training_ends() -> None:
-    explorer = show.computation_graph(**SMALL, step=9, broken=1)
-    assert "3 of 38 gradient values wrong, to 0.012" in explorer.alt
-    assert "bias 1 (.04, −.2, −.6)" in explorer.alt
-    assert "broken" not in explorer.at(broken=0).alt
-    assert "x (−.5, .5), (−.04, .04)" in explorer.at(broken=0).alt
-
-
 def test_every_step_and_break_can_be_drawn() -> None:
-    explorer = show.computation_graph(**SMALL)
+    explorer = show.computation_graph(**NET)
     for step in range(len(STEPS)):
         assert STEPS[step].name in explorer.at(step=step, broken=step % len(BREAKS)).alt
     assert explorer.at(step=9, broken=5).png().startswith(b"\x89PNG")
@@ -88,21 +66,6 @@ def test_worked_numbers_are_right() -> None:
     assert lines[8] == "first value: the input was −0.5, so 0.2 becomes 0"
 
 
-def test_a_network_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="weights holds 1 arrays; expected 2"):
-        show.computation_graph([[1, 2]], [0], ([[1, 2]],), ([0],))
-    with pytest.raises(ValueError, match="weight has shape"):
-        show.computation_graph([[1, 2, 3]], [0], SMALL["weights"], SMALL["biases"])  # type: ignore[arg-type]
-
-
-def test_losses_end_where_they_stop_being_numbers() -> None:
-    picture = show.losses({"good": [4.0, 2.0, 1.0], "trapped": [4.0, 3.0, np.nan, np.nan]}, title="two ways")
-    assert picture.alt.startswith("two ways: loss over the steps of training.")
-    assert "good: from 4, ends at 2.3" in picture.alt  # the mean of 4, 2 and 1
-    assert "trapped: from 4, no number from step 2 on" in picture.alt
-    assert picture.png().startswith(b"\x89PNG")
-
-
 def test_the_end_of_a_curve_is_the_mean_of_its_last_ten_steps() -> None:
     values = [100.0] * 7 + list(range(SMOOTH))
     assert "ends at 4.5" in show.losses({"a": values}).alt
@@ -112,14 +75,6 @@ def test_names_stand_where_their_curves_end() -> None:
     (axes,) = show.losses({"high": [9.0] * 30, "low": [9.0] * 20 + [1.0] * 10}, log=False).figure.axes
     shares = [axes.transAxes.inverted().transform(axes.transData.transform((0, end)))[1] for end in (9, 1)]
     assert [text.xy[1] for text in axes.texts] == pytest.approx(shares)
-
-
-def test_losses_that_cannot_be_drawn_are_refused() -> None:
-    with pytest.raises(ValueError, match="curves is empty"):
-        show.losses({})
-    for curve in ([], [np.nan, 1.0]):
-        with pytest.raises(ValueError, match="'a' does not start with a number"):
-            show.losses({"a": curve})
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])
@@ -132,15 +87,6 @@ def test_the_picture_of_col2im_adds_up_to_col2im(stride: int, padding: int) -> N
     assert added(seen, columns, 0)[:3, :2].tolist() == columns[:, 0].reshape(3, 2).tolist()
 
 
-def test_the_picture_of_col2im_says_what_is_there_so_far() -> None:
-    explorer = show.col2im(np.ones((4, 4)), (3, 3), 2)
-    assert "row by row: 1, 2, 1; 2, 4, 2; 1, 2, 1" in explorer.at(column=3).alt
-    assert "row by row: 1, 1, 0; 1, 1, 0; 0, 0, 0" in explorer.at(column=0).alt
-    assert explorer.still().png().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match=r"columns has shape \(4, 3\); expected \(4, 4\) for an image of \(3, 3\)"):
-        show.col2im(np.ones((4, 3)), (3, 3), 2)
-
-
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])
 def test_the_picture_of_a_convolution_backward_adds_up_to_conv2d_backward(stride: int, padding: int) -> None:
     rng = np.random.default_rng(0)
@@ -151,14 +97,3 @@ def test_the_picture_of_a_convolution_backward_adds_up_to_conv2d_backward(stride
     expected, weight, _ = ops.conv2d_backward(grad[None, None], x[None, None], kernel[None, None], stride, padding)
     np.testing.assert_allclose(by_image[padding : padding + 5, padding : padding + 6], expected[0, 0])
     np.testing.assert_allclose(by_kernel, weight[0, 0])
-
-
-def test_the_picture_of_a_convolution_backward_says_what_is_there_so_far() -> None:
-    explorer = show.conv2d_backward([[1, 2, 0], [0, 1, 3], [2, 0, 1]], [[1, 0], [2, -1]], [[1, 2], [0, 3]])
-    assert "kernel so far, row by row: 1, 2; 0, 1. The gradient by the image" in explorer.at(position=0).alt
-    assert "image so far, row by row: 1, 2, 0; 2, 3, -2; 0, 0, 0." in explorer.at(position=1).alt
-    assert explorer.still().png().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match=r"grad has shape \(1, 2\); the output of this convolution has \(2, 2\)"):
-        show.conv2d_backward(np.eye(3), np.eye(2), [[1, 2]])
-    with pytest.raises(ValueError, match="image has 2 channels; the picture has room for one"):
-        show.conv2d_backward(np.ones((2, 3, 3)), np.ones((2, 2, 2)), np.eye(2))

@@ -11,13 +11,11 @@ from jit_programs import kernel
 
 from unrolled import show
 from unrolled import simgpu as cp
-from unrolled.show.banks import TILES, words_of
+from unrolled.show.banks import words_of
 from unrolled.show.barriers import with_barriers, without_barriers
-from unrolled.show.hardware import SHARED
 from unrolled.show.sheet import Sheet
 from unrolled.show.warps import STRIDES, Access, places_of
 from unrolled.simgpu import jit
-from unrolled.simgpu.lockstep.price import SHARED_LIMIT
 
 VALUES = np.array([3, 1, 4, 1, 5, 9, 2, 6], float)
 
@@ -47,21 +45,6 @@ def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str, dty
     assert sum(access.fewest(warp) for warp in range(3)) == total.read_ideal
 
 
-def test_the_strides_of_the_picture_read_what_they_say() -> None:
-    for name, pattern in STRIDES.items():
-        total = read(name[2:-1], 32)
-        access = Access(name, places_of(name, pattern, 32), 4)
-        assert (len(access.sectors(0)), access.fewest(0)) == (total.read_sectors, total.read_ideal)
-
-
-def test_warps_in_words() -> None:
-    alt = show.warps().at(pattern="x[2 * i]", warp=1).alt
-    assert "Warp 1, threads 32 to 63, reads at byte 256 with its first thread and at byte 504 with its last" in alt
-    assert "8 sectors fetched, 4 would do: 128 of 256 bytes are used, 50 %." in alt
-    assert alt.endswith("Of the others: x[i], 4 for 4; x[i + 1], 5 for 4; x[32 * i], 32 for 4.")
-    assert show.warps(start="x[32 * i]").start == {"pattern": "x[32 * i]", "warp": 0}
-
-
 def test_rows_of_memory_are_those_that_have_room() -> None:
     near, far = (Access(name, places_of(name, STRIDES[name], 96), 4) for name in ("x[2 * i]", "x[32 * i]"))
     assert near.lines(1) == [0, 1, 2, 3, 4, 5]
@@ -84,21 +67,6 @@ def test_a_squares_hatched_part_is_what_the_warp_leaves_of_the_sector() -> None:
     assert far.shares(0) == [1 / 8] * 32
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"patterns": {"x[i - 1]": lambda i: i - 1}}, r"'x\[i - 1\]' is the place -1 for some thread"),
-        ({"patterns": {}}, "start must be one of the patterns"),
-        ({"start": "x[3 * i]"}, r"got 'x\[3 \* i\]' for \['x\[i\]'"),
-        ({"warps": 9}, "warps 1 to 8, got 4 and 9"),
-        ({"itemsize": 3}, "itemsize must be 1, 2, 4, 8 or 16"),
-    ],
-)
-def test_patterns_that_cannot_be_drawn_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        show.warps(**arguments)
-
-
 # banks
 
 
@@ -113,27 +81,6 @@ def test_passes_are_those_that_the_simulated_gpu_counts(word: str) -> None:
     line = next(line for line in lines if line.code.startswith("y[t]"))
     wanted = words_of(word, eval(f"lambda t: {word}"))
     assert (wanted.passes, wanted.conflicts) == (line.shared_passes, line.bank_conflicts)
-
-
-def test_the_tiles_of_the_picture() -> None:
-    assert [words_of(name, tile).conflicts for name, tile in TILES.items()] == [0, 31, 0]
-    alt = show.banks(start="a column of 32 × 32").alt
-    assert "Its lanes go to bank 0. One bank has to give 32 words, one a pass: 32 passes, 31 bank conflicts." in alt
-    assert alt.endswith("Passes of the others: a row of 32 × 32, 1; a column of 32 × 33, 1.")
-    assert "Its lanes go to banks 0 to 31." in show.banks().alt
-
-
-@pytest.mark.parametrize(
-    ("patterns", "message"),
-    [
-        ({}, "start must be one of the patterns"),
-        ({"far": lambda lane: 40 * lane}, "wants the words 0 to 1240; expected words from 0 to 1151"),
-        ({"left": lambda lane: lane - 1}, "wants the words -1 to 30"),
-    ],
-)
-def test_words_without_room_are_refused(patterns: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        show.banks(patterns)
 
 
 # barriers
@@ -187,21 +134,4 @@ def test_what_is_read_too_early_has_not_its_value_yet() -> None:
             memory[add.thread] += memory[add.other]
 
 
-def test_barriers_in_words() -> None:
-    alt = show.barriers().at(step=1).alt
-    assert "Step 1: threads 0 to 3: s[t] += s[t + 4]. Read: s[0] to s[7]. Written: s[0] to s[3]. s[0] = 8." in alt
-    assert "Step 1: thread 0 goes on without waiting. Read too early: s[2] and s[1]. s[0] = 13." in alt
-    assert show.barriers().alt.endswith("s[0] = 13; the sum is 31. Shared memory s: 13, 11, 6, 7, 5, 9, 2, 6.")
-    with pytest.raises(ValueError, match=r"values have shape \(6,\); expected 4, 8 or 16"):
-        show.barriers(range(6))
-
-
 # hardware
-
-
-def test_a_multiprocessor_enlarged() -> None:
-    profile = cp.profiles.PROFILES["T4"]
-    words = "warps of 32 threads share a memory of 32 banks, which give 128 B a pass; a block may have 48 KiB of it."
-    assert words in show.hardware(profile, inside=True).alt
-    assert words not in show.hardware(profile).alt
-    assert SHARED * 1024 == SHARED_LIMIT

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from drawn import Drawn
 from paper_trace import PaperTrace
+from pictures import DIAGONALS, RECORD
+from pictures import forms as traces
 
 from unrolled import ops, show
-from unrolled import simgpu as cp
 from unrolled.ops.lstm import FORMS
 from unrolled.show.launches import LEFT, TRACK, Form
 from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, places_of, worked
@@ -22,11 +23,6 @@ from unrolled.show.wavefront import FIRING, Plan, slots_of
 from unrolled.show.wavefront import WRONG as TOO_EARLY
 
 EXAMPLE = tuple(np.array(values, float) for values in (X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS))
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
-    return Drawn(monkeypatch)
 
 
 # the cell
@@ -43,13 +39,6 @@ def test_the_cell_in_the_picture_computes_what_the_library_does(inputs: int, uni
     np.testing.assert_allclose(values["h"], right_h[0])
     np.testing.assert_allclose(values["c"], right_c[0])
     np.testing.assert_allclose(values["sums"].ravel(), x @ parameters[0].T + h @ parameters[1].T + parameters[2])
-
-
-def test_the_examples_first_cell_keeps_and_its_second_replaces() -> None:
-    values = Cell(*EXAMPLE).values
-    assert values["c"][0] == pytest.approx(C[0], abs=0.05)
-    assert values["c"][1] == pytest.approx(values["g"][1], abs=0.1)
-    assert abs(values["c"][1] - C[1]) > 1
 
 
 def test_a_step_shows_what_is_computed_by_then_and_nothing_else(drawn: Drawn) -> None:
@@ -104,20 +93,6 @@ def test_the_cell_in_words() -> None:
     assert worked(long, 1) == "First value: 7 products and a bias = 0.19"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"weight_ih": np.ones((8, 3))}, r"weight_ih has shape \(8, 3\); expected \(8, 2\) for one sample of 2"),
-        ({"h": np.ones((1, 2))}, r"h has shape \(1, 2\); expected \(2,\)"),
-        ({"x": np.ones(5), "weight_ih": np.ones((8, 5))}, "room for 4 inputs and 3 units, got 5 and 2"),
-        ({"step": 8}, "start must be an index into the 8 values"),
-    ],
-)
-def test_cells_that_cannot_be_drawn_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        show.lstm_cell(**arguments)
-
-
 # launches
 
 
@@ -125,15 +100,6 @@ def render(picture: show.Picture, dpi: int) -> Any:
     picture.figure.set_dpi(dpi)
     picture.figure.canvas.draw()
     return picture.figure.canvas.buffer_rgba()  # type: ignore[attr-defined]
-
-
-def traces() -> dict[str, Any]:
-    """The same work as eight launches with gaps, and as two without; times in seconds."""
-    many, few = PaperTrace(), PaperTrace()
-    for _ in range(4):
-        many.launch("matmul", 1e-5, call=2e-5).launch("add", 5e-6, call=2e-5)
-    few.launch("matmul", 4e-5, call=2e-5).launch("lstm_cell", 2e-5, call=2e-5, stream=7)
-    return {"naive": many.synchronize(), "fused": few.synchronize()}
 
 
 def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
@@ -200,44 +166,7 @@ def test_short_launches_do_not_fill_the_gaps_between_them(drawn: Drawn) -> None:
     assert band.std(axis=0).max() < 25  # pale all along, not here a launch and there none
 
 
-def test_launches_say_that_their_times_are_modelled(drawn: Drawn) -> None:
-    explorer = show.launches(traces(), "Two steps")
-    assert explorer.alt.startswith("Two steps (modelled, T4). ")
-    assert "Two steps (modelled, T4)" in drawn.at(explorer).texts
-    assert "time, modelled, T4" in drawn.texts
-    assert explorer.at(part="the first sixteenth").alt.endswith("Seen is the first sixteenth of 165 µs.")
-
-
-def test_a_learners_functions_can_be_traced_too() -> None:
-    x = cp.ones((4, 4), "f")
-    found = {}
-    for name, work in (("eight", lambda: [x @ x for _ in range(8)]), ("one", lambda: x + x)):
-        with cp.trace() as trace:
-            work()
-        found[name] = trace
-    alt = show.launches(found).at(form="one").alt
-    assert "eight 8 launches" in alt
-    assert "one: 1 launch, " in alt
-    assert sum(piece.op == "matmul" for piece in Form.of(found["eight"]).course.pieces if piece.row == "GPU") == 8
-
-
-@pytest.mark.parametrize(
-    ("given", "start", "message"),
-    [
-        ({}, None, r"start must be one of the traces, got None for \[\]"),
-        ({"naive": traces()["naive"]}, "fused", r"got 'fused' for \['naive'\]"),
-        ({"naive": traces()["naive"], "empty": PaperTrace()}, None, r"traces\['empty'\]: the trace is empty"),
-        ({"a": traces()["naive"], "b": PaperTrace("H200").launch("add", 1.0)}, None, "modelled, H200 and modelled, T4"),
-    ],
-)
-def test_traces_that_cannot_be_drawn_are_refused(given: Any, start: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        show.launches(given, start=start)
-
-
 # the wavefront
-
-DIAGONALS = [[(layer, slot - layer) for layer in range(3) if 0 <= slot - layer < 4] for slot in range(6)]
 
 
 def plan(schedule: Any, layers: int = 3, steps: int = 4) -> Plan:
@@ -291,48 +220,7 @@ def test_layer_0_is_at_the_bottom_and_steps_go_right(drawn: Drawn) -> None:
     assert [box[1] for box in boxes] == sorted((box[1] for box in boxes), reverse=True)
 
 
-def test_the_wavefront_in_words() -> None:
-    explorer = show.wavefront(DIAGONALS, 3, 4)
-    assert explorer.start == {"slot": 2}
-    assert "Slot 2 of 0 to 5: (0, 2), (1, 1) and (2, 0) fire; 3 cells done before." in explorer.alt
-    assert "In all, 12 of 12 cells fire in 6 slots; the fewest that can do it are 6." in explorer.alt
-    bad = show.wavefront([[(0, 0)], [(0, 1), (1, 1)], []], 2, 2)
-    assert bad.start == {"slot": 1}  # where something is wrong
-    assert "In all, 3 of 4 cells fire in 3 slots; the fewest that can do it are 3." in bad.alt
-    alt = bad.at(slot=1).alt
-    assert "Wrong: (1, 1) needs (0, 1) and (1, 0), not done yet." in alt
-    assert alt.endswith("Slots with a wrong cell: 1.")
-    last = bad.at(slot=2).alt
-    assert "Slot 2 of 0 to 2: none fire; 3 cells done before. No cell fires." in last
-    assert "Wrong: 1 cell never fires." in last
-
-
-@pytest.mark.parametrize(
-    ("schedule", "size", "error", "message"),
-    [
-        ([], (3, 4), ValueError, "schedule is empty"),
-        ([[(0, 0)], [(3, 0)]], (3, 4), ValueError, r"slot 1 of schedule holds \(3, 0\); expected layers 0 to 2 and"),
-        ([[(0, -1)]], (3, 4), ValueError, r"holds \(0, -1\); expected layers 0 to 2 and steps 0 to 3"),
-        (None, (3, 4), TypeError, "schedule is None; expected a list of slots"),
-        ([(0, 0), (0, 1)], (3, 4), TypeError, "expected a list of slots, each a list of"),
-        ([[(0.5, 0)]], (3, 4), TypeError, "expected a list of slots"),
-        (DIAGONALS, (3, 17), ValueError, "layers must be 1 to 8 and steps 1 to 16, got 3 and 17"),
-        (DIAGONALS, (0, 4), ValueError, "got 0 and 4"),
-    ],
-)
-def test_schedules_that_cannot_be_drawn_are_refused(schedule: Any, size: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        show.wavefront(schedule, *size)
-
-
 # the rungs
-
-RECORD = [
-    {"name": "lstm, naive", "ours_s": 0.04, "speedup": 1.0, "gflops": 500.0, "of_peak": 0.01},
-    {"name": "lstm, combined", "ours_s": 0.02, "speedup": 2.0, "gflops": 1000.0, "of_peak": 0.02},
-    {"name": "lstm, streams", "ours_s": 0.025, "speedup": 1.6, "gflops": 800.0, "of_peak": 0.016},
-    {"name": "lstm, persistent", "ours_s": 0.002, "speedup": 20.0, "gflops": 10000.0, "of_peak": 0.2},
-]
 
 
 def test_a_rung_stands_at_its_speedup() -> None:
@@ -364,43 +252,9 @@ def test_the_largest_gain_is_of_one_rung_over_the_one_before() -> None:
     assert largest_gain(steps_of("slower", {"naive": 1.0, "combined": 2.0})) == ""
 
 
-def test_the_rungs_in_words() -> None:
-    alt = show.rungs({"yours, here": {"naive": 0.06, "combined": 0.02}, "H200": RECORD}).alt
-    assert "Yours, here: naive 1; combined 3. The largest step is combined, 3 times faster than before it." in alt
-    assert "persistent 20 (10,000 GFLOPS and 20 % of peak)" in alt
-    assert "wavefront 11.1 (3,898 GFLOPS and another workload: four layers)" in alt
-    assert alt.endswith("Published: cuDNN 5's own account of its LSTM, 2016.")
-    texts = [text.get_text() for text in show.rungs({"H200": RECORD}).figure.texts]
-    assert any(text.startswith("* wavefront, published, 2016: four layers, another workload") for text in texts)
-    assert "2016" not in show.rungs({"H200": RECORD}, published=False).alt
-
-
 def test_a_peak_that_the_caller_knows_gives_the_share_of_it() -> None:
     steps = steps_of("a", [{"name": "naive", "gflops": 50}, {"name": "fused", "gflops": 100}], peak=200)
     assert [(step.factor, step.of_peak) for step in steps] == [(1, 0.25), (2, 0.5)]
     alt = show.rungs({}, peaks={"published, 2016": 6980}).alt
     assert "naive 1 (349 GFLOPS and 5 % of peak)" in alt
     assert [step.of_peak for step in steps_of("recorded", RECORD, peak=1)] == [0.01, 0.02, 0.016, 0.2]
-
-
-@pytest.mark.parametrize(
-    ("ladders", "options", "message"),
-    [
-        ({}, {"published": False}, r"ladders must be 1 to 3 with the published one, got 0"),
-        ({"a": RECORD, "b": RECORD, "c": RECORD}, {}, "got 4"),
-        ({"mine": {}}, {}, "ladder 'mine' is empty"),
-        ({"mine": {"naive": 0.0}}, {}, "rung 'naive' of ladder 'mine' has seconds 0.0; expected a number above 0"),
-        ({"mine": [{"name": "lstm, naive"}]}, {}, "rung 'naive' of ladder 'mine' has none of speedup, gflops"),
-        ({"mine": [{"speedup": 1.0}]}, {}, "ladder 'mine' has a row without a name"),
-        ({"mine": RECORD}, {"peaks": {"H200": 1.0}}, "peaks has 'H200'; expected a title of a ladder"),
-    ],
-)
-def test_ladders_that_cannot_be_drawn_are_refused(ladders: Any, options: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        show.rungs(ladders, **options)
-
-
-def test_pictures_are_images() -> None:
-    pictures = (show.rungs({"H200": RECORD}), show.launches(traces()).still(), show.wavefront(DIAGONALS, 3, 4).still())
-    for picture in (*pictures, show.lstm_cell().still()):
-        assert np.ptp(render(picture, 20)) > 150

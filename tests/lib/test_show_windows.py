@@ -1,76 +1,20 @@
-"""unrolled.show: the pictures of lesson 02 draw the convolution that they speak of."""
+"""unrolled.show: the pictures of windows draw the convolution, and the pooling, that they speak of."""
 
-import re
 from typing import Any
 
 import numpy as np
 import pytest
+from drawn import Drawn
+from pictures import CHANNELS, KERNEL, KERNELS, SQUARE, TIED
 from scipy.signal import correlate2d
 
-from unrolled import show
+from unrolled import ops, show
 from unrolled.show.columns import patch_matrix
 from unrolled.show.sheet import Cells, Sheet
-from unrolled.show.style import BLUE
-from unrolled.show.windows import windows
+from unrolled.show.sliding_windows import windows
+from unrolled.show.style import BLUE, RED
 
 RNG = np.random.default_rng(5)
-SQUARE = np.array([[1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1]])
-KERNEL = np.array([[2, 0, 1], [0, 2, 1], [1, 0, 1]])
-X = np.stack(
-    [
-        [[1, 2, 4, 2], [0, 1, 2, 3], [3, 0, 1, 0], [2, 4, 0, 2]],
-        [[4, 0, 3, 1], [0, 1, 0, 3], [3, 0, 2, 0], [1, 3, 0, 1]],
-        SQUARE.tolist(),
-    ]
-)
-W = np.stack(
-    [
-        [[2, 0, 1], [0, 3, 0], [1, 0, 2]],
-        [[0, 1, 3], [0, 1, 2], [1, 0, 0]],
-        [[2, 0, 1], [0, 1, 2], [1, 0, 2]],
-    ]
-)
-
-
-class Drawn:
-    """What a picture puts on its sheet: matrices (grid, values) and outlines (box, colour)."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.matrices: list[tuple[Any, np.ndarray]] = []
-        self.outlines: list[tuple[tuple[float, ...], str]] = []
-        matrix, outline = Sheet.matrix, Sheet.outline
-
-        def keep_matrix(sheet: Sheet, cells: Any, values: Any, scale: Any) -> bool:
-            self.matrices.append((cells, values))
-            return matrix(sheet, cells, values, scale)
-
-        def keep_outline(sheet: Sheet, box: Any, colour: str, width: float = 2.2) -> None:
-            self.outlines.append((box, colour))
-            outline(sheet, box, colour, width)
-
-        monkeypatch.setattr(Sheet, "matrix", keep_matrix)
-        monkeypatch.setattr(Sheet, "outline", keep_outline)
-
-    def at(self, explorer: show.Explorer, **values: int) -> "Drawn":
-        """Draw the explorer there, forgetting what was drawn before."""
-        self.matrices, self.outlines = [], []
-        explorer.at(**values)
-        return self
-
-    def lit(self, cells: Any, colour: str) -> list[tuple[int, int, int, int]]:
-        """Row, column, rows and columns of the blocks of this grid that are outlined in the colour."""
-        found = []
-        for (left, top, width, height), its in self.outlines:
-            inside = cells.left - 1e-6 <= left <= cells.right and cells.top - 1e-6 <= top <= cells.bottom
-            if its == colour and inside:
-                place = (top - cells.top) / cells.height, (left - cells.left) / cells.width
-                found.append(tuple(round(v) for v in (*place, height / cells.height, width / cells.width)))
-        return found
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
-    return Drawn(monkeypatch)
 
 
 def test_numbers_stand_in_their_cells() -> None:
@@ -129,52 +73,19 @@ def test_convolution_lights_the_window_that_it_multiplies(drawn: Drawn, position
     assert products.sum() == pytest.approx(output.ravel()[position])
 
 
-def test_convolution_adds_the_seminars_three_channels(drawn: Drawn) -> None:
-    explorer = show.convolution(X, W)
-    assert [re.search(r"= (\d+)\.", explorer.at(position=i).alt)[1] for i in range(4)] == ["39", "37", "16", "46"]  # type: ignore[index]
-    assert "adds up to 16 + 14 + 16 = 46" in explorer.at(position=3).alt
-    assert len(drawn.at(explorer, position=0).matrices) == 3 * 4 + 1
-    assert explorer.at(position=3).alt.endswith("filled: 39, 37, 16 and 46.")
-
-
-def test_convolution_says_stride_padding_and_bias() -> None:
-    alt = show.convolution(SQUARE, KERNEL, bias=3).at(position=1).alt
-    assert "stride 1, padding 0" in alt
-    assert "row 0, column 1 the window covers rows 0 to 2 and columns 1 to 3;" in alt
-    assert "9 + 3 (bias) = 12" in alt
-    assert "2 of 4 outputs" in alt
-    assert alt.endswith("15 and 12.")
-    assert "(2, 1)" in show.convolution(SQUARE, KERNEL, stride=(2, 1), padding=1).alt
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"kernel": np.ones((2, 3, 3))}, "kernel has 2 channels, image 1"),
-        ({"kernel": np.ones((5, 3))}, r"kernel_size \(5, 3\) is larger than the padded image \(4, 4\)"),
-        ({"stride": 0}, "stride must be at least 1, got 0"),
-        ({"padding": -1}, "padding must be at least 0, got -1"),
-        ({"image": np.ones(4)}, r"image must be one \(H, W\) or \(C, H, W\) array, got shape \(4,\)"),
-        ({"image": np.ones((9, 4, 4))}, "image has 9 channels"),
-    ],
-)
-def test_convolution_names_what_does_not_fit(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        show.convolution(**{"image": SQUARE, "kernel": KERNEL, **arguments})
-
-
 def test_inputs_are_not_changed() -> None:
     x, w = SQUARE.astype(np.float32), KERNEL.astype(np.float32)
     show.convolution(x, w, padding=1).still()
     show.im2col(x, 3, padding=1).still()
+    show.max_pool2d(x, 2, values=w[:2, :2]).still()
     np.testing.assert_array_equal(x, SQUARE)
     np.testing.assert_array_equal(w, KERNEL)
 
 
 def test_patch_matrix_times_the_flat_kernel_is_the_convolution() -> None:
-    matrix = patch_matrix(windows(X, 3))
-    np.testing.assert_array_equal(W.reshape(1, -1) @ matrix, [[39, 37, 16, 46]])
-    assert matrix[:, 1].tolist() == X[:, 0:3, 1:4].ravel().tolist()
+    matrix = patch_matrix(windows(CHANNELS, 3))
+    np.testing.assert_array_equal(KERNELS.reshape(1, -1) @ matrix, [[39, 37, 16, 46]])
+    assert matrix[:, 1].tolist() == CHANNELS[:, 0:3, 1:4].ravel().tolist()
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])
@@ -195,12 +106,50 @@ def test_im2col_lights_window_and_column_of_the_same_patch(drawn: Drawn, stride:
         np.testing.assert_array_equal(np.concatenate(patches), flat[:, 0])
 
 
-def test_im2col_says_what_it_costs() -> None:
-    alt = show.im2col(np.ones((28, 28)), 3, padding=1).at(column=783).alt
-    assert "patch matrix of 9 by 784" in alt
-    assert (
-        "Column 783 is the window of output row 27, column 27: rows 27 to 29 and columns 27 to 29 of the padded" in alt
-    )
-    assert "7,056 numbers from 784: 9 times the memory" in alt
-    small = show.im2col([[2, 0, 1], [0, 2, 3], [1, 3, 1]], 2).at(column=1).alt
-    assert "flattened row by row: 0, 1, 2, 3." in small
+# max-pooling
+
+
+@pytest.mark.parametrize(("kernel_size", "stride"), [(2, None), (3, 1), ((2, 3), (1, 2))])
+def test_the_last_position_has_the_whole_pooling_and_everything_put_back(
+    drawn: Drawn, kernel_size: Any, stride: Any
+) -> None:
+    image = RNG.integers(0, 4, (2, 5, 7)).astype(float)
+    expected = ops.max_pool2d(image[None], kernel_size, stride)
+    values = RNG.normal(size=expected.shape[1:])
+    explorer = show.max_pool2d(image, kernel_size, stride, values)
+    drawn.at(explorer, position=expected[0, 0].size - 1)
+    back = ops.max_unpool2d_loops(values[None], image[None], kernel_size, stride)
+    for channel in range(2):
+        shown = [array for _, array in drawn.matrices[4 * channel : 4 * channel + 4]]
+        np.testing.assert_array_equal(shown[0], image[channel])
+        np.testing.assert_array_equal(shown[1], expected[0, channel])
+        np.testing.assert_array_equal(shown[2], values[channel])
+        np.testing.assert_allclose(shown[3], back[0, channel])
+
+
+def test_the_pooled_outputs_fill_step_by_step(drawn: Drawn) -> None:
+    explorer = show.max_pool2d(SQUARE, 2)
+    for position in range(4):
+        (_, image), (_, output) = drawn.at(explorer, position=position).matrices
+        np.testing.assert_array_equal(image, SQUARE)
+        np.testing.assert_array_equal(output.ravel()[: position + 1], [2, 3, 3, 2][: position + 1])
+        assert np.isnan(output.ravel()[position + 1 :]).all()
+
+
+def test_window_winner_and_place_are_framed(drawn: Drawn) -> None:
+    drawn.at(show.max_pool2d(SQUARE, 2, values=[[1, 2], [3, 4]]), position=2)
+    image, largest, values, back = (cells for cells, _ in drawn.matrices)
+    for cells in (image, back):
+        assert drawn.lit(cells, BLUE) == [(2, 0, 2, 2)]
+        assert drawn.lit(cells, RED) == [(3, 0, 1, 1)]
+    for cells in (largest, values):
+        assert drawn.lit(cells, RED) == [(1, 0, 1, 1)]
+    assert RED not in [colour for _, colour in drawn.hatches]
+
+
+def test_tied_pixels_are_crossed_in_both_images(drawn: Drawn) -> None:
+    drawn.at(show.max_pool2d(TIED, 2, values=[[5, 6], [7, 8]]), position=3)
+    image, _, _, back = (cells for cells, _ in drawn.matrices)
+    tied = [(2, 3), (3, 2), (3, 3)]
+    crosses = [box for box, colour in drawn.hatches if colour == RED]
+    assert crosses == [cells.box(*place) for cells in (image, back) for place in tied]

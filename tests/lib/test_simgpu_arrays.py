@@ -19,25 +19,19 @@ from unrolled import simgpu as cp
 settings.register_profile("simgpu", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("simgpu")
 
-BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "greater", "less_equal", "equal", "not_equal"]
-UNARY = ["negative", "absolute", "sign", "square", "sqrt", "exp", "log", "log1p", "tanh", "isfinite", "floor", "sin"]
+ELEMENTWISE = """
+    add subtract multiply divide maximum minimum greater less_equal equal not_equal
+    negative absolute sign square sqrt exp log log1p tanh isfinite floor sin
+"""
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "any", "all", "var", "std", "argmax", "argmin", "cumsum"]
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.lt, operator.ge]
 NUMBERS: Any = st.sampled_from([0, 1, 2, 3, -1, 0.5, -2.25, True, np.float32(1.5), np.float64(0.1), np.int64(3)])
 
 
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("name", ELEMENTWISE.split())
 @given(data=st.data())
-def test_binary_functions(name: str, data: Any) -> None:
-    a, b = data.draw(arrays(2))
-    same(name, lambda m, x, y: getattr(m, name)(x, y), a, b)
-
-
-@pytest.mark.parametrize("name", UNARY)
-@given(data=st.data())
-def test_unary_functions(name: str, data: Any) -> None:
-    (a,) = data.draw(arrays(1))
-    same(name, lambda m, x: getattr(m, name)(x), a)
+def test_element_wise_functions(name: str, data: Any) -> None:
+    same(name, lambda m, *x: getattr(m, name)(*x), *data.draw(arrays(getattr(np, name).nin)))
 
 
 @pytest.mark.parametrize("function", OPERATORS)
@@ -97,17 +91,6 @@ def test_results_lie_in_memory_as_numpys_do(data: Any) -> None:
         expected, found = np.asarray(program(np, kept(a), kept(b))), program(cp, placed(cp, a), placed(cp, b))
         steps = [[step for step, n in zip(x.strides, x.shape, strict=True) if n > 1] for x in (found, expected)]
         assert steps[0] == steps[1], number
-
-
-@given(data=st.data())
-def test_where_and_clip(data: Any) -> None:
-    a, b = data.draw(arrays(2))
-    same("where", lambda m, x, y: m.where(x > 0, x, y), a, b)
-    same("where with numbers", lambda m, x: m.where(x > 0, x, 0.5), a)
-    same("where, two numbers", lambda m, x: m.where(x > 0, 1, 2.5), a)
-    if a.dtype != bool:
-        same("clip", lambda m, x: m.clip(x, 1, 3), a)
-        same("clip", lambda m, x: x.clip(1, None), a)
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -223,12 +206,21 @@ def test_a_mask_reads_and_writes(data: Any) -> None:
 
 
 @given(data=st.data())
-def test_shapes(data: Any) -> None:
-    (a,) = data.draw(arrays(1, least=1))
+def test_choices_and_shapes(data: Any) -> None:
+    a, b = data.draw(arrays(2, least=1))
     axis = data.draw(st.integers(-a.ndim, a.ndim - 1))
     order = data.draw(st.permutations(range(a.ndim)))
     last = a.shape[-1]
+    window = tuple(data.draw(st.integers(1, max(1, n))) for n in a.shape)
+    repeated = (*a.shape[:-1], min(1, a.shape[-1]), 2)
+    same("where", lambda m, x, y: m.where(x > 0, x, y), a, b)
     programs = {
+        "where with a number": lambda m, x: m.where(x > 0, x, 0.5),
+        "where with two numbers": lambda m, x: m.where(x > 0, 1, 2.5),
+        "clip": lambda m, x: m.clip(x, 1, 3) if x.dtype != bool else x,
+        "clip below": lambda m, x: x.clip(1, None) if x.dtype != bool else x,
+        "windows": lambda m, x: m.lib.stride_tricks.sliding_window_view(x, window).sum(axis=-1),
+        "strided": lambda m, x: m.lib.stride_tricks.as_strided(x, repeated, (*x.strides, 0)),
         "ravel": lambda m, x: x.ravel(),
         "flatten": lambda m, x: x.flatten(),
         "reshape": lambda m, x: x.reshape(-1, last) if x.size else x,
@@ -258,15 +250,6 @@ def test_shapes(data: Any) -> None:
         same(name, program, a)
 
 
-@given(data=st.data())
-def test_sliding_windows_and_strides(data: Any) -> None:
-    (a,) = data.draw(arrays(1, least=1))
-    window = tuple(data.draw(st.integers(1, max(1, n))) for n in a.shape)
-    same("windows", lambda m, x: m.lib.stride_tricks.sliding_window_view(x, window).sum(axis=-1), a)
-    repeated = (*a.shape[:-1], min(1, a.shape[-1]), 2)
-    same("strided", lambda m, x: m.lib.stride_tricks.as_strided(x, repeated, (*x.strides, 0)), a)
-
-
 @given(seed=st.integers(0, 99), n=st.integers(0, 4), k=st.integers(0, 4), m=st.integers(0, 4), turned=st.booleans())
 def test_products(seed: int, n: int, k: int, m: int, turned: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -274,17 +257,21 @@ def test_products(seed: int, n: int, k: int, m: int, turned: bool) -> None:
     if turned:
         b = b.T
     batch, vector = rng.normal(size=(2, 1, n, k)), rng.normal(size=k)
-    same("@", lambda _, x, y: x @ y, a, b)
-    same("matmul", lambda mod, x, y: mod.matmul(x, y), batch, b)
-    same("matmul out", lambda mod, x, y: mod.matmul(x, y, out=mod.empty((n, m), "f4")), a, b)
-    same("vector", lambda _, x, y: x @ y, a, vector)
-    same("two vectors", lambda _, x: x @ x, vector)
-    same("dot", lambda mod, x, y: mod.dot(x, y), a, b)
-    same("tensordot", lambda mod, x, y: mod.tensordot(x, y, axes=([3], [0])), batch, b)
-    same("einsum", lambda mod, x, y: mod.einsum("ij,jk->ki", x, y, optimize=True), a, b)
-    same("outer", lambda mod, x: mod.outer(x, x), vector)
-    same("norm", lambda mod, x: mod.linalg.norm(x), a)
-    same("norm of rows", lambda mod, x: mod.linalg.norm(x, axis=1), a)
+    programs = {
+        "@": lambda m, x, y, *_: x @ y,
+        "matmul": lambda m, x, y, batch, _: m.matmul(batch, y),
+        "matmul out": lambda m, x, y, *_: m.matmul(x, y, out=m.empty((x.shape[0], y.shape[1]), "f4")),
+        "vector": lambda m, x, y, _, vector: x @ vector,
+        "two vectors": lambda m, x, y, _, vector: vector @ vector,
+        "dot": lambda m, x, y, *_: m.dot(x, y),
+        "tensordot": lambda m, x, y, batch, _: m.tensordot(batch, y, axes=([3], [0])),
+        "einsum": lambda m, x, y, *_: m.einsum("ij,jk->ki", x, y, optimize=True),
+        "outer": lambda m, x, y, _, vector: m.outer(vector, vector),
+        "norm": lambda m, x, *_: m.linalg.norm(x),
+        "norm of rows": lambda m, x, *_: m.linalg.norm(x, axis=1),
+    }
+    for name, program in programs.items():
+        same(name, program, a, b, batch, vector)
 
 
 @given(seed=st.integers(0, 99), shape=st.tuples(*[st.integers(1, 5)] * 4), s=st.tuples(*[st.integers(1, 7)] * 2))

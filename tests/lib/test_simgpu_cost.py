@@ -40,11 +40,6 @@ def test_a_large_addition_takes_its_bytes_at_the_memorys_bandwidth() -> None:
     assert price.seconds == pytest.approx(H200.shortest_kernel + 12 * N / H200.bandwidth)
 
 
-def test_nothing_is_faster_than_an_empty_kernel() -> None:
-    assert of("add", [array(1), 1.0], array(1)).seconds == pytest.approx(H200.shortest_kernel, rel=1e-3)
-    assert of("add", [array(0), 1.0], array(0)).seconds == H200.shortest_kernel
-
-
 def test_a_broadcast_value_is_read_once_and_overlapping_windows_as_far_as_they_reach() -> None:
     assert of("add", [array(1000, 1000, strides=(0, 4)), 1.0], array(1000, 1000)).bytes_read == 4000
     assert of("add", [array(1000, 1000, strides=(0, 0)), 1.0], array(1000, 1000)).bytes_read == 4
@@ -63,35 +58,10 @@ def test_neighbours_that_lie_apart_cost_whole_sectors() -> None:
     assert work("copy", [transposed], array(2048, 2048)) == pytest.approx(dense * factor)
 
 
-def test_what_an_index_names_costs_a_sector_a_value_unless_rows_are_named() -> None:
-    x, flat, index = array(1000, 1000), array(1_000_000), array(N, dtype="int64")
-    slow = replace(H200, l2_bandwidth=H200.l2_bandwidth / 10)  # so that it sets the pace, not the search for places
-    read = 32 * N / slow.l2_bandwidth
-    assert work("getitem", [flat, index], array(N), slow, axes=[0]) == pytest.approx(read + 12 * N / H200.bandwidth)
-    written = work("setitem", [array(N), index], flat, slow, axes=[0])
-    assert written == pytest.approx(2 * read + 12 * N / H200.bandwidth)
-    few = array(5000, dtype="int64")
-    rows = work("getitem", [x, few], array(5000, 1000), replace(H200, integer=1e18), axes=[0])
-    assert rows == pytest.approx((2 * 4 * 5000 * 1000 + 8 * 5000) / H200.bandwidth)
-
-
 def test_what_does_not_fit_in_the_l2_is_fetched_again() -> None:
     index, long = array(N, dtype="int64"), array(int(H200.l2))  # four times the cache
     expected = 32 * N * (0.25 / H200.l2_bandwidth + 0.75 / H200.scattered) + 12 * N / H200.bandwidth
     assert work("getitem", [long, index], array(N), axes=[0]) == pytest.approx(expected)
-
-
-def test_places_within_a_sector_cost_the_search_for_them_alone() -> None:
-    price = work("setitem", [array(N, 1), array(N // 1000, dtype="int64")], array(N, 4), axes=[1])
-    assert price == pytest.approx(N * (N // 1000) * cost.FINDING / H200.integer)
-
-
-def test_several_index_arrays_are_made_one_by_small_kernels() -> None:
-    one = of("setitem", [array(8), array(8, dtype="int64")], array(8, 4), axes=[0])
-    two = of("setitem", [array(8), array(8, dtype="int64"), array(8, dtype="int64")], array(8, 4), axes=[0, 1])
-    assert two.seconds - one.seconds == pytest.approx(3 * H200.shortest_kernel, rel=0.01)
-    host = [cost.host_seconds("setitem", {"axes": axes}, H200) for axes in ([0], [0, 1])]
-    assert host[1] - host[0] == pytest.approx(3 * H200.host["ufunc"])
 
 
 def test_atomic_additions_are_bound_by_their_rate_and_read_what_they_add_to() -> None:
@@ -127,14 +97,6 @@ def test_small_and_skinny_products_leave_the_gpu_idle() -> None:
     assert rate(8, 2000, 100) < 0.02 * rate(4096, 4096, 4096)
     assert rate(64, 64, 64) < rate(512, 512, 512) < rate(4096, 4096, 4096)
     assert rate(8, 4096, 4096) < 0.2 * rate(64, 4096, 4096)
-
-
-def test_a_reduction_to_few_values_draws_a_part_of_the_bandwidth() -> None:
-    one = work("sum", [array(10, N // 10)], array(), axis=None)
-    ten = work("sum", [array(10, N // 10)], array(10), axis=1)
-    many = work("sum", [array(N // 10, 10)], array(N // 10), axis=1)
-    assert ten == pytest.approx(one * H200.multiprocessors / (cost.BLOCK_SHARE * 10), rel=0.01)
-    assert many < 2 * one
 
 
 def test_float64_costs_twice_the_bytes_and_on_a_t4_thirty_times_the_arithmetic() -> None:
@@ -200,22 +162,6 @@ def test_a_kernel_of_the_library_is_priced_by_what_it_says_of_itself() -> None:
     step = of("kernel", [array(N)], array(N), name="sgd", rate=0.1)
     assert (step.bytes_read, step.bytes_written) == (8 * N, 4 * N)  # an optimizer reads what it updates
     assert step.seconds == pytest.approx(H200.shortest_kernel + 12 * N / H200.bandwidth)
-
-
-def test_finding_places_by_many_divisions_takes_time_and_is_no_arithmetic_of_the_algorithm() -> None:
-    windows = {"c": 3, "h": 32, "w": 32, "kh": 5, "kw": 5, "sh": 1, "sw": 1, "ph": 0, "pw": 0, "oh": 28, "ow": 28}
-    out = array(100, 76, 784)
-    price = of("kernel", [array(100, 3, 32, 32)], out, name="im2col", ones=1, **windows)
-    assert price.flops == 0
-    assert price.seconds == pytest.approx(H200.shortest_kernel + 90 * out.size / H200.integer)
-    assert price.seconds > 1.2 * of("copy", [out], out).seconds  # which reads and writes more bytes
-
-
-def test_the_shortest_product_and_the_shortest_draw_take_longer_than_other_kernels() -> None:
-    few = array(4, 4)
-    assert of("matmul", [few, few], few).seconds == pytest.approx(H200.shortest_product, rel=0.1)
-    assert of("random", [], few).seconds == pytest.approx(H200.shortest_draw, rel=0.1)
-    assert of("add", [few, few], few).seconds < min(H200.shortest_product, H200.shortest_draw) / 1.9
 
 
 def test_every_figure_has_a_source() -> None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from unrolled import simgpu as cp
-from unrolled.simgpu.machine import LocalMachine
 
+pytestmark = pytest.mark.usefixtures("t4")
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """A GPU of its own for each test, and the one before afterwards."""
-    cp.connect(LocalMachine("T4"))
-    yield
-    cp.disconnect()
 
 
 UNSUPPORTED = r"Unsupported type <class 'numpy.ndarray'>"

@@ -1,4 +1,4 @@
-"""Graphs of the simulated GPU beyond CuPy's rules: times, traces, kernels, a machine elsewhere."""
+"""Graphs of the simulated GPU beyond CuPy's rules: times, traces, kernels, memory, a machine elsewhere."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from simgpu_commands import empty, get, put, start
+from test_simgpu_graphs import graph_of, stream_of
 
-from unrolled import kernels, show, simgpu
-from unrolled.show.timeline import course_of
-from unrolled.simgpu import jit
+from unrolled import kernels, simgpu
+from unrolled.simgpu import captures, jit
 from unrolled.simgpu.chrome import HOST_ROW, chrome_events
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
@@ -19,16 +19,18 @@ from unrolled.simgpu.machine import LocalMachine
 from unrolled.simgpu.trace import Launch, Trace
 
 STREAM = 130
-HALVE = {
-    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
-    "first_line": 3,
-    "constants": {"jit": {"name": "jit"}},
-}
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     simgpu.reset()
+
+
+HALVE = {
+    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
+    "first_line": 3,
+    "constants": {"jit": {"name": "jit"}},
+}
 
 
 def halved(x: View, threads: int = 32) -> KernelOrder:
@@ -73,18 +75,14 @@ def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
     return found, machine.stop_trace(number), said
 
 
-def test_values_of_a_session() -> None:
-    (y, total, again, twice), trace, said = session(LocalMachine())
-    for found, expected in ((y, 2), (total, 16), (again, 4), (twice, 32)):
+def test_a_machine_in_another_process_does_the_same() -> None:
+    values, trace, said = session(LocalMachine())
+    for found, expected in zip(values, (2, 16, 4, 32), strict=True):
         assert (found == expected).all()
     assert [graph.kernels for graph in trace.graphs] == [3, 3]
     assert len(trace.kernels) == 2
     assert "cudaErrorCapturedEvent" in said[0]
     assert "cudaErrorIllegalState" in said[-1]
-
-
-def test_a_machine_in_another_process_does_the_same() -> None:
-    values, trace, said = session(LocalMachine())
     with start() as link:
         there, traced, told = session(link)
     assert [x.tolist() for x in there] == [x.tolist() for x in values]
@@ -130,16 +128,14 @@ def test_a_bad_command_is_refused_at_the_capture() -> None:
 
 def steps(launches: int) -> tuple[Trace, Trace]:
     """So many kernels on a stream, eager and as a graph."""
-    x, stream, traces = simgpu.zeros(8), simgpu.cuda.Stream(non_blocking=True), []
+    x, stream, traces = simgpu.zeros(8), stream_of(), []
 
     def eager() -> None:
         for _ in range(launches):
             x.__iadd__(1)
 
+    graph = graph_of(eager, stream, warm=False)
     with stream:
-        stream.begin_capture()
-        eager()
-        graph = stream.end_capture()
         for run in (eager, graph.launch):
             with simgpu.trace() as trace:
                 run()
@@ -170,7 +166,7 @@ def test_a_graph_is_one_launch_of_the_host_and_its_kernels_run_back_to_back() ->
 
 def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it() -> None:
     x, y = simgpu.zeros(8), simgpu.zeros(8)
-    first, second = (simgpu.cuda.Stream(non_blocking=True) for _ in range(2))
+    first, second = (stream_of() for _ in range(2))
     with first:
         first.begin_capture()
         second.wait_event(first.record())
@@ -190,7 +186,7 @@ def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it(
 
 def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> None:
     x, y, wide = simgpu.zeros(8), simgpu.zeros(8), simgpu.zeros(10**6)
-    first, second = (simgpu.cuda.Stream(non_blocking=True) for _ in range(2))
+    first, second = (stream_of() for _ in range(2))
     with first:
         first.begin_capture()
         x += 1
@@ -208,32 +204,10 @@ def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> 
     assert joined.start == long.end > beside.end
 
 
-def test_a_host_that_waits_for_a_captured_event_makes_the_capture_invalid() -> None:
-    stream = simgpu.cuda.Stream(non_blocking=True)
-    stream.begin_capture()
-    with pytest.raises(CUDARuntimeError, match="cudaErrorCapturedEvent"):
-        stream.record().synchronize()
-    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
-        stream.end_capture()
-
-
 def test_a_trace_with_graphs_goes_through_json() -> None:
     trace = steps(2)[1]
     assert Trace.from_json(trace.to_json()) == trace
     assert isinstance(trace.launches[0], Launch)
-
-
-def test_eager_and_graph_are_drawn_on_one_axis_of_time() -> None:
-    eager, graphed = steps(10)
-    alt = show.launches({"eager": eager, "graph": graphed}, start="graph").alt
-    assert "graph: 1 launch, " in alt
-    assert "eager 10 launches, " in alt
-    course = course_of(graphed)
-    assert [piece.op for piece in course.pieces if piece.kind == "call"] == ["graph"]
-    (row,) = {piece.row for piece in course.pieces if piece.kind == "kernel"}
-    starts = [piece.start + graphed.start for piece in course.pieces if piece.row == row]
-    assert starts == pytest.approx([one.start for one in graphed.launches])
-    assert course.span == pytest.approx(graphed.seconds)
 
 
 def test_perfetto_shows_one_call_and_all_kernels() -> None:
@@ -245,28 +219,25 @@ def test_perfetto_shows_one_call_and_all_kernels() -> None:
 
 
 def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
-    x, stream = simgpu.zeros(2), simgpu.cuda.Stream(non_blocking=True)
-    graphs = []
-    with stream:
-        stream.begin_capture()
-        x += 1
-        graphs.append(stream.end_capture())
-        stream.begin_capture()
+    arrays = [simgpu.zeros(2)]
+    graphs = [graph_of(lambda: arrays[0].__iadd__(1), warm=False)]
+
+    def program() -> None:
         for _ in range(3):
             graphs[0].launch()
-        x *= 2
-        graphs.append(stream.end_capture())
-        assert x.tolist() == [0, 0]
-        graphs[1].launch()
-    assert x.tolist() == [6, 6]
-    with stream:
-        stream.begin_capture()
-        graphs[0].launch()
-        graphs[:] = [stream.end_capture()]
-    del x
+        arrays[0].__imul__(2)
+
+    whole = graph_of(program, warm=False)
+    assert arrays[0].tolist() == [0, 0]
+    whole.launch()
+    assert arrays[0].tolist() == [6, 6]
+    outer = graph_of(graphs[0].launch, warm=False)
+    del whole
+    graphs.clear()
+    arrays.clear()
     gc.collect()
     other = simgpu.zeros(2)  # in other memory: the graph that lives still writes there
-    graphs[0].launch()
+    outer.launch()
     assert other.tolist() == [0, 0]
 
 
@@ -275,24 +246,19 @@ def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
 
 def test_the_librarys_products_call_cublas_and_its_other_kernels_are_captured() -> None:
     x, y, out = simgpu.ones((4, 4), "f4"), simgpu.zeros((4, 4), "f4"), simgpu.zeros((4, 4), "f4")
-    stream = simgpu.cuda.Stream(non_blocking=True)
-    with stream:
-        stream.begin_capture()
+
+    def program() -> None:
         with pytest.raises(NotImplementedError, match="cuBLAS"):
             kernels.product([x[None], x[None]], [out[None]], kernels.PLAIN)
         kernels.relu([x], [y])
-        graph = stream.end_capture()
-        graph.launch()
+
+    graph_of(program, warm=False).launch()
     assert y.sum() == 16
 
 
 def test_whole_numbers_are_multiplied_without_cublas() -> None:
     x, out = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
-    stream = simgpu.cuda.Stream(non_blocking=True)
-    with stream:
-        stream.begin_capture()
-        simgpu.matmul(x, x, out=out)
-        stream.end_capture().launch()
+    graph_of(lambda: simgpu.matmul(x, x, out=out), warm=False).launch()
     assert out.tolist() == [[2, 3], [6, 11]]
 
 
@@ -302,14 +268,107 @@ def count_kernel(x: Any) -> None:
 
 
 def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
-    x, stream = simgpu.zeros(32, "f4"), simgpu.cuda.Stream(non_blocking=True)
-    with stream:
-        stream.begin_capture()
-        count_kernel[1, 32](x)
-        assert count_kernel.report is None
-        graph = stream.end_capture()
-        with simgpu.trace() as trace:
-            for _ in range(2):
-                graph.launch()
+    x = simgpu.zeros(32, "f4")
+    graph = graph_of(lambda: count_kernel[1, 32](x), warm=False)
+    assert count_kernel.report is None
+    with simgpu.trace() as trace:
+        for _ in range(2):
+            graph.launch()
     assert x.tolist() == [2] * 32
     assert [report.name for report in trace.kernels] == ["count_kernel"] * 2
+
+
+# memory
+
+
+def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -> None:
+    stream = stream_of()
+    del_me = simgpu.empty(5000)
+    stream.begin_capture()
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureUnsupported"):
+        simgpu.empty(5000)
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
+        stream.end_capture()
+    del del_me
+    stream.begin_capture()
+    with stream_of():  # on any stream
+        assert simgpu.empty(5000).size == 5000
+    stream.end_capture()
+
+
+def test_arrays_made_in_a_capture_are_told_apart() -> None:
+    stream, x = stream_of(), simgpu.ones(1000)
+    made = x * 2
+    del made
+    with simgpu.trace() as trace, stream:
+        stream.begin_capture()
+        made = x * 2
+        graph = stream.end_capture()
+        graph.launch()
+        other = x * 3
+    assert [event.captured for event in trace.allocations if not event.freed] == [True, False]
+    assert (made[0], other[0]) == (2, 3)
+
+
+def test_no_array_gets_the_memory_of_a_living_graph() -> None:
+    pool = simgpu.get_default_memory_pool()
+    stream, out = stream_of(), simgpu.empty(1000)
+    x, warm = simgpu.ones(1000), simgpu.empty(1000)
+    del warm
+    with stream:
+        stream.begin_capture()
+        simgpu.add(x * 2, 1, out=out)  # x * 2 is freed, but the graph writes it at each launch
+        graph = stream.end_capture()
+    del x
+    used, total = pool.used_bytes(), pool.total_bytes()
+    others = [simgpu.full(1000, 7.0) for _ in range(4)]
+    for _ in range(3):
+        graph.launch()
+        assert out[0] == 3
+        assert all(bool((other == 7).all()) for other in others)
+    del others
+    pool.free_all_blocks()
+    assert (pool.used_bytes(), pool.total_bytes()) == (used, total)
+    graph.launch()
+    del graph
+    gc.collect()
+    assert pool.total_bytes() == total  # the graph's blocks are free now
+    pool.free_all_blocks()
+    assert pool.total_bytes() == pool.used_bytes() == used
+
+
+def test_a_capture_that_fails_gives_its_memory_back() -> None:
+    pool, stream, x = simgpu.get_default_memory_pool(), stream_of(), simgpu.ones(1000)
+    with stream:
+        stream.begin_capture()
+        x += 1
+        with pytest.raises(CUDARuntimeError):
+            stream.synchronize()
+        with pytest.raises(CUDARuntimeError):
+            stream.end_capture()
+    del x
+    assert (pool.used_bytes(), pool.free_bytes()) == (0, 8192)
+    x = simgpu.ones(1000)
+    assert (x.size, pool.total_bytes()) == (1000, 8192)
+
+
+def test_there_is_an_end_to_nodes_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captures, "NODES", 3)
+    monkeypatch.setattr(captures, "GRAPHS", 2)
+    stream, x = stream_of(), simgpu.ones(2)
+    with stream:
+        stream.begin_capture()
+        for _ in range(3):
+            x += 1
+        with pytest.raises(InvalidCommandError, match="more than 3 nodes"):
+            x.__iadd__(1)
+        graphs = [stream.end_capture()]
+        stream.begin_capture()
+        graphs.append(stream.end_capture())
+        stream.begin_capture()
+        with pytest.raises(InvalidCommandError, match="more than 2 graphs"):
+            stream.end_capture()
+        del graphs
+        gc.collect()
+        stream.begin_capture()
+        stream.end_capture().launch()

@@ -195,14 +195,6 @@ def test_a_serving_machine_keeps_less_for_a_kernel() -> None:
             link.run_kernel(KernelOrder(program, [wide], (1, 1, 1), (1, 1, 1)))
 
 
-def test_freed_arrays_are_told_with_the_next_call() -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
-        buffer = link.allocate(1000)
-        link.free(buffer)
-        assert link.memory()["used"] == 0
-
-
 class Garbage:
     """An array that is freed by the garbage collector, at any time."""
 
@@ -387,15 +379,6 @@ def test_no_launch_brings_the_serving_down(op: str, inputs: list[Any], options: 
     with contextlib.suppress(ValueError, TypeError, MemoryError):
         process.answer(machine, message, b"")
     assert len(get(machine, View(1, 0, (2,), (4,), "float32"))) == 2
-
-
-def test_a_peer_that_hangs_up_in_the_middle_ends_the_serving() -> None:
-    with serving() as (connection, thread):
-        Link(connection)
-        connection.sendall(packed({"call": "clock", "arguments": []})[:-3])
-        connection.close()
-        thread.join(20)
-        assert not thread.is_alive()
 
 
 def test_a_command_that_is_too_long_to_send_leaves_the_link_alive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from simgpu_commands import empty, get, put
 from unrolled.simgpu.chrome import chrome_events
 from unrolled.simgpu.command import InvalidCommandError, View
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
-from unrolled.simgpu.profiles import named
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Launch, Synchronization, Trace, Transfer, covered
 
@@ -23,18 +22,6 @@ LARGE = (1000, 1000)
 def launches(machine: LocalMachine, view: View, count: int, stream: int = 0) -> None:
     for _ in range(count):
         machine.launch("exp", [view], [view], {}, stream)
-
-
-def test_a_launch_returns_before_the_device_is_done() -> None:
-    machine = LocalMachine("T4")
-    view = empty(machine, LARGE)
-    machine.synchronize()
-    before = machine.clock()
-    launches(machine, view, 10)
-    issued = machine.clock()
-    assert issued - before == pytest.approx(10 * machine.profile.host["ufunc"])
-    machine.synchronize()
-    assert machine.clock() - before > 1.5 * (issued - before)
 
 
 actions = st.lists(
@@ -93,33 +80,6 @@ def test_laws_of_time(steps: list[tuple[str, Any, int]]) -> None:
     assert trace.host_seconds >= -1e-12
     assert -1e-12 <= trace.idle <= trace.seconds
     assert trace.seconds >= trace.device_seconds - 1e-12
-
-
-def test_synchronizing_a_stream_waits_for_its_work_alone() -> None:
-    machine = LocalMachine("T4")
-    view, small = empty(machine, LARGE), empty(machine, (10,))
-    machine.launch("exp", [small], [small], {}, 2)
-    launches(machine, view, 50, stream=1)
-    machine.synchronize(2)
-    early = machine.clock()
-    machine.synchronize(1)
-    assert machine.clock() > 5 * early / 4
-
-
-def test_two_streams_overlap_but_share_the_gpu() -> None:
-    def trace_of(streams: tuple[int, int]) -> Trace:
-        machine = LocalMachine("T4")
-        view = empty(machine, LARGE)
-        number = machine.start_trace()
-        for stream in streams * 10:
-            machine.launch("exp", [view], [view], {}, stream)
-        return machine.stop_trace(number)
-
-    row, side_by_side = trace_of((1, 1)), trace_of((1, 2))
-    assert all(a.end <= b.start for a, b in zip(row.launches, row.launches[1:], strict=False))
-    assert any(a.end > b.start for a, b in zip(side_by_side.launches, side_by_side.launches[1:], strict=False))
-    work = sum(launch.seconds for launch in row.launches) - 20 * named("T4").shortest_kernel
-    assert work <= side_by_side.device_seconds < row.device_seconds
 
 
 def test_latencies_of_two_streams_overlap() -> None:
@@ -208,17 +168,6 @@ def test_waiting_is_all_of_the_hosts_time_that_it_does_not_work() -> None:
     host = machine.profile.host
     assert trace.host_seconds == pytest.approx(6 * host["ufunc"] + host["download"] + host["synchronize"])
     assert trace.seconds == pytest.approx(trace.host_seconds + trace.waiting)
-
-
-def test_a_trace_counts_until_the_device_is_done_without_a_synchronization() -> None:
-    machine = LocalMachine("T4")
-    view = empty(machine, LARGE)
-    number = machine.start_trace()
-    launches(machine, view, 20)
-    trace = machine.stop_trace(number)
-    assert trace.end == machine.clock() < trace.device_end
-    assert trace.seconds == trace.device_end - trace.start
-    assert trace.launches[-1].end == trace.device_end
 
 
 def test_a_trace_holds_what_happened_while_it_was_open() -> None:

@@ -10,21 +10,12 @@ from pathlib import Path
 import pytest
 
 from unrolled import cli, journal
-from unrolled.checks.report import MIME, Finding, Part, Report
+from unrolled.checks.report import MIME
 from unrolled.notebook import frontend, handin, submission
+from verdicts import report
 
 LESSON = "02_convolution"
 NAMES = ("conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
-    monkeypatch.setattr(journal.file, "_chosen", None)
-    monkeypatch.setattr(journal.file, "_memory", None)
-    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def code(text, grade_id=None, **mark):
@@ -51,49 +42,50 @@ def whole(**of):
 
 
 def note(name, word="pass"):
-    journal.note(Report(name, "1", (Finding("a case", word),), (Part(name, word, 2 * (word == "pass"), 2, ""),)))
+    journal.note(report(name, word, points=2))
+
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture(autouse=True)
+def unnamed(monkeypatch):
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
 
 
 # What is missing
 
-
-def test_nothing_is_missing_from_a_whole_notebook():
-    assert submission.problems(whole(), NAMES) == {}
-
-
-@pytest.mark.parametrize(
-    ("cell", "words"),
-    [
-        (None, "missing: no cell defines im2col"),
-        (code("def im2col(x):\n    # your code here\n    raise NotImplementedError", "im2col"), "not written yet"),
-        (code("def im2col_mine(x):\n    return x", "im2col"), "its cell does not define im2col"),
-        (code("    def im2col(x): pass", "im2col"), "its cell does not define im2col"),
-        (code("im2col == 3"), "missing: no cell defines im2col"),
-    ],
-)
-def test_an_exercise_that_is_not_there_or_not_written(cell, words):
-    nb = notebook(*filter(None, [cell]), answer())
-    assert submission.problems(nb, ["im2col"]) == {"im2col": words}
+NO_CELL, OTHER = "missing: no cell defines im2col", "its cell does not define im2col"
+STUB = code("def im2col(x):\n    # your code here\n    raise NotImplementedError", "im2col")
+LINES = {"cell_type": "code", "source": ["def im2col(x):\n", "    return x"], "metadata": {"id": "abc"}}  # Colab's
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("cells", "words"),
     [
-        "def im2col(x):\n    return x",
-        "%timeit 3\ndef im2col(x):\n    return x",
-        "async def im2col(x): ...",
-        "im2col = helper",
-        "im2col: object = helper",
-        "class im2col: ...",
+        ([], NO_CELL),
+        ([code("im2col == 3")], NO_CELL),
+        ([STUB], "not written yet"),
+        ([STUB, exercise("im2col"), STUB], None),
+        ([code("def im2col_mine(x):\n    return x", "im2col")], OTHER),
+        ([code("    def im2col(x): pass", "im2col")], OTHER),
+        ([LINES], None),
+        *(
+            ([code(text)], None)
+            for text in (
+                "def im2col(x):\n    return x",
+                "%timeit 3\ndef im2col(x):\n    return x",
+                "async def im2col(x): ...",
+                "im2col = helper",
+                "im2col: object = helper",
+                "class im2col: ...",
+            )
+        ),
     ],
 )
-def test_an_exercise_without_its_mark_is_found_by_its_name(text):
-    assert submission.problems(notebook(code(text), answer()), ["im2col"]) == {}
-
-
-def test_a_copy_that_is_written_counts_before_one_that_is_not():
-    stub = code("def im2col(x):\n    raise NotImplementedError", "im2col")
-    assert submission.problems(notebook(stub, exercise("im2col"), stub, answer()), ["im2col"]) == {}
+def test_an_exercise_is_found_by_its_mark_or_its_name(cells, words):
+    found = submission.problems(notebook(*cells, answer()), ["im2col"])
+    assert found == ({"im2col": words} if words else {})
 
 
 @pytest.mark.parametrize(
@@ -109,16 +101,9 @@ def test_an_answer_in_words_that_is_not_there(cell, words):
     assert words in submission.problems(notebook(cell), [])[submission.WORDS]
 
 
-def test_colabs_lists_of_lines_are_text():
-    cell = {"cell_type": "code", "source": ["def im2col(x):\n", "    return x"], "metadata": {"id": "abc"}}
-    assert submission.problems(notebook(cell, answer()), ["im2col"]) == {}
-
-
 def test_a_line_for_each_exercise_with_what_the_check_says():
     found = {"conv2d_loops": "not written yet", "in your own words": "not answered yet"}
-    failed = Report(
-        "im2col", "1", (Finding("a case", "fail", ("shape (2,)", "more")),), (Part("im2col", "fail", 0, 3, ""),)
-    )
+    failed = report("im2col", "fail", ("shape (2,)", "more"), points=3)
     outcomes = {"conv2d_output_size": submission.Outcome(True, 1, 1), "im2col": submission.outcome(failed)}
     assert submission.table(NAMES, found, outcomes).splitlines() == [
         "  ✓ conv2d_output_size   1 of 1 points",
@@ -133,7 +118,9 @@ def test_a_line_for_each_exercise_with_what_the_check_says():
 # Whose notebook, of which lesson and version
 
 
-def test_the_lesson_is_what_the_notebook_says():
+def test_the_lesson_and_the_version_are_what_the_notebook_says():
+    assert submission.note_on_version(whole()) == ""
+    assert "version 0.0.9 of the course" in submission.note_on_version(whole(version="0.0.9"))
     assert submission.lesson_of(whole()) == LESSON
     started = notebook(code('check.start("02_convolution", "0.0.9")'), lesson=None)
     assert submission.claims(started) == (LESSON, "0.0.9")
@@ -150,14 +137,9 @@ def test_the_lesson_is_what_the_notebook_says():
         (notebook(lesson=None), None, "does not say which lesson it is"),
     ],
 )
-def test_another_lessons_notebook_is_not_handed_in(nb, wanted, words):
+def test_another_lessons_notebook_is_refused(nb, wanted, words):
     with pytest.raises(submission.NotReadyError, match=words):
         submission.lesson_of(nb, wanted)
-
-
-def test_another_version_is_said():
-    assert submission.note_on_version(whole()) == ""
-    assert "version 0.0.9 of the course" in submission.note_on_version(whole(version="0.0.9"))
 
 
 # The command
@@ -193,6 +175,22 @@ def test_the_journal_does_not_vouch_for_what_is_not_in_the_notebook(home, capsys
     assert "– im2col               not written yet" in capsys.readouterr().out
 
 
+def test_what_cannot_be_handed_in_makes_no_file(home, capsys):
+    (home / "x.ipynb").write_text("{")
+    saved(home, whole(lesson="03_pooling"), "other.ipynb")
+    for words, said in (
+        (["--student", "ada"], "is not there; open the lesson with `unrolled lab`"),
+        (["--student", "ada", "--notebook", "x.ipynb"], "x.ipynb cannot be handed in"),
+        (["--student", "ada", "--notebook", "other.ipynb"], "the notebook of 03_pooling"),
+    ):
+        assert cli.main(["submit", "2", *words]) == 1
+        assert said in capsys.readouterr().err
+    saved(home)
+    assert cli.main(["submit", "2", "--no-run"]) == 1
+    assert "--student ID" in capsys.readouterr().err
+    assert list(home.glob("*.zip")) == []
+
+
 def test_nothing_is_overwritten(home):
     saved(home)
     for _ in range(3):
@@ -200,28 +198,6 @@ def test_nothing_is_overwritten(home):
     names = ["02_convolution.ada.2.zip", "02_convolution.ada.3.zip", "02_convolution.ada.zip"]
     assert sorted(file.name for file in home.glob("*.zip")) == names
     assert len({handin.read((home / name).read_bytes()).nonce for name in names}) == 3
-
-
-def test_who_is_asked_for(home, capsys):
-    saved(home)
-    assert cli.main(["submit", "2", "--no-run"]) == 1
-    assert "--student ID" in capsys.readouterr().err
-    for odd in ("", "a/b", ".."):
-        assert cli.main(["submit", "2", "--no-run", "--student", odd]) == 1
-        assert "cannot be a student's id" in capsys.readouterr().err
-    assert list(home.glob("*.zip")) == []
-
-
-def test_no_notebook_another_lessons_or_none_at_all(home, capsys):
-    assert submit() == 1
-    assert "is not there; open the lesson with `unrolled lab`" in capsys.readouterr().err
-    (home / "x.ipynb").write_text("{")
-    assert submit("--notebook", "x.ipynb") == 1
-    assert "x.ipynb cannot be handed in" in capsys.readouterr().err
-    saved(home, whole(lesson="03_pooling"))
-    assert submit() == 1
-    assert "the notebook of 03_pooling" in capsys.readouterr().err
-    assert list(home.glob("*.zip")) == []
 
 
 def test_the_notebook_and_the_journal_are_those_in_work(home, monkeypatch):
@@ -248,14 +224,6 @@ def test_a_file_older_than_the_last_check_is_not_handed_in(home, capsys):
     assert submit("--no-run", "--anyway") == 0
 
 
-def test_a_folder_that_cannot_be_written(home, capsys):
-    saved(home)
-    assert submit("--no-run", "--to", str(home / f"{LESSON}.ipynb" / "x")) == 1
-    assert "expected a folder" in capsys.readouterr().err
-    assert submit("--no-run", "--to", str(home / "new" / "folder")) == 0
-    assert (home / "new" / "folder" / "02_convolution.ada.zip").is_file()
-
-
 class FullDisk(io.BytesIO):
     def write(self, data):
         raise OSError(28, "No space left on device")
@@ -273,7 +241,7 @@ def test_a_half_written_file_does_not_stay(home, monkeypatch):
 
 
 def test_the_command_runs_the_notebook_and_submits_nothing_from_inside(home, capsys):
-    shown = Report("im2col", "1", (Finding("a case", "fail", ("off by one",)),), (Part("im2col", "fail", 0, 2, ""),))
+    shown = report("im2col", "fail", ("off by one",), points=2)
     shows = f"from IPython.display import display\ndisplay({ {MIME: shown.to_dict()}!r}, raw=True)"
     inside = 'from unrolled import journal\njournal.submit("eve")'
     saved(home, notebook(*map(exercise, NAMES), code(shows), code(inside), answer()))
@@ -389,19 +357,12 @@ def colab(monkeypatch, home):
     return page
 
 
-def test_colab_hands_in_what_its_page_shows_and_offers_it(home, colab, monkeypatch):
-    inside(monkeypatch, "def im2col(x):\n    return 3", SUBMIT)
-    journal.submit("ada")
-    (offered,) = colab.offered
-    assert colab.asked == ["get_ipynb"]
-    assert offered == str(home / f"{LESSON}.ada.zip")
-    assert json.loads(handin.read((home / f"{LESSON}.ada.zip").read_bytes()).notebook) == whole()
-
-
 def test_colab_saves_it_to_drive_where_that_is_mounted(home, colab):
     frontend.DRIVE.mkdir(parents=True)
     journal.submit("ada")
-    assert (frontend.DRIVE / f"{LESSON}.ada.zip").is_file()
+    assert colab.asked == ["get_ipynb"]
+    assert colab.offered == [str(frontend.DRIVE / f"{LESSON}.ada.zip")]
+    assert json.loads(handin.read((frontend.DRIVE / f"{LESSON}.ada.zip").read_bytes()).notebook) == whole()
     journal.use(frontend.DRIVE / "course" / "journal.json")
     journal.submit("ada")
     assert (frontend.DRIVE / "course" / f"{LESSON}.ada.zip").is_file(), "beside the journal"

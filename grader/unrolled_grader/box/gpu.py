@@ -33,7 +33,7 @@ from unrolled.simgpu.command import (
     Views,
 )
 from unrolled.simgpu.kernel_report import KernelReport
-from unrolled.simgpu.memory import array_of
+from unrolled.simgpu.pool import array_of
 from unrolled.simgpu.process import CALLS, Link, answer, failure
 from unrolled.simgpu.trace import Trace
 from unrolled_grader.box.lease import Lease, Resource

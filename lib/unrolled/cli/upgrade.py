@@ -79,7 +79,7 @@ def one(mine: Path, released: Path, *, write: bool = True) -> str:
     kept = _free(mine.parent / OLDER, f"{name}.{before or 'unknown'}")
     if write:
         _put(mine, kept, found.notebook)
-    said = told(name, found, kept, _passed(mine.parent / "journal.json"))
+    said = report(name, found, kept, _passed(mine.parent / "journal.json"))
     return said if write else f"This is what would be done; nothing is changed.\n{said}"
 
 
@@ -125,7 +125,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
 
 
-def told(name: str, found: Upgrade, kept: Path, passed: set[str]) -> str:
+def report(name: str, found: Upgrade, kept: Path, passed: set[str]) -> str:
     """Return what an upgrade did, in words for its learner."""
     lines = [f"{name}: from version {found.before or 'unknown'} to {found.after}; your older copy is {kept}"]
     counts = (

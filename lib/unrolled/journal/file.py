@@ -80,7 +80,7 @@ def changing() -> Iterator[Record]:
 def locked(file: Path) -> Iterator[None]:
     """Hold the lock of a file: another beside it, that only one process can make. Where none can be made, go on."""
     lock = file.with_name(f".{file.name}.lock")
-    held = _memory is None and _taken(lock)
+    held = _memory is None and _acquired(lock)
     try:
         yield
     finally:
@@ -89,7 +89,7 @@ def locked(file: Path) -> Iterator[None]:
                 os.unlink(lock)
 
 
-def _taken(lock: Path) -> bool:
+def _acquired(lock: Path) -> bool:
     """Make the lock, and return whether that was possible. One that a process left behind is removed."""
     refused, deadline = 0, time.monotonic() + PATIENCE
     while refused < REFUSALS:

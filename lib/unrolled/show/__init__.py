@@ -21,7 +21,7 @@ from unrolled.show.ladder import gallery, ladder
 from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
 from unrolled.show.lstm_cell import lstm_cell
-from unrolled.show.memory import memory_walk
+from unrolled.show.memory_walk import memory_walk
 from unrolled.show.messages import messages
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers

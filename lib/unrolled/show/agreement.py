@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from unrolled.show.charts import beside, chart, spread, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.style import COLOURS, GREY, INK, MARKERS, PALE, SMALL, styled
-from unrolled.show.words import count_of, number, rounded, seconds, times
+from unrolled.show.words import count_of, number, rounded, seconds, times, titled
 
 MOST_NAMED = 3  # of those farthest off, in the words
 CLOSE = 2.0  # a guess within this factor is close
@@ -118,4 +118,4 @@ def _alt(groups: Mapping[str, Figures], within: float, title: str) -> str:
     for name in sorted(far, key=lambda name: -off(everything[name]))[:MOST_NAMED]:
         measured, modelled = everything[name]
         texts.append(f"Far off: {name}, measured {seconds(measured)}, modelled {seconds(modelled)}")
-    return f"{title + '. ' if title else ''}Modelled against measured times, log axes. {'. '.join(texts)}."
+    return titled(title, f"Modelled against measured times, log axes. {'. '.join(texts)}.")

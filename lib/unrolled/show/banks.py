@@ -33,13 +33,13 @@ class Words:
     words: NDArray[np.int64]
 
     @property
-    def asked(self) -> NDArray[np.int64]:
+    def words_a_bank(self) -> NDArray[np.int64]:
         """How many different words each bank is asked for, (32,): it gives one a pass."""
         return np.bincount(np.unique(self.words) % BANKS, minlength=BANKS)
 
     @property
     def passes(self) -> int:
-        return int(self.asked.max())
+        return int(self.words_a_bank.max())
 
     @property
     def conflicts(self) -> int:
@@ -86,7 +86,7 @@ def _draw(found: Mapping[str, Words], pattern: str) -> Figure:
     sheet.text((EDGE, TOP - 0.13), "bank", GREY, SMALL)
     sheet.numbers(Cells(left, TOP - 0.23, 1, BANKS, cells.width, 0.2), [str(bank) for bank in range(BANKS)], GREY)
     _draw_words(sheet, cells, wanted)
-    _draw_asked(sheet, cells, wanted)
+    _draw_passes(sheet, cells, wanted)
     _legend(sheet, sheet.height - 0.16)
     return sheet.figure()
 
@@ -97,7 +97,7 @@ def _draw_words(sheet: Sheet, cells: Cells, wanted: Words) -> None:
     for lane, word in enumerate(wanted.words.tolist()):
         lanes[word].append(lane)
     mask = np.array([bool(each) for each in lanes]).reshape(cells.rows, BANKS)
-    crowded = mask & (wanted.asked > 1)
+    crowded = mask & (wanted.words_a_bank > 1)
     for chosen, colour in ((mask & ~crowded, ALONE), (crowded, CROWDED)):
         for box in cells.runs(chosen):
             sheet.fill(box, colour)
@@ -105,15 +105,15 @@ def _draw_words(sheet: Sheet, cells: Cells, wanted: Words) -> None:
     for row in range(0, cells.rows, 8):
         sheet.text((EDGE, cells.centre(row, 0)[1]), f"word {number(row * BANKS)}", size=SMALL)
     sheet.numbers(cells, [str(each[0]) if len(each) == 1 else f"{len(each)}×" if each else "" for each in lanes])
-    for bank in np.flatnonzero(wanted.asked > 1).tolist():
+    for bank in np.flatnonzero(wanted.words_a_bank > 1).tolist():
         sheet.outline(cells.box(0, bank, cells.rows), RED, 1.6)
 
 
-def _draw_asked(sheet: Sheet, cells: Cells, wanted: Words) -> None:
+def _draw_passes(sheet: Sheet, cells: Cells, wanted: Words) -> None:
     """Below each bank, how many words it has to give."""
     below = Cells(cells.left, cells.bottom + 0.1, 1, BANKS, cells.width, 0.24)
     sheet.text((EDGE, below.middle[1]), "passes", size=SMALL)
-    counts = wanted.asked.tolist()
+    counts = wanted.words_a_bank.tolist()
     sheet.numbers(below, [str(count) if count == 1 else "" for count in counts])
     for bank, count in enumerate(counts):
         if count > 1:
@@ -123,13 +123,8 @@ def _draw_asked(sheet: Sheet, cells: Cells, wanted: Words) -> None:
 
 
 def _legend(sheet: Sheet, y: float) -> None:
-    alone, crowded = (Cells(x, y - 0.07, 1, 1, 0.24, 0.14) for x in (EDGE, 2.35))
-    sheet.fill(alone.frame, ALONE)
-    sheet.fill(crowded.frame, CROWDED)
-    sheet.rule(alone, INK)
-    sheet.outline(crowded.frame, RED, 1.6)
-    sheet.text((alone.right + 0.08, y), "alone in its bank", size=SMALL)
-    sheet.text((crowded.right + 0.08, y), "one after the other", size=SMALL)
+    sheet.swatch(EDGE, y, "alone in its bank", ALONE, INK)
+    sheet.outline(sheet.swatch(2.35, y, "one after the other", CROWDED), RED, 1.6)
     sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
 
 
@@ -144,7 +139,7 @@ def _counts(wanted: Words) -> str:
 
 def _alt(found: Mapping[str, Words], pattern: str) -> str:
     wanted = found[pattern]
-    used = np.flatnonzero(wanted.asked).tolist()
+    used = np.flatnonzero(wanted.words_a_bank).tolist()
     where = span("bank", used[0], len(used)) if used == list(range(used[0], used[-1] + 1)) else f"{len(used)} banks"
     others = "; ".join(f"{name}, {one.passes}" for name, one in found.items() if name != pattern)
     text = (

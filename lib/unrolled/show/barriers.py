@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, counting
 from unrolled.show.sheet import Cells, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import listing, span
@@ -96,7 +96,7 @@ def barriers(values: ArrayLike = PI) -> Explorer:
         raise ValueError(f"values have shape {given.shape}; expected 4, 8 or 16 of them, one for each thread")
     trees = {WITH: with_barriers(given), WITHOUT: without_barriers(given)}
     steps = range(len(_halves(len(given))) + 1)
-    slider = Slider("step", steps, steps[-1], lambda step: f"{step} of {steps[-1]}", play=True)
+    slider = counting("step", steps[-1], steps[-1])
     return Explorer(_draw, _alt, trees, step=slider)
 
 
@@ -145,12 +145,8 @@ def _draw_row(sheet: Sheet, cells: Cells, tree: Tree, row: int, reached: bool) -
 
 
 def _legend(sheet: Sheet, y: float) -> None:
-    good, bad = (Cells(x, y - 0.07, 1, 1, 0.24, 0.14) for x in (EDGE, 1.35))
-    for cells, colour, words in ((good, WRITTEN, "written"), (bad, WRONG, "written from a value read too early")):
-        sheet.fill(cells.frame, colour)
-        sheet.rule(cells)
-        sheet.text((cells.right + 0.08, y), words, size=SMALL)
-    sheet.outline(bad.frame, RED, 1.4)
+    sheet.swatch(EDGE, y, "written", WRITTEN)
+    sheet.outline(sheet.swatch(1.35, y, "written from a value read too early", WRONG), RED, 1.4)
     sheet.line((4.35, y), (4.65, y), colour=RED, width=1.4, style="--")
     sheet.text((4.73, y), "read too early", size=SMALL)
     sheet.line((5.85, y), (6.15, y), colour=INK, width=3)

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, INK, SMALL, WIDTH, new_figure, styled
-from unrolled.show.words import amount, count_of, number, rounded, seconds
+from unrolled.show.words import amount, count_of, number, rounded, seconds, titled
 from unrolled.timing import Verdict
 
 LETTER = 0.085  # inches that a letter of a label takes
@@ -109,7 +109,7 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     axes.set(ylim=(len(names) - 0.45, -0.55), title=title)
     axes.grid(True, axis="x")
     said = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
-    return Picture(figure, f"{title + '. ' if title else ''}{said}.")
+    return Picture(figure, titled(title, f"{said}."))
 
 
 def in_unit(unit: str) -> Callable[[float], str]:

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, on_host
+from unrolled.show.sliding_windows import Pair, Windows, windows
 from unrolled.show.style import BLUE, RED, WIDTH
-from unrolled.show.windows import Pair, WindowSums, windows
 from unrolled.show.words import number, times
 
 Values = NDArray[np.float64]
@@ -30,7 +30,7 @@ def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, pa
     """
     seen = windows(image, kernel_size, stride, padding)
     matrix = patch_matrix(seen)
-    start = seen.telling(np.abs(matrix).sum(axis=0).reshape(seen.output_size))
+    start = seen.start_position(np.abs(matrix).sum(axis=0).reshape(seen.output_size))
     slider = Slider("column of the patch matrix", range(seen.count), start, play=True)
     return Explorer(_draw, _alt, seen, matrix, column=slider)
 
@@ -49,12 +49,12 @@ def col2im(
     return Explorer(_draw_folded, _alt_folded, seen, matrix, column=slider)
 
 
-def patch_matrix(seen: WindowSums) -> Values:
+def patch_matrix(seen: Windows) -> Values:
     """Return the patch matrix (C·KH·KW, OH·OW): column j is the j-th window, flattened by channels, then rows."""
     return np.asarray(seen.patches.reshape(seen.count, -1).T)
 
 
-def added(seen: WindowSums, matrix: Values, last: int) -> Values:
+def added(seen: Windows, matrix: Values, last: int) -> Values:
     """Return the padded image (H + 2 PH, W + 2 PW) once the columns 0 to `last` have been added."""
     image, (kh, kw) = np.zeros(seen.padded.shape[1:]), seen.kernel_size
     for column in range(last + 1):
@@ -63,7 +63,7 @@ def added(seen: WindowSums, matrix: Values, last: int) -> Values:
     return image
 
 
-def _layout(seen: WindowSums, matrix: Values) -> tuple[list[Cells], Cells, Cells, float]:
+def _layout(seen: Windows, matrix: Values) -> tuple[list[Cells], Cells, Cells, float]:
     """The channels of the image, the column, the matrix, and the height of the sheet."""
     channels, (rows, columns) = len(seen.padded), matrix.shape
     grid = Cells.fitting(seen.padded.shape[1:], IMAGE[0], IMAGE[1] if channels == 1 else 1.35, 0.44)
@@ -81,7 +81,7 @@ def _layout(seen: WindowSums, matrix: Values) -> tuple[list[Cells], Cells, Cells
     return images, column, wide.at(column.right + gap, column.top), TOP + height + BOTTOM
 
 
-def _draw(seen: WindowSums, matrix: Values, column: int) -> Figure:
+def _draw(seen: Windows, matrix: Values, column: int) -> Figure:
     images, flat, grid, tall = _layout(seen, matrix)
     sheet, scale = Sheet(tall), Scale.of(seen.padded)
     for channel, cells in enumerate(images):
@@ -113,12 +113,12 @@ def _light(sheet: Sheet, cells: Cells, column: int) -> None:
     sheet.text((x, cells.bottom + 0.15), str(column), BLUE, anchor="middle", bold=True)
 
 
-def _growth(seen: WindowSums, matrix: Values) -> str:
+def _growth(seen: Windows, matrix: Values) -> str:
     pixels = seen.size[0] * seen.size[1] * len(seen.padded)
     return f"{matrix.size:,} numbers from {pixels:,}: {times(matrix.size / pixels)} the memory"
 
 
-def _alt(seen: WindowSums, matrix: Values, column: int) -> str:
+def _alt(seen: Windows, matrix: Values, column: int) -> str:
     values = [number(float(value)) for value in matrix[:, column]]
     flattened = f": {', '.join(values)}" if len(values) <= FEW else ""
     (height, width), (rows, columns) = seen.size, matrix.shape
@@ -129,7 +129,7 @@ def _alt(seen: WindowSums, matrix: Values, column: int) -> str:
     )
 
 
-def _draw_folded(seen: WindowSums, matrix: Values, column: int) -> Figure:
+def _draw_folded(seen: Windows, matrix: Values, column: int) -> Figure:
     shapes = matrix.shape, seen.kernel_size, seen.padded.shape[1:]
     placed = [Cells.fitting(shape, *most, FOLDED_CELL) for shape, most in zip(shapes, FOLDED, strict=True)]
     tall = max(cells.size[1] for cells in placed)
@@ -154,7 +154,7 @@ def _draw_folded(seen: WindowSums, matrix: Values, column: int) -> Figure:
     return sheet.figure()
 
 
-def _alt_folded(seen: WindowSums, matrix: Values, column: int) -> str:
+def _alt_folded(seen: Windows, matrix: Values, column: int) -> str:
     image = added(seen, matrix, column)
     rows = "; ".join(", ".join(map(number, row)) for row in image.tolist())
     so_far = f" The image so far, row by row: {rows}." if image.size <= FEW_PIXELS else ""

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from unrolled.show.columns import added
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, on_host
+from unrolled.show.sliding_windows import Pair, Windows, as_channels, one_or_pair, windows
 from unrolled.show.style import BLUE, RED, WIDTH
-from unrolled.show.windows import Pair, WindowSums, as_channels, one_or_pair, windows
 from unrolled.show.words import count_of, listing, number
 
 Values = NDArray[np.float64]
@@ -38,7 +38,7 @@ def convolution(
     As everywhere in deep learning the kernel is not flipped. ValueError where the shapes do not fit.
     """
     steps = Steps.of(image, kernel, stride, padding, bias)
-    seen, start = steps.seen, steps.seen.telling(np.abs(steps.output))
+    seen, start = steps.seen, steps.seen.start_position(np.abs(steps.output))
     slider = Slider("output position", range(seen.count), start, seen.place, play=True)
     return Explorer(_draw, _alt, steps, position=slider)
 
@@ -57,7 +57,7 @@ def conv2d_backward(
     if given.shape != steps.output.shape:
         raise ValueError(f"grad has shape {given.shape}; the output of this convolution has {steps.output.shape}")
     seen = steps.seen
-    slider = Slider("output", range(seen.count), seen.telling(np.abs(given)), seen.place, play=True)
+    slider = Slider("output", range(seen.count), seen.start_position(np.abs(given)), seen.place, play=True)
     return Explorer(_draw_back, _alt_back, steps, given, position=slider)
 
 
@@ -65,7 +65,7 @@ def conv2d_backward(
 class Steps:
     """A convolution, position by position: weight (C, KH, KW), output (OH, OW)."""
 
-    seen: WindowSums
+    seen: Windows
     weight: Values
     bias: float
     output: Values

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Slider, counting
 from unrolled.show.sheet import Cells, Scale, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number
@@ -23,6 +23,7 @@ LEARNING_RATE, TRAINING = 0.2, 40  # of the curves below the graph
 EDGE, GAP, CELL = 0.1, 0.44, (0.38, 0.26)  # inches
 WORDS, TITLE, BAND = 0.7, 0.36, 0.42  # inches for the sentence, a heading, and from parameters to values
 CURVES, MARGIN = 1.15, 0.62
+LONG = 1e7  # a loss from here on is too long for the line beside the curves
 FLOW = ("x", "affine 1", "ReLU", "scores", "softmax", "loss")
 TITLES = {"scores": "affine 2"}
 PARAMETERS = ("weight 1", "bias 1", "weight 2", "bias 2")
@@ -103,7 +104,7 @@ def computation_graph(
     (0: nothing, to 5) say where the sliders stand first. ValueError where shapes do not fit.
     """
     graph, names = Graph(Network.of(x, labels, weights, biases)), ["nothing", *(each.short for each in BREAKS if each)]
-    steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}", True)
+    steps = counting("step", len(STEPS) - 1, step)
     breaks = Slider("break", range(len(BREAKS)), broken, names.__getitem__)
     return Explorer(_draw, _alt, graph, step=steps, broken=breaks)
 
@@ -329,7 +330,8 @@ def _curves(figure: Figure, height: float, graph: Graph, broken: Break | None) -
     if broken:
         wrong = graph.losses(broken)
         axes.plot(wrong, color=RED, linestyle="--")
-        ends.append((wrong[-1], f"broken: {_end(wrong[-1])}", RED))
+        apart = " " if wrong[-1] < LONG else "\n"  # there is room for so long a number in a line of its own
+        ends.append((wrong[-1], f"broken:{apart}{_end(wrong[-1])}", RED))
     axes.set(xlim=(0, TRAINING), ylim=(0, top), xlabel="step of gradient descent", ylabel="loss")
     axes.grid(True)
     for line, (_, text, colour) in enumerate(sorted(ends, reverse=True)):

@@ -120,7 +120,7 @@ def _draw(climb: Climb, form: str, part: str) -> Figure:
     bottom = over + OVERVIEW * len(climb.forms)
     sheet = Sheet(bottom + 0.86, sharp=False)
     sheet.text((EDGE, 0.17), f"{climb.title} ({climb.where})", bold=True)
-    sheet.text((EDGE, 0.43), _says(form, now))
+    sheet.text((EDGE, 0.43), _summary(form, now))
     sheet.text((EDGE, TOP - 0.16), f"{form}, row by row", GREY, SMALL)
     for row, name in enumerate(now.course.rows):
         top, height = TOP + pitch * row, BOX / ROW * pitch
@@ -199,7 +199,7 @@ def _legend(sheet: Sheet, climb: Climb, y: float) -> None:
     )
 
 
-def _says(form: str, one: Form) -> str:
+def _summary(form: str, one: Form) -> str:
     took, share = seconds(one.span), percent(one.busy / one.span)
     counted = count_of(one.launches, "launch")
     return f"{form}: {counted}, {took}. The GPU works for {seconds(one.busy)} of it, {share}."
@@ -210,4 +210,6 @@ def _alt(climb: Climb, form: str, part: str) -> str:
         f"{name} {count_of(one.launches, 'launch')}, {seconds(one.span)}" for name, one in climb.forms.items()
     )
     seen = "" if part == "all" else f" Seen is {part} of {seconds(climb.span)}."
-    return f"{climb.title} ({climb.where}). {_says(form, climb.forms[form])} All on one axis of time: {others}.{seen}"
+    return (
+        f"{climb.title} ({climb.where}). {_summary(form, climb.forms[form])} All on one axis of time: {others}.{seen}"
+    )

@@ -16,7 +16,7 @@ from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Explorer, Picture, Slider, in_kernel
 from unrolled.show.sheet import on_host
 from unrolled.show.style import BLUE, COLOURS, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
-from unrolled.show.words import number, percent, rounded
+from unrolled.show.words import number, percent, rounded, titled
 
 HEIGHT, TOP, BOTTOM, WIDE = 3.3, 0.95, 0.55, 2.95  # inches
 LEFTS = (0.7, 4.45)
@@ -184,7 +184,7 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     for curve, y in zip(drawn, heights(axes, (curve.smooth[-1] for curve in drawn), APART), strict=True):
         beside(axes, [1.01, 1.07], 1.09, y, f"{curve.name}\n{curve.fate}", curve.line, color=curve.colour)
     said = "; ".join(f"{curve.name}: from {rounded(curve.losses[0], 2)}, {curve.fate}" for curve in drawn)
-    return Picture(figure, f"{title + ': ' if title else ''}loss over the steps of training. {said}.")
+    return Picture(figure, titled(title, f"loss over the steps of training. {said}.", ":"))
 
 
 def _curve(name: str, values: Sequence[float], index: int) -> Curve:

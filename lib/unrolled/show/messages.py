@@ -45,7 +45,7 @@ def _draw(sent: Sequence[Any], ranks: int, title: str) -> Figure:
     bottom = TOP + row * (ranks - 1)
     sheet = Sheet(bottom + 0.95)
     sheet.text((0.1, 0.2), title, size=11, bold=True)
-    sheet.text((0.1, 0.46), _says(sent, ranks))
+    sheet.text((0.1, 0.46), _summary(sent, ranks))
     for rank in range(ranks):
         y = TOP + row * rank
         sheet.text((0.1, y), f"rank {rank}", size=SMALL)
@@ -63,7 +63,7 @@ def _draw(sent: Sequence[Any], ranks: int, title: str) -> Figure:
     return sheet.figure()
 
 
-def _says(sent: Sequence[Any], ranks: int) -> str:
+def _summary(sent: Sequence[Any], ranks: int) -> str:
     total, last = sum(message.bytes for message in sent), max(message.arrival for message in sent)
     rounds = count_of(max(message.round for message in sent), "round")
     size = f"{count_of(len(sent), 'message')} between {count_of(ranks, 'rank')}, {amount(total, 'B')} in {rounds}"
@@ -76,4 +76,4 @@ def _alt(sent: Sequence[Any], ranks: int, title: str) -> str:
         for m in sorted(sent, key=lambda message: (message.start, message.source))
     ]
     more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
-    return f"{title}. {_says(sent, ranks)} {'; '.join([*told[:TOLD], *more])}."
+    return f"{title}. {_summary(sent, ranks)} {'; '.join([*told[:TOLD], *more])}."

@@ -103,6 +103,11 @@ class Slider:
             raise ValueError(f"start must be an index into the {len(self.values)} values, got {self.start}")
 
 
+def counting(label: str, last: int, start: int, words: str = "{} of {}") -> Slider:
+    """Return a slider with a button to play that counts from 0 to last; words: how it reads, with both numbers."""
+    return Slider(label, range(last + 1), start, lambda value: words.format(value, last), True)
+
+
 class Explorer:
     """A figure that follows sliders.
 

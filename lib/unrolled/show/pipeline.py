@@ -67,7 +67,7 @@ class Plan:
         return bubble(self.rows)
 
     @property
-    def held(self) -> list[int]:
+    def most_activations(self) -> list[int]:
         """For each stage, of how many micro-batches it holds activations at most: forward done, backward not."""
         return activations(self.rows)
 
@@ -160,17 +160,17 @@ def _work(kind: str, number: int) -> Work:
 
 
 def _draw(plan: Plan, title: str) -> Figure:
-    width, says = min(WIDEST, (WIDTH - 2 * EDGE - LABEL - HELD) / plan.slots), _says(plan)
+    width, says = min(WIDEST, (WIDTH - 2 * EDGE - LABEL - HELD) / plan.slots), _summary(plan)
     grid = Cells(EDGE + LABEL, TOP + LINE * (len(says) - 1), plan.stages, plan.slots, width, ROW)
     sheet = Sheet(grid.bottom + 0.75)
     sheet.text((EDGE, 0.2), _title(plan, title), size=11, bold=True)
     for line, words in enumerate(says):
         sheet.text((EDGE, 0.46 + LINE * line), words, RED if line else INK, size=SMALL if line else FONT_SIZE)
     sheet.text((grid.right + 0.12, grid.top - 0.16), "holds at most", size=SMALL)
-    for stage, held in enumerate(plan.held):
+    for stage, held in enumerate(plan.most_activations):
         y = grid.top + stage * ROW + HEIGHT / 2
         sheet.text((EDGE, y), f"stage {stage}", size=SMALL)
-        sheet.text((grid.right + 0.12, y), str(held), size=SMALL, bold=held == max(plan.held))
+        sheet.text((grid.right + 0.12, y), str(held), size=SMALL, bold=held == max(plan.most_activations))
         for slot in range(plan.slots):
             if (stage, slot) not in plan.busy:
                 _cell(sheet, _box(grid, (stage, slot)), PALE, PAPER)
@@ -187,7 +187,7 @@ def _box(grid: Cells, place: Place) -> Box:
 
 def _cell(sheet: Sheet, box: Box, colour: str, edge: str) -> None:
     sheet.fill(box, colour)
-    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), edge, 0.8)
+    sheet.edge(box, edge, 0.8)
 
 
 def _work_done(sheet: Sheet, plan: Plan, grid: Cells) -> None:
@@ -233,14 +233,14 @@ def _legend(sheet: Sheet, y: float, wrong: bool) -> None:
 
 
 def _title(plan: Plan, title: str) -> str:
-    return f"{title}: bubble {percent(plan.bubble)}, activations of {_batches(max(plan.held))} at most"
+    return f"{title}: bubble {percent(plan.bubble)}, activations of {_batches(max(plan.most_activations))} at most"
 
 
 def _batches(count: int) -> str:
     return f"{count} micro-batch{'es' * (count != 1)}"
 
 
-def _says(plan: Plan) -> list[str]:
+def _summary(plan: Plan) -> list[str]:
     """How many slots there are, and what is wrong."""
     size = f"{count_of(plan.stages, 'stage')}, {_batches(plan.micro_batches)}"
     slots = f"{count_of(plan.slots, 'slot')}; the fewest that can do it are {plan.fewest}"
@@ -269,7 +269,7 @@ def _name(work: Work) -> str:
 def _alt(plan: Plan, title: str) -> str:
     rows = "; ".join(
         f"stage {stage}: {' '.join(_name(work) if work else '–' for work in row)} (holds at most {held})"
-        for stage, (row, held) in enumerate(zip(plan.rows, plan.held, strict=True))
+        for stage, (row, held) in enumerate(zip(plan.rows, plan.most_activations, strict=True))
     )
     key = "F: a micro-batch forward, B: backward, –: idle."
-    return f"A pipeline, slot by slot. {_title(plan, title)}. {' '.join(_says(plan))} {rows}. {key}"
+    return f"A pipeline, slot by slot. {_title(plan, title)}. {' '.join(_summary(plan))} {rows}. {key}"

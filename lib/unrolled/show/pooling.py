@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from unrolled import ops
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, on_host
+from unrolled.show.sliding_windows import Pair, Windows, one_or_pair, windows
 from unrolled.show.style import RED, WIDTH
-from unrolled.show.windows import Pair, WindowSums, one_or_pair, windows
 from unrolled.show.words import count_of, number
 
 GAP = 0.42  # inches between panels, with room for an arrow
@@ -34,7 +34,7 @@ def max_pool2d(
     """
     pooling = PooledImage.of(image, kernel_size, stride, values)
     seen = pooling.seen
-    slider = Slider("output position", range(seen.count), pooling.telling(), seen.place, play=True)
+    slider = Slider("output position", range(seen.count), pooling.start_position(), seen.place, play=True)
     return Explorer(_draw, _alt, pooling, position=slider)
 
 
@@ -42,7 +42,7 @@ def max_pool2d(
 class PooledImage:
     """A max-pooling, position by position: largest (C, OH, OW), values (C, OH, OW) or None."""
 
-    seen: WindowSums
+    seen: Windows
     largest: NDArray[np.float64]
     values: NDArray[np.float64] | None
 
@@ -69,7 +69,7 @@ class PooledImage:
         seen, so_far = self.seen, np.nan_to_num(self.seen.filled(self.values, position))
         return np.asarray(ops.max_unpool2d_mask(so_far[None], seen.padded[None], seen.kernel_size, seen.stride)[0])
 
-    def telling(self) -> int:
+    def start_position(self) -> int:
         """Return the position to start at.
 
         With values, it is the last one whose value meets another on a pixel, else the last with a tie. Where there is
@@ -81,7 +81,7 @@ class PooledImage:
         meets = [p for p, winner in enumerate(winners) if winner in winners[:p]]
         if self.values is not None and (meets or tied):
             return (meets or tied)[-1]
-        return self.seen.telling(self.largest[0])
+        return self.seen.start_position(self.largest[0])
 
 
 def _panels(pooling: PooledImage) -> list[list[Cells]]:

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator
 from unrolled.show.charts import beside, chart, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.style import COLOURS, INK, MARKERS, styled
-from unrolled.show.words import amount, percent, seconds
+from unrolled.show.words import amount, percent, seconds, titled
 
 Row = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def precision_front(rows: Sequence[Row], title: str = "", like: Sequence[Row] = 
     word_ticks(axes, "y", percent, log=False)
     axes.grid(True, axis="y")
     _labels(axes, rows, marks)
-    return Picture(figure, f"{title + '. ' if title else ''}{'; '.join(_words(row) for row in rows)}.")
+    return Picture(figure, titled(title, f"{'; '.join(map(_words, rows))}."))
 
 
 def marks_of(rows: Sequence[Row], like: Sequence[Row] = ()) -> list[int]:

@@ -93,7 +93,7 @@ def _draw(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contes
         sheet.text((left, 0.42), _progress(runner, elapsed))
         if done:
             sheet.fill((left, 0.56, (width - 0.05) * (done / count), 0.09), GREEN)
-        sheet.rule(Cells(left, 0.56, 1, 1, width - 0.05, 0.09), width=0.8)
+        sheet.edge((left, 0.56, width - 0.05, 0.09), width=0.8)
         grid = Cells(left, TOP, rows, columns, tile, tile + LABEL)
         sheet.image(grid.frame, mosaic(np.concatenate([shades[1, :done], shades[0, done:]]), columns, LABEL / tile))
         for i in range(done):

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from matplotlib.figure import Figure
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, counting
 from unrolled.show.sheet import Box, Cells, Sheet
 from unrolled.show.style import FONT_SIZE, GREY, INK, ORANGE, PALE, SMALL, WIDTH
 from unrolled.show.words import count_of
@@ -70,7 +70,7 @@ def ring_allreduce(ranks: int = 4) -> Explorer:
         raise ValueError(f"ranks must be {FEWEST} to {MOST}, got {ranks}")
     ring = Ring(ranks)
     # First shown: a round where something moves, and no sum is there yet. How sums come about is for who moves on.
-    slider = Slider("round", range(ring.rounds + 1), 1, lambda i: f"{i} of {ring.rounds}", play=True)
+    slider = counting("round", ring.rounds, 1)
     return Explorer(_draw, _alt, ring, round=slider)
 
 
@@ -79,7 +79,7 @@ def _draw(ring: Ring, round: int) -> Figure:
     grid = Cells(EDGE + LABEL, TOP, ring.size, ring.size, width + 0.08, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.5)
     sheet.text((EDGE, 0.2), _title(ring, round), size=11, bold=True)
-    for line, words in enumerate(_says(ring, round)):
+    for line, words in enumerate(_summary(ring, round)):
         sheet.text((EDGE, 0.46 + 0.22 * line), words, size=FONT_SIZE)
     holds, came = ring.after(round), {((rank + 1) % ring.size, chunk) for rank, chunk in ring.moves(round)}
     for rank in range(ring.size):
@@ -116,7 +116,7 @@ def _cell(sheet: Sheet, box: Box, words: str, needed: bool) -> None:
     whole = words == "all"
     if needed:
         sheet.fill(box, WHOLE if whole else PART)
-    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), GREY if needed else PALE, 0.8)
+    sheet.edge(box, GREY if needed else PALE, 0.8)
     lines = words.count("\n")
     size = SMALL if not lines else SMALL - 1.5
     x, y = box[0] + box[2] / 2, box[1] + box[3] / 2 - 0.07 * lines
@@ -142,11 +142,7 @@ def _arrow(sheet: Sheet, grid: Cells, box: Box, last: bool) -> None:
 def _legend(sheet: Sheet, y: float) -> None:
     x = EDGE
     for words, colour in (("part of the sum", PART), ("the whole sum", WHOLE), ("sent, no longer needed", "")):
-        box = (x, y - 0.07, 0.24, 0.14)
-        if colour:
-            sheet.fill(box, colour)
-        sheet.rule(Cells(x, y - 0.07, 1, 1, 0.24, 0.14), GREY if colour else PALE, 0.8)
-        sheet.text((x + 0.32, y), words, size=SMALL)
+        sheet.swatch(x, y, words, colour, GREY if colour else PALE, 0.8)
         x += 0.5 + 0.075 * len(words)
     sheet.outline((x, y - 0.07, 0.24, 0.14), ARRIVES, 1.6)
     sheet.text((x + 0.32, y), "arrives in this round", size=SMALL)
@@ -158,7 +154,7 @@ def _title(ring: Ring, number: int) -> str:
     return f"Round {number} of {ring.rounds}: {'reduce-scatter' if ring.adds(number) else 'all-gather'}"
 
 
-def _says(ring: Ring, number: int) -> list[str]:
+def _summary(ring: Ring, number: int) -> list[str]:
     """What happens in the round, and how much each link has carried."""
     total = f"{_share(ring.carried(ring.rounds))} after the last round"
     if not number:
@@ -186,5 +182,6 @@ def _alt(ring: Ring, round: int) -> str:
     moved = f" Moved: {'; '.join(came)}." if came else ""
     return (
         f"An all-reduce round a ring of {count_of(ring.size, 'rank')}. {_title(ring, round)}. "
-        f"{' '.join(_says(ring, round))}{moved} {whole} of {count_of(ring.size**2, 'chunk')} hold the sum of all ranks."
+        f"{' '.join(_summary(ring, round))}{moved} "
+        f"{whole} of {count_of(ring.size**2, 'chunk')} hold the sum of all ranks."
     )

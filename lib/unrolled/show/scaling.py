@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from unrolled.show.charts import beside, chart, heights, size_ticks, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.style import COLOURS, MARKERS, PAPER, SMALL, styled
-from unrolled.show.words import number, seconds, times
+from unrolled.show.words import number, seconds, times, titled
 
 STYLES = {"measured": "-", "recorded": "--", "modelled": ":", "published": "-."}
 """How the times of a line may have come about, and its stroke. Only what was measured just now has filled markers."""
@@ -75,7 +75,7 @@ def scaling(lines: Mapping[str, Line], what: str = "channels", title: str = "") 
         + f"; {growth_in_words(sizes, values)}"
         for name, (sizes, values, how) in lines.items()
     ]
-    return Picture(figure, f"{title + '. ' if title else ''}Time against {what}, log axes. {'. '.join(texts)}.")
+    return Picture(figure, titled(title, f"Time against {what}, log axes. {'. '.join(texts)}."))
 
 
 def slope(sizes: Sequence[float], times: Sequence[float]) -> float:

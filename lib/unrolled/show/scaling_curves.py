@@ -113,7 +113,7 @@ def _speed(beta: float) -> str:
 
 def _draw(points: dict[str, list[Point]], compute: float, gradient: float, alpha: float, beta: float) -> Figure:
     model, figure = Model(compute, gradient, alpha, beta), new_figure(HEIGHT)
-    for line, words in enumerate((_title(model), _says(model))):
+    for line, words in enumerate((_title(model), _summary(model))):
         figure.text(0.1 / WIDTH, 1 - (0.2 + 0.24 * line) / HEIGHT, words, va="center", size=FONT_SIZE)
     labels = list(dict.fromkeys(label for kind in KINDS for _, _, label in points[kind]))
     for left, kind in zip(LEFTS, KINDS, strict=True):
@@ -210,7 +210,7 @@ def _title(model: Model) -> str:
     return f"Step of {seconds(model.compute)} on one rank, gradient of {_bytes(model.gradient)}, {link} (modelled)"
 
 
-def _says(model: Model) -> str:
+def _summary(model: Model) -> str:
     """On how many of the ranks drawn one batch is done soonest."""
     best = min(RANKS, key=lambda ranks: model.step(ranks, "strong"))
     return f"One batch is done soonest on {count_of(best, 'rank')}: {seconds(model.step(best, 'strong'))}."
@@ -230,4 +230,4 @@ def _alt(points: dict[str, list[Point]], compute: float, gradient: float, alpha:
             share = _share(points[kind], p, time, label, kind)
             reached = "" if share is None else f" ({_reached(share)})"
             parts.append(f"Recorded, {label}{other}: {seconds(time)}{reached} on {p}.")
-    return f"{_title(model)}. {_says(model)} Time of a step, and efficiency, over ranks. {' '.join(parts)}"
+    return f"{_title(model)}. {_summary(model)} Time of a step, and efficiency, over ranks. {' '.join(parts)}"

@@ -25,7 +25,7 @@ from matplotlib.textpath import TextPath
 from numpy.typing import DTypeLike, NDArray
 
 from unrolled.device import to_host
-from unrolled.show.style import FONT_SIZE, GREY, INK, PAPER, PIXELS, SIGNED, WIDTH, new_figure
+from unrolled.show.style import FONT_SIZE, GREY, INK, PAPER, PIXELS, SIGNED, SMALL, WIDTH, new_figure
 
 LEGIBLE = 5.5  # points: smaller numbers are left out
 POINT = 1 / 72  # inches
@@ -162,7 +162,7 @@ class Sheet:
     def tile(self, box: Box, colours: NDArray[np.float64]) -> None:
         """Draw an RGBA image (H, W, 4) with a frame."""
         self.image(box, colours)
-        self.rule(Cells(*box[:2], 1, 1, *box[2:]))
+        self.edge(box)
 
     def line(self, *points: Point, colour: str = GREY, width: float = 0.6, style: Dashes = "-") -> None:
         """Draw a line through points, `width` in points of type."""
@@ -186,6 +186,19 @@ class Sheet:
         for i in range(cells.rows + 1) if cells.height >= FINE else (0, cells.rows):
             y = top + i * cells.height
             self.line((left, y), (right, y), colour=colour, width=width)
+
+    def edge(self, box: Box, colour: str = GREY, width: float = 0.6) -> None:
+        """Draw the lines around a box."""
+        self.rule(Cells(*box[:2], 1, 1, *box[2:]), colour, width)
+
+    def swatch(self, left: float, y: float, words: str, colour: str = "", edge: str = GREY, width: float = 0.6) -> Box:
+        """Draw an entry of a legend, a small box (filled, if a colour is given) and its words; return the box."""
+        box = (left, y - 0.07, 0.24, 0.14)
+        if colour:
+            self.fill(box, colour)
+        self.edge(box, edge, width)
+        self.text((left + 0.32, y), words, size=SMALL)
+        return box
 
     def hatch(self, boxes: Iterable[Box], pattern: str, colour: str = GREY) -> None:
         """Hatch boxes."""

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, counting
 from unrolled.show.sheet import Box, Cells, Point, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, INK, PALE, SMALL
 from unrolled.show.words import count_of, listing
@@ -70,7 +70,7 @@ def systolic_array(a: ArrayLike, b: ArrayLike) -> Explorer:
     if not 1 <= min(*found.a.shape, *found.b.shape) <= max(*found.a.shape, *found.b.shape) <= MOST:
         raise ValueError(f"a and b must have 1 to {MOST} rows and columns, got {found.a.shape} and {found.b.shape}")
     last = found.steps
-    slider = Slider("step", range(last + 1), min(last, found.a.shape[1]), lambda step: f"{step} of {last}", play=True)
+    slider = counting("step", last, min(last, found.a.shape[1]))
     return Explorer(_draw, _alt, found, step=slider)
 
 
@@ -79,7 +79,7 @@ def _draw(found: Array, step: int) -> Figure:
     cells = Cells(EDGE + WAIT[0] * (n + k - 1) + GAP, TOP + WAIT[1] * (m + k - 1) + GAP, n, m, *CELL)
     sheet = Sheet(cells.bottom + BELOW)
     sheet.text((EDGE, 0.2), f"Step {step} of {found.steps}", size=11, bold=True)
-    for line, words in enumerate(_says(found, step)):
+    for line, words in enumerate(_summary(found, step)):
         sheet.text((EDGE, 0.46 + 0.22 * line), words)
     for row in range(n):
         x, y = cells.left, cells.centre(row, 0)[1]
@@ -127,13 +127,10 @@ def _legend(sheet: Sheet, y: float) -> None:
         (EDGE, WORKING, "works now: its product, and its sum so far"),
         (4.1, DONE, "done: its sum"),
     ):
-        box = (x, y + 0.16, 0.24, 0.14)
-        sheet.fill(box, colour)
-        sheet.rule(Cells(*box[:2], 1, 1, *box[2:]))
-        sheet.text((x + 0.32, y + 0.23), words, size=SMALL)
+        sheet.swatch(x, y + 0.23, words, colour)
 
 
-def _says(found: Array, step: int) -> tuple[str, str]:
+def _summary(found: Array, step: int) -> tuple[str, str]:
     """What works and how far it is; and how long all of it takes."""
     done, before = found.done(step), found.done(step - 1)
     works, products = int((done > before).sum()), found.a.size * found.b.shape[1]
@@ -148,4 +145,4 @@ def _alt(found: Array, step: int) -> str:
     grid = f"A grid of {found.a.shape[0]} by {found.b.shape[1]} cells"
     now = listing([f"{cell_text(a)} × {cell_text(b)}" for a, b in found.pairs(step).values()])
     products = f" Multiplied now: {now}." if now else ""
-    return f"{grid}, step {step} of {found.steps}. {_says(found, step)[0]} Sums: {rows}.{products}"
+    return f"{grid}, step {step} of {found.steps}. {_summary(found, step)[0]} Sums: {rows}.{products}"

@@ -135,7 +135,7 @@ def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
     sheet = Sheet(bottom + 0.9)
     clock, true = reading(course, place, wait)
     sheet.text((0.1, 0.17), f"{title or 'Host and GPU'} ({course.where})", bold=True)
-    sheet.text((0.1, 0.43), _says(course, place, wait))
+    sheet.text((0.1, 0.43), _summary(course, place, wait))
     time_ticks(sheet, course.span, bottom, LEFT)
     for row, name in enumerate(course.rows):
         sheet.text((LEFT - 0.12, _top(row) + BOX / 2), name, anchor="right")
@@ -212,7 +212,7 @@ def _legend(sheet: Sheet, y: float, course: Schedule) -> None:
     sheet.text((0.1, y + 0.25), "white: on the host, Python between two calls; on the GPU, nothing to do", size=SMALL)
 
 
-def _says(course: Schedule, place: int, wait: bool) -> str:
+def _summary(course: Schedule, place: int, wait: bool) -> str:
     clock, true = reading(course, place, wait)
     if true > LIE * clock:
         over = f"{times(true / clock)} as long" if clock else "no end of a lie"
@@ -228,5 +228,5 @@ def _alt(course: Schedule, title: str, place: int, wait: bool) -> str:
     waiting = "having synchronized" if wait else "without waiting"
     return (
         f"{title or 'Host and GPU'}, over {seconds(course.span)} ({course.where}): {count_of(launched, 'kernel')}"
-        f"{and_copies}. The clock stops {course.stops[place].words}, {waiting}. {_says(course, place, wait)}"
+        f"{and_copies}. The clock stops {course.stops[place].words}, {waiting}. {_summary(course, place, wait)}"
     )

@@ -160,7 +160,7 @@ def _draw_sectors(sheet: Sheet, top: float, access: Access, warp: int, rows: int
             left, up = 2.0 + i % WARP * SQUARE, y + i // WARP * SQUARE
             read = share * side
             sheet.fill((left, up, read, side), READ)
-            sheet.rule(Cells(left, up, 1, 1, side, side), INK)
+            sheet.edge((left, up, side, side), INK)
             if share < 1:
                 rest.append((left + read, up, side - read, side))
                 sheet.fill(rest[-1], FETCHED)
@@ -168,13 +168,8 @@ def _draw_sectors(sheet: Sheet, top: float, access: Access, warp: int, rows: int
 
 
 def _legend(sheet: Sheet, y: float) -> None:
-    asked, wasted = (Cells(x, y - 0.07, 1, 1, 0.24, 0.14) for x in (EDGE, 2.5))
-    sheet.fill(asked.frame, READ)
-    sheet.fill(wasted.frame, FETCHED)
-    sheet.hatch([wasted.frame], "////", ORANGE)
-    for cells, words in ((asked, "a thread of this warp reads it"), (wasted, "fetched, not read by it")):
-        sheet.rule(cells)
-        sheet.text((cells.right + 0.08, y), words, size=SMALL)
+    sheet.swatch(EDGE, y, "a thread of this warp reads it", READ)
+    sheet.hatch([sheet.swatch(2.5, y, "fetched, not read by it", FETCHED)], "////", ORANGE)
     sheet.text((4.75, y), "number: the thread", size=SMALL)
     sheet.text((6.05, y), "grey: other warps", GREY, SMALL)
 

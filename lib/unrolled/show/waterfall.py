@@ -128,7 +128,7 @@ def _height(level: Level) -> float:
 
 def _level(sheet: Sheet, level: Level, where: str, top: float) -> None:
     sheet.text((0.1, top + 0.17), f"{' / '.join(level.path)}{f' ({where})' if where else ''}", bold=True)
-    sheet.text((0.1, top + 0.43), _says(level))
+    sheet.text((0.1, top + 0.43), _summary(level))
     first, scale = top + TOP, (RIGHT - LEFT) / (max(level.seconds, level.seconds - level.remainder) or 1.0)
     _row(sheet, first, level.path[-1], level.seconds, level.seconds, (LEFT, level.seconds * scale), "whole")
     start = 0.0
@@ -165,7 +165,7 @@ def _short(name: str) -> str:
     return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
 
 
-def _says(level: Level) -> str:
+def _summary(level: Level) -> str:
     largest = next(bar for bar in level.bars if bar.kind == "largest")
     share = level.remainder / level.seconds if level.seconds else 0.0
     if share < -NOTHING:
@@ -183,5 +183,5 @@ def _alt(level: Level, where: str) -> str:
     parts = "; ".join(f"{bar.name} {seconds(bar.seconds)} ({percent(bar.seconds / whole)})" for bar in bars)
     return (
         f"{' / '.join(level.path)} takes {seconds(level.seconds)}{f' ({where})' if where else ''}, in "
-        f"{count_of(len(bars), 'part')}: {parts}. {_says(level)}"
+        f"{count_of(len(bars), 'part')}: {parts}. {_summary(level)}"
     )

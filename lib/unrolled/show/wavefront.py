@@ -9,7 +9,7 @@ from operator import index
 
 from matplotlib.figure import Figure
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, counting
 from unrolled.show.sheet import Box, Cells, Dashes, Sheet
 from unrolled.show.style import BLUE, FONT_SIZE, GREY, INK, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing
@@ -79,7 +79,7 @@ def wavefront(schedule: Sequence[Sequence[Cell]], layers: int, steps: int) -> Ex
     last = len(found.slots) - 1
     # First shown: what is wrong, or else the widest slot, where the diagonal is seen best.
     start = max(range(last + 1), key=lambda slot: (bool(found.wrong(slot)), len(found.slots[slot])))
-    slider = Slider("slot", range(last + 1), start, lambda slot: f"{slot}, the last is {last}", play=True)
+    slider = counting("slot", last, start, "{}, the last is {}")
     return Explorer(_draw, _alt, found, slot=slider)
 
 
@@ -107,7 +107,7 @@ def _draw(schedule: Plan, slot: int) -> Figure:
     grid = Cells(EDGE + LABEL, TOP, schedule.layers, schedule.steps, pitch, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.78)
     sheet.text((EDGE, 0.2), f"Slot {slot}; the last is {len(schedule.slots) - 1}", size=11, bold=True)
-    for line, words in enumerate(_says(schedule, slot)):
+    for line, words in enumerate(_summary(schedule, slot)):
         sheet.text((EDGE, 0.45 + 0.22 * line), words, RED if line else INK, size=SMALL if line else FONT_SIZE)
     for layer in range(schedule.layers):
         sheet.text((EDGE, _box(grid, (layer, 0), width)[1] + HEIGHT / 2), f"layer {layer}", size=SMALL)
@@ -138,7 +138,7 @@ def _cell(sheet: Sheet, schedule: Plan, slot: int, cell: Cell, box: Box) -> None
     wrong = fires and cell in schedule.wrong(slot)
     if fires or done:
         sheet.fill(box, WRONG if wrong else FIRING if fires else DONE)
-    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), GREY if fires or done else PALE, 0.8)
+    sheet.edge(box, GREY if fires or done else PALE, 0.8)
     if wrong:
         sheet.hatch([box], "//", RED)
     if fires:
@@ -163,16 +163,12 @@ def _needed(sheet: Sheet, start: Box, end: Box, late: bool) -> None:
 def _legend(sheet: Sheet, y: float) -> None:
     x = EDGE
     for words, colour in (("done", DONE), ("fires now", FIRING), ("not yet", ""), ("too early, or again", WRONG)):
-        box = (x, y - 0.07, 0.24, 0.14)
-        if colour:
-            sheet.fill(box, colour)
-        sheet.rule(Cells(x, y - 0.07, 1, 1, 0.24, 0.14), GREY if colour else PALE, 0.8)
+        box = sheet.swatch(x, y, words, colour, GREY if colour else PALE, 0.8)
         if colour == WRONG:
             sheet.hatch([box], "//", RED)
             sheet.outline(box, RED, 1.4)
         elif colour == FIRING:
             sheet.outline(box, INK, 1.4)
-        sheet.text((x + 0.32, y), words, size=SMALL)
         x += 0.62 + 0.075 * len(words)
     x, y = EDGE, y + 0.25
     for words, colour, style in LINES:
@@ -182,7 +178,7 @@ def _legend(sheet: Sheet, y: float) -> None:
     sheet.text((x, y), "number: the slot in which a cell fires", size=SMALL)
 
 
-def _says(schedule: Plan, slot: int) -> list[str]:
+def _summary(schedule: Plan, slot: int) -> list[str]:
     """What fires, and how many slots there are; and what of it is wrong."""
     fire = len(schedule.slots[slot])
     now = f"{count_of(fire, 'cell')} fire{'s' * (fire == 1)}." if fire else "No cell fires."
@@ -219,5 +215,5 @@ def _alt(schedule: Plan, slot: int) -> str:
         f"A grid of {count_of(schedule.layers, 'layer')} and {count_of(schedule.steps, 'step')}. "
         f"Slot {slot} of 0 to {len(schedule.slots) - 1}: {listing([str(cell) for cell in fire])} "
         f"fire{'s' * (len(fire) == 1)}; {count_of(len(done), 'cell')} done before. "
-        f"{' '.join(_says(schedule, slot))} {whole}"
+        f"{' '.join(_summary(schedule, slot))} {whole}"
     ).rstrip()

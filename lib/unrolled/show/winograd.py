@@ -65,7 +65,7 @@ def winograd_1d(pixels: ArrayLike, weights: ArrayLike) -> Explorer:
 def _draw(found: Filtering, step: int) -> Figure:
     sheet = Sheet(TOP + 4 * PITCH + 0.5)
     sheet.text((PIXEL, 0.2), f"Step {step}: {STEPS[step]}", size=11, bold=True)
-    for line, words in enumerate(_says(found, step)):
+    for line, words in enumerate(_summary(found, step)):
         sheet.text((PIXEL, 0.48 + 0.24 * line), words, size=FONT_SIZE)
     _joined(sheet, PIXELS[2], PIXEL, SUM, step >= 1)
     _joined(sheet, RESULTS[2], PRODUCT, RESULT, step >= 4)
@@ -119,7 +119,7 @@ def _legend(sheet: Sheet) -> None:
         x += 1.5
 
 
-def _says(found: Filtering, step: int) -> list[str]:
+def _summary(found: Filtering, step: int) -> list[str]:
     """What is computed in this step, with its numbers."""
     d, w = ([_signed(value) for value in values] for values in (found.pixels, found.weights))
     listed = ", ".join(cell_text(value) for value in found.weights)
@@ -149,5 +149,5 @@ def _alt(found: Filtering, step: int) -> str:
     shown = [*kept[: 1 + min(step, 2)], *([("products", found.products)] if step >= 3 else [])]
     shown += [("results", found.results)] if step == 4 else []
     values = "; ".join(f"{name} {', '.join(cell_text(value) for value in values)}" for name, values in shown)
-    said = [text if text.endswith(".") else f"{text}." for text in _says(found, step)]
+    said = [text if text.endswith(".") else f"{text}." for text in _summary(found, step)]
     return f"F(2, 3), step {step}: {STEPS[step]}. {' '.join(said)} {values}."

@@ -65,6 +65,11 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else plural}"
 
 
+def titled(title: str, text: str, mark: str = ".") -> str:
+    """Return a text after its title, if it has one."""
+    return f"{title}{mark} {text}" if title else text
+
+
 def listing(items: Sequence[str]) -> str:
     """Return items as they stand in a sentence: "a, b and c"; "none" if there are none."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else "none"

@@ -21,7 +21,7 @@ from unrolled.simgpu.lockstep.faults import UnsupportedError
 from unrolled.simgpu.timeline import NON_BLOCKING
 
 if TYPE_CHECKING:
-    from unrolled.simgpu.memory import Pool
+    from unrolled.simgpu.pool import Pool
 
 RELAXED = 2
 """cudaStreamCaptureModeRelaxed; 0 is the global mode, 1 that of a thread."""
@@ -297,7 +297,7 @@ class Captures:
         event.capture.nodes.append(Mark(lane, event.number, waits=True))
         return True
 
-    def asked(self, event: CapturedEvent) -> CUDARuntimeError:
+    def query_error(self, event: CapturedEvent) -> CUDARuntimeError:
         """Return the error for a host that asks for an event that was captured; the capture is invalid then."""
         event.capture.invalid = True
         return failure("CapturedEvent")

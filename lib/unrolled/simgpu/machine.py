@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -17,10 +17,10 @@ from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import launch as lockstep
 from unrolled.simgpu.lockstep import price
+from unrolled.simgpu.lockstep.arrays import GlobalArray
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
-from unrolled.simgpu.lockstep.memory import GlobalArray
 from unrolled.simgpu.lockstep.state import RunLimits
-from unrolled.simgpu.memory import Pool, array_of, real_memory
+from unrolled.simgpu.pool import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Allocation, Event, GraphLaunch, Launch, Synchronization, Trace, Transfer
@@ -139,27 +139,25 @@ class LocalMachine(Machine):
             raise InvalidCommandError(text)
         capture = self._captures.of(stream)
         arguments = [self._global(x) if isinstance(x, View) else _number(*x) for x in order.arguments]
-        planned = lockstep.Order(order.program, arguments, order.grid, order.block, order.shared)
         if capture:
-            name = lockstep.check(planned, self.limits.kernels)
+            name = lockstep.check(order, arguments, self.limits.kernels)
             self._timeline.call(self.profile.host["kernel"])
-            work = Work(name, lambda: self._kernel_run(planned), caller("")[1])
+            work = Work(name, lambda: self._kernel_run(order, arguments), caller("")[1])
             self._captures.add(capture, stream, work, [x for x in order.arguments if isinstance(x, View)])
             return None
-        done = self._kernel_run(planned)
+        done = self._kernel_run(order, arguments)
         issued = self._timeline.call(call := self.profile.host["kernel"])
         assert done.report is not None
         self._ran(Work(done.report.name, lambda: done, self._caller("")[1]), done, stream, issued, call)
         return done.report
 
-    def _kernel_run(self, order: lockstep.Order) -> Done:
+    def _kernel_run(self, order: KernelOrder, arguments: list[Any]) -> Done:
         """Run a program's own kernel, blocks in an order of its own."""
         self._kernels += 1
         drawn = hashlib.blake2b(f"{self._seed} {self._kernels}".encode(), digest_size=7)
+        seed = int.from_bytes(drawn.digest(), "big")
         try:
-            report = lockstep.launch(
-                replace(order, seed=int.from_bytes(drawn.digest(), "big")), self.profile, self.limits.kernels
-            )
+            report = lockstep.launch(order, arguments, self.profile, self.limits.kernels, seed)
         except CUDADriverError:  # the kernel never ran
             raise
         except KernelFault as error:
@@ -344,7 +342,7 @@ class LocalMachine(Machine):
         """The time of an event. Raises CUDARuntimeError for one that was captured."""
         found = self._recorded(event)
         if isinstance(found, CapturedEvent):
-            raise self._captures.asked(found)
+            raise self._captures.query_error(found)
         return found
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:

@@ -8,16 +8,16 @@ import numpy as np
 
 from unrolled.simgpu.kernel_report import SECTOR
 from unrolled.simgpu.lockstep import faults
+from unrolled.simgpu.lockstep.arrays import Reach, Region, Shared
 from unrolled.simgpu.lockstep.faults import KernelFault
 from unrolled.simgpu.lockstep.lanes import Mask, Value, value_at
-from unrolled.simgpu.lockstep.memory import Reach, Shared, View
 from unrolled.simgpu.lockstep.state import Run
 
 DONE = {"read": "read", "write": "wrote", "atomic": "changed"}
 DOES = {"read": "reads", "write": "writes", "atomic": "changes"}
 
 
-def part(run: Run, view: View, indices: list[Value], mask: Mask, line: int, does: str) -> View:
+def part(run: Run, view: Region, indices: list[Value], mask: Mask, line: int, does: str) -> Region:
     """Return the part of a view that indices name. Raises KernelFault where one is out of bounds."""
     inside: list[Value] = []
     for axis, index in enumerate(indices):
@@ -36,7 +36,7 @@ def part(run: Run, view: View, indices: list[Value], mask: Mask, line: int, does
 
 
 def _out_of_bounds(
-    run: Run, view: View, indices: list[Value], mask: Mask, wrong: Any, line: int, does: str
+    run: Run, view: Region, indices: list[Value], mask: Mask, wrong: Any, line: int, does: str
 ) -> KernelFault:
     lane = mask.first(wrong)
     at = [value_at(index, *lane) for index in (*view.indices, *indices)]
@@ -47,7 +47,7 @@ def _out_of_bounds(
     return run.fault(faults.OUT_OF_BOUNDS, line, text, lane, index)
 
 
-def load(run: Run, element: View, mask: Mask, line: int) -> Value:
+def load(run: Run, element: Region, mask: Mask, line: int) -> Value:
     """Return the lanes' values at a place, which `part` gave."""
     _count(run, element, mask, line, "read")
     space, shadow = element.space, element.space.shadow
@@ -60,7 +60,7 @@ def load(run: Run, element: View, mask: Mask, line: int) -> Value:
     return space.take(element.place, mask)
 
 
-def store(run: Run, element: View, value: Value, mask: Mask, line: int) -> None:
+def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> None:
     """Write the lanes' values to a place, which `part` gave."""
     _count(run, element, mask, line, "write")
     shadow = element.space.shadow
@@ -82,7 +82,7 @@ def store(run: Run, element: View, value: Value, mask: Mask, line: int) -> None:
             _check(run, element, reach, ("write", lost) if lost.any() else None, line, "write")
 
 
-def change(run: Run, element: View, mask: Mask, line: int) -> Reach:
+def change(run: Run, element: Region, mask: Mask, line: int) -> Reach:
     """Note an atomic operation at a place, and return which cells to change."""
     _count(run, element, mask, line, "read")
     _count(run, element, mask, line, "write")
@@ -96,7 +96,7 @@ def change(run: Run, element: View, mask: Mask, line: int) -> Reach:
     return reach
 
 
-def _count(run: Run, element: View, mask: Mask, line: int, what: str) -> None:
+def _count(run: Run, element: Region, mask: Mask, line: int, what: str) -> None:
     run.steps += run.limits.access
     cost, ideal = element.space.traffic(element.place, mask)
     counts = run.counts.line(line)
@@ -111,7 +111,7 @@ def _count(run: Run, element: View, mask: Mask, line: int, what: str) -> None:
         counts.write_sectors, counts.write_ideal = counts.write_sectors + cost, counts.write_ideal + ideal
 
 
-def _fetched(run: Run, element: View, mask: Mask, line: int, cost: int) -> int:
+def _fetched(run: Run, element: Region, mask: Mask, line: int, cost: int) -> int:
     """How many sectors a read takes from memory: not those that each thread read from at this line just before."""
     space, key = element.space, (line, element.space.name)
     sectors = np.asarray(element.place) // max(1, SECTOR // space.data.itemsize)
@@ -122,7 +122,7 @@ def _fetched(run: Run, element: View, mask: Mask, line: int, cost: int) -> int:
     return space.traffic(element.place, new)[0] if new.count < mask.count else cost
 
 
-def _check_written(run: Run, element: View, reach: Reach, line: int, does: str) -> None:
+def _check_written(run: Run, element: Region, reach: Reach, line: int, does: str) -> None:
     """Raise KernelFault where shared memory is read that no thread of the block has written."""
     if isinstance(element.space, Shared):
         missing = ~element.space.shadow.written(reach.cells)
@@ -131,7 +131,7 @@ def _check_written(run: Run, element: View, reach: Reach, line: int, does: str) 
             raise _finding(run, faults.NOT_WRITTEN, element, reach, missing, line, text, does)
 
 
-def _check(run: Run, element: View, reach: Reach, found: tuple[str, Any] | None, line: int, does: str) -> None:
+def _check(run: Run, element: Region, reach: Reach, found: tuple[str, Any] | None, line: int, does: str) -> None:
     """Raise KernelFault for a race, if one was found."""
     if found is None:
         return
@@ -141,7 +141,7 @@ def _check(run: Run, element: View, reach: Reach, found: tuple[str, Any] | None,
 
 
 def _finding(
-    run: Run, kind: str, element: View, reach: Reach, which: Any, line: int, text: str, does: str
+    run: Run, kind: str, element: Region, reach: Reach, which: Any, line: int, text: str, does: str
 ) -> KernelFault:
     lane = reach.lane(int(np.argmax(which)))
     index = tuple(int(value_at(at, *lane)) for at in element.indices)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.lockstep import access
+from unrolled.simgpu.lockstep.arrays import Reach, Region
 from unrolled.simgpu.lockstep.lanes import Mask, Value
-from unrolled.simgpu.lockstep.memory import Reach, View
 from unrolled.simgpu.lockstep.state import Run
 
 SLOW = 50
@@ -42,7 +42,7 @@ OPERATIONS = {
 
 
 def change(
-    run: Run, place: View, operation: Operation, operands: Sequence[Value], mask: Mask, line: int, used: bool
+    run: Run, place: Region, operation: Operation, operands: Sequence[Value], mask: Mask, line: int, used: bool
 ) -> Value:
     """Let each active lane change its value in memory; return the values from before, where they are used."""
     reach = access.change(run, place, mask, line)

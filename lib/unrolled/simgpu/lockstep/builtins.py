@@ -11,11 +11,11 @@ import numpy as np
 
 from unrolled.simgpu.lockstep import atomics, expressions, types, warps
 from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS
+from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.constants import Constant, TypeName
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import RefusedError
 from unrolled.simgpu.lockstep.lanes import WARP
-from unrolled.simgpu.lockstep.memory import View
 from unrolled.simgpu.lockstep.source import Source
 from unrolled.simgpu.lockstep.types import INT32, INT64, UINT32, Array, Pointer, Scalar, Tuple
 
@@ -179,8 +179,8 @@ def _shared_memory(call: Call, dtype: Operand, size: Operand, alignment: Operand
     code, number = types.scalar_type(kind.dtype).code, len(call.needs.shared)
     call.needs.shared.append(Declared(number, code, count, call.line))
 
-    def run(frame: Any, mask: Any) -> View:
-        return View.of(frame.run.shared[number])
+    def run(frame: Any, mask: Any) -> Region:
+        return Region.of(frame.run.shared[number])
 
     return Expr(Pointer(code, number), run)
 

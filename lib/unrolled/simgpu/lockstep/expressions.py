@@ -11,11 +11,11 @@ import numpy as np
 
 from unrolled.simgpu.lockstep import access, arithmetic, constants, types
 from unrolled.simgpu.lockstep.arithmetic import OPERATORS, Operation
+from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.constants import Constant
 from unrolled.simgpu.lockstep.faults import RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
-from unrolled.simgpu.lockstep.memory import View
 from unrolled.simgpu.lockstep.types import Array, Pointer, Scalar, Tuple, Type
 
 Compute: TypeAlias = Callable[[Frame, Mask], Any]
@@ -37,7 +37,7 @@ class Element:
     """One value in an array: a place to read, to write or to change. `root` is the argument, "" for shared memory."""
 
     type: Scalar
-    part: Callable[[Frame, Mask, str], View]
+    part: Callable[[Frame, Mask, str], Region]
     root: str
     line: int
 
@@ -209,7 +209,7 @@ def index(array: Operand, key: Operand, line: int) -> Operand | Element:
         raise RefusedError(TypeError, f"an index is a whole number, got {names.type}; // divides whole numbers")
     whole, many, compute = array.run, isinstance(names.type, Tuple), names.run
 
-    def part(frame: Frame, mask: Mask, does: str) -> View:
+    def part(frame: Frame, mask: Mask, does: str) -> Region:
         found = compute(frame, mask)
         return access.part(frame.run, whole(frame, mask), list(found) if many else [found], mask, line, does)
 
@@ -275,5 +275,5 @@ def attribute(x: Expr, name: str) -> Operand:
     raise RefusedError(AttributeError, f"{x.type} has no attribute {name!r} in a kernel")
 
 
-def _strides(view: View) -> tuple[Any, ...]:
+def _strides(view: Region) -> tuple[Any, ...]:
     return tuple(np.int64(step * view.space.data.itemsize) for step in view.steps)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.lockstep import faults, traffic
+from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.lanes import Mask, Value
-from unrolled.simgpu.lockstep.memory import View
 from unrolled.simgpu.lockstep.state import Run
 
 
@@ -78,8 +78,8 @@ def merged(mask: Mask, new: Any, old: Any) -> Any:
     """Return the new value in the active lanes, the old one in all others."""
     if isinstance(new, tuple):
         return tuple(merged(mask, x, y) for x, y in zip(new, old, strict=True))
-    if isinstance(new, View):
-        return View(new.space, merged(mask, new.place, old.place), new.shape, new.steps, new.indices)
+    if isinstance(new, Region):
+        return Region(new.space, merged(mask, new.place, old.place), new.shape, new.steps, new.indices)
     if new is old:
         return new
     return np.where(mask.lanes, new, old)

@@ -3,66 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from unrolled.simgpu.command import KernelOrder
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import faults, price, types
+from unrolled.simgpu.lockstep.arrays import GlobalArray, Region, Shared
 from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
 from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import WARP, Batch
-from unrolled.simgpu.lockstep.memory import GlobalArray, Shared, View
 from unrolled.simgpu.lockstep.races import Clock, Shadow
 from unrolled.simgpu.lockstep.state import Counts, Run, RunLimits
 from unrolled.simgpu.profiles import GPUProfile
 
-Size = tuple[int, int, int]
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
 BLOCK_LIMIT = (1024, 1024, 64)
 
 
-@dataclass(frozen=True)
-class Order:
-    """What a launch is asked to do: the kernel as plain data, arrays and NumPy numbers, and the sizes."""
+def launch(
+    order: KernelOrder, arguments: Sequence[Any], profile: GPUProfile, limits: RunLimits | None = None, seed: int = 0
+) -> KernelReport:
+    """Compile a kernel, run it on its arguments (arrays and NumPy numbers), and return what was counted.
 
-    program: Any
-    arguments: Sequence[Any]
-    grid: Size
-    block: Size
-    shared: int = 0
-    seed: int = 0
-
-
-def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -> KernelReport:
-    """Compile a kernel, run it on its arrays, and return what was counted.
-
-    Raises what the compiler refuses (TypeError and others, as CuPy), CUDADriverError for sizes that no GPU takes,
-    ValueError beyond the limits, and KernelFault for what the kernel does wrong.
+    seed: that of the order of blocks. Raises what the compiler refuses (TypeError and others, as CuPy), CUDADriverError
+    for sizes that no GPU takes, ValueError beyond the limits, and KernelFault for what the kernel does wrong.
     """
     bounds = limits or RunLimits()
-    program, shared, nbytes = _planned(order, bounds)
-    arguments = dict(zip(program.parameters, order.arguments, strict=True))
-    arrays = {name: x for name, x in arguments.items() if isinstance(x, GlobalArray)}
+    program, shared, nbytes = _planned(order, arguments, bounds)
+    values = dict(zip(program.parameters, arguments, strict=True))
+    arrays = {name: x for name, x in values.items() if isinstance(x, GlobalArray)}
     for name, array in arrays.items():
         array.name = name
     _watch(arrays, program, bounds)
-    counts = _execute(order, program, arguments, shared, nbytes, bounds)
-    return _report(order, program, counts, nbytes, profile)
+    counts = _execute(order, program, values, shared, nbytes, bounds, seed)
+    return _report(order, program, counts, nbytes, profile, seed)
 
 
-def check(order: Order, limits: RunLimits | None = None) -> str:
+def check(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits | None = None) -> str:
     """Compile a kernel and return its name. Raises what `launch` raises before anything runs."""
-    return _planned(order, limits or RunLimits())[0].name
+    return _planned(order, arguments, limits or RunLimits())[0].name
 
 
-def _planned(order: Order, limits: RunLimits) -> tuple[Program, list[Declared], int]:
+def _planned(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits) -> tuple[Program, list[Declared], int]:
     """The compiled kernel, its shared memory with sizes, and the bytes of that."""
-    program = compile_kernel(order.program, [_type(x) for x in order.arguments])
+    program = compile_kernel(order.program, [_type(x) for x in arguments])
     _check_sizes(order, program, limits)
     shared = [_sized(declared, order) for declared in program.needs.shared]
     return program, shared, _check_shared(shared, order, program)
@@ -78,7 +68,7 @@ def _type(x: Any) -> types.Type:
         raise error.kind(error.text) from None
 
 
-def _check_sizes(order: Order, program: Program, limits: RunLimits) -> None:
+def _check_sizes(order: KernelOrder, program: Program, limits: RunLimits) -> None:
     blocks, threads = prod(order.grid), prod(order.block)
     if threads > price.THREADS_LIMIT:
         text = f"a block of {order.block} has {threads:,} threads; at most {price.THREADS_LIMIT:,} are allowed"
@@ -90,12 +80,12 @@ def _check_sizes(order: Order, program: Program, limits: RunLimits) -> None:
         raise ValueError(f"{blocks * threads:,} threads in one launch; the simulated GPU takes {limits.threads:,}")
 
 
-def _sized(declared: Declared, order: Order) -> Declared:
+def _sized(declared: Declared, order: KernelOrder) -> Declared:
     """Shared memory of which the launch gives the size, with that."""
     return declared if declared.size is not None else replace(declared, size=order.shared // declared.itemsize)
 
 
-def _check_shared(shared: Sequence[Declared], order: Order, program: Program) -> int:
+def _check_shared(shared: Sequence[Declared], order: KernelOrder, program: Program) -> int:
     """Return a block's bytes of shared memory. Raises CUDADriverError if it may not have so many."""
     fixed = [declared.nbytes for declared, known in zip(shared, program.needs.shared, strict=True) if known.size]
     nbytes = sum(fixed) + order.shared
@@ -131,20 +121,21 @@ def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) 
 
 
 def _execute(
-    order: Order,
+    order: KernelOrder,
     program: Program,
     arguments: dict[str, Any],
     shared: Sequence[Declared],
     nbytes: int,
     limits: RunLimits,
+    seed: int,
 ) -> Counts:
     """Run all blocks."""
-    rng, counts, tick = np.random.default_rng(order.seed), Counts(), 1
+    rng, counts, tick = np.random.default_rng(seed), Counts(), 1
     blocks = rng.permutation(prod(order.grid))
     width = -(-prod(order.block) // 32) * 32
     many = min(limits.lanes // width, limits.shared // max(1, nbytes))
     many = 1 if program.needs.one_by_one else max(1, many)
-    values = {name: View.of(x) if isinstance(x, GlobalArray) else x for name, x in arguments.items()}
+    values = {name: Region.of(x) if isinstance(x, GlobalArray) else x for name, x in arguments.items()}
     with np.errstate(all="ignore"):  # a GPU does not warn
         for first in range(0, len(blocks), many):
             batch = Batch(np.sort(blocks[first : first + many]), order.grid, order.block)
@@ -162,13 +153,15 @@ def _execute(
     return counts
 
 
-def _report(order: Order, program: Program, counts: Counts, nbytes: int, profile: GPUProfile) -> KernelReport:
+def _report(
+    order: KernelOrder, program: Program, counts: Counts, nbytes: int, profile: GPUProfile, seed: int
+) -> KernelReport:
     lines = [counts.lines[number] for number in sorted(counts.lines) if number]
     for line in lines:
         line.code = next(filter(None, (source.code(line.line) for source in program.needs.sources)), "").strip()
     share, limit = price.occupancy(prod(order.block), nbytes, profile)
     report = KernelReport(
-        program.name, profile.name, order.grid, order.block, nbytes, share, limit, counts.barriers, 0.0, order.seed
+        program.name, profile.name, order.grid, order.block, nbytes, share, limit, counts.barriers, 0.0, seed
     )
     report = replace(report, lines=tuple(lines))
     return replace(report, seconds=price.seconds(report.total, report.blocks, profile)[0])

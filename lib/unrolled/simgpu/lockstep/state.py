@@ -9,9 +9,9 @@ import numpy as np
 
 from unrolled.simgpu.kernel_report import LineReport
 from unrolled.simgpu.lockstep import faults
+from unrolled.simgpu.lockstep.arrays import Shared
 from unrolled.simgpu.lockstep.faults import Fault, KernelFault
 from unrolled.simgpu.lockstep.lanes import Batch, Mask
-from unrolled.simgpu.lockstep.memory import Shared
 from unrolled.simgpu.lockstep.races import Clock
 from unrolled.simgpu.lockstep.source import Source
 

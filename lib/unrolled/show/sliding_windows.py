@@ -44,7 +44,7 @@ def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class WindowSums:
+class Windows:
     """The windows of one image.
 
     padded: (C, H + 2 PH, W + 2 PW), with zeros around the image; inside: (H + 2 PH, W + 2 PW), true where there is a
@@ -96,7 +96,7 @@ class WindowSums:
         """Return outputs (..., OH, OW) up to and with the index-th, row by row; NaN after it."""
         return np.where(np.arange(self.count).reshape(self.output_size) <= index, outputs, np.nan)
 
-    def telling(self, outputs: NDArray[np.float64]) -> int:
+    def start_position(self, outputs: NDArray[np.float64]) -> int:
         """Return the index of the largest of outputs (OH, OW) in the middle row."""
         middle = (len(outputs) - 1) // 2
         return int(middle * outputs.shape[1] + outputs[middle].argmax())
@@ -128,7 +128,7 @@ def one_or_pair(value: Pair) -> str:
     return str(value[0]) if value[0] == value[1] else str(value)
 
 
-def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> WindowSums:
+def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> Windows:
     """Return all windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
     channels = as_channels(image, "image")
     (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
@@ -139,4 +139,4 @@ def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 
     views = np.lib.stride_tricks.sliding_window_view(padded, (kh, kw), axis=(1, 2))
     patches = views[:, ::sh, ::sw].transpose(1, 2, 0, 3, 4)
     inside = np.pad(np.ones((height, width), dtype=bool), ((ph, ph), (pw, pw)))
-    return WindowSums(padded, inside, patches, (height, width), (kh, kw), (sh, sw), (ph, pw))
+    return Windows(padded, inside, patches, (height, width), (kh, kw), (sh, sw), (ph, pw))

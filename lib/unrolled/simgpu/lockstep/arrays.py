@@ -156,7 +156,7 @@ class Shared(Space):
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Region:
     """An array or a part of one in a kernel: each lane's place of its first value, and the axes that are left.
 
     `indices` are those that led here. A pointer into shared memory is a view that begins at its offset.
@@ -169,19 +169,19 @@ class View:
     indices: tuple[Value, ...] = ()
 
     @classmethod
-    def of(cls, space: GlobalArray | Shared) -> View:
+    def of(cls, space: GlobalArray | Shared) -> Region:
         if isinstance(space, Shared):
             return cls(space, np.int64(0), space.shape, (1,))
         return cls(space, np.int64(space.start), space.shape, space.steps)
 
-    def at(self, indices: Sequence[Value]) -> View:
+    def at(self, indices: Sequence[Value]) -> Region:
         """Return the part that the lanes' indices name. They are checked before, and idle lanes' may be anything."""
         place = self.place
         for index, step in zip(indices, self.steps, strict=False):
             place = place + index * np.int64(step)
         used = len(indices)
-        return View(self.space, place, self.shape[used:], self.steps[used:], (*self.indices, *indices))
+        return Region(self.space, place, self.shape[used:], self.steps[used:], (*self.indices, *indices))
 
-    def moved(self, offset: Value) -> View:
+    def moved(self, offset: Value) -> Region:
         """Return a pointer so many values further."""
-        return View(self.space, self.place + offset, self.shape, self.steps)
+        return Region(self.space, self.place + offset, self.shape, self.steps)

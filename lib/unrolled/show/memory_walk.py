@@ -36,7 +36,7 @@ class MemoryWalk:
     loads: list[int]
     cached: list[tuple[int, ...]]
 
-    def held(self, step: int) -> NDArray[np.bool_]:
+    def in_cache(self, step: int) -> NDArray[np.bool_]:
         """Return which addresses the cache holds after this step: a mask over all of memory."""
         return np.isin(np.arange(len(self.visits)) // self.line, self.cached[step])
 
@@ -91,7 +91,7 @@ def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Figure:
 
 def _draw_matrix(sheet: Sheet, cells: Cells, one: MemoryWalk, step: int) -> None:
     """The matrix: what the cache holds, and the order of the visits so far."""
-    _hold(sheet, cells, one.held(step).reshape(cells.rows, cells.columns))
+    _hold(sheet, cells, one.in_cache(step).reshape(cells.rows, cells.columns))
     turns = [""] * len(one.visits)
     for turn, address in enumerate(one.visits[: step + 1], start=1):
         turns[address] = str(turn)
@@ -104,7 +104,7 @@ def _draw_strip(sheet: Sheet, top: float, one: MemoryWalk, step: int) -> None:
     count = len(one.visits)
     cells = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
     sheet.text((EDGE, top), f"memory, read {one.order} by {one.order}", size=SMALL)
-    _hold(sheet, cells, one.held(step)[None])
+    _hold(sheet, cells, one.in_cache(step)[None])
     for first in range(0, count + one.line, one.line):
         x = min(cells.left + first * cells.width, cells.right)
         sheet.line((x, cells.top - 0.04), (x, cells.bottom + 0.04), colour=INK, width=1.6)
