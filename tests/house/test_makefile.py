@@ -61,12 +61,6 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def python_that(tmp_path: Path, pretends: str) -> str:
-    """This interpreter, except that `pretends` runs before each `-c CODE`."""
-    code = f"import sys; code = sys.argv.pop(1); {pretends}; exec(code)"
-    return str(script(tmp_path / "bin" / "python3", f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$2\"\n"))
-
-
 def asked(house: Path) -> str:
     log = house / ".venv" / "bin" / "asked"
     return log.read_text(encoding="utf-8") if log.exists() else ""
@@ -78,30 +72,29 @@ def test_without_a_target_make_lists_them(house):
     assert {"lab", "demo", "build", "build-check", "test", "bench", "clean"} <= targets
 
 
-def test_without_python_one_line_says_so(house):
-    result = make(house, "lab", "PYTHON=no-such-python")
+OLD = 'import platform; sys.version_info = (3, 9, 2); platform.python_version = lambda: "3.9.2"'
+BARE = 'sys.modules["ensurepip"] = None'
+
+
+@pytest.mark.parametrize(
+    ("pretends", "says"),
+    [
+        (None, "Python 3.10 or newer is needed and 'no-such-python' cannot be run"),
+        (OLD, r"Python 3.10 or newer is needed, and .* is 3\.9\.2"),
+        (BARE, "apt-get install python3-venv"),
+    ],
+    ids=["none", "an old one", "without ensurepip"],
+)
+def test_one_line_says_what_is_wrong_with_python(house, tmp_path, pretends, says):
+    """A stand-in is this interpreter, except that it pretends something before each `-c CODE`."""
+    python = "no-such-python"
+    if pretends:
+        code = f"import sys; code = sys.argv.pop(1); {pretends}; exec(code)"
+        python = str(script(tmp_path / "bin" / "python3", f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$2\"\n"))
+    result = make(house, "demo", f"PYTHON={python}")
     assert result.returncode != 0
     (line,) = said(result)
-    assert "Python 3.10 or newer is needed and 'no-such-python' cannot be run" in line
-
-
-def test_an_old_python_is_named_in_one_line(house, tmp_path):
-    old = python_that(
-        tmp_path, 'import platform; sys.version_info = (3, 9, 2); platform.python_version = lambda: "3.9.2"'
-    )
-    result = make(house, "test", f"PYTHON={old}")
-    assert result.returncode != 0
-    (line,) = said(result)
-    assert "Python 3.10 or newer is needed" in line
-    assert "is 3.9.2" in line
-
-
-def test_without_ensurepip_one_line_names_the_package(house, tmp_path):
-    bare = python_that(tmp_path, 'sys.modules["ensurepip"] = None')
-    result = make(house, "demo", f"PYTHON={bare}")
-    assert result.returncode != 0
-    (line,) = said(result)
-    assert "apt-get install python3-venv" in line
+    assert re.search(says, line)
     assert not (house / ".venv").exists()
 
 
@@ -115,16 +108,41 @@ def test_what_is_installed_and_how_long_it_takes_is_said_first(house, tmp_path):
         assert re.fullmatch(r"Installed in \d+ s\.", last)
 
 
-def test_what_the_tests_lack_is_said_in_one_line_and_they_run(house, tmp_path):
+def with_tools(house: Path) -> None:
+    """Stand-ins for all that the tests are run with."""
     stand_in(house)
     for tool in ("ruff", "mypy", "playwright"):
         script(house / ".venv" / "bin" / tool, RECORDER)
     (house / ".venv" / ".dev").touch()
     script(house / ".ci" / "lacks", "#!/bin/sh\necho sudo apt-get install some-package\n")
+
+
+def test_what_the_tests_lack_is_said_in_one_line_and_they_run(house):
+    with_tools(house)
     result = make(house, "test")
     assert result.returncode == 0
     assert result.stderr.count("sudo apt-get install some-package") == 1
     assert "tests/grader" in asked(house)
+
+
+@pytest.mark.parametrize(("code", "passes"), [(0, True), (1, False), (3, True)])
+def test_colabs_versions_count_unless_no_python_is_old_enough(house, code, passes):
+    with_tools(house)
+    script(house / ".ci" / "colab", f"#!/bin/sh\nexit {code}\n")
+    assert (make(house, "test-all").returncode == 0) == passes
+
+
+def test_each_folder_of_tests_is_run_by_one_of_the_two_targets(house):
+    with_tools(house)
+    script(house / ".ci" / "colab", "#!/bin/sh\n")
+    run = {}
+    for target in ("test", "test-all"):
+        assert make(house, target).returncode == 0
+        run[target] = set(re.findall(r"tests/\w+", asked(house)))
+        (house / ".venv" / "bin" / "asked").unlink()
+    folders = {f"tests/{file.parts[-2]}" for file in (ROOT / "tests").glob("*/test_*.py")}
+    assert run["test"] | run["test-all"] == folders
+    assert not run["test"] & run["test-all"]
 
 
 def test_without_a_network_one_line_says_so(house):
