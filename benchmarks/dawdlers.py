@@ -19,9 +19,9 @@ from typing import Any
 from nbformat.v4 import new_code_cell, new_notebook
 
 import common
+from operating_curve import busy
 from unrolled import checks
 from unrolled_grader.judge.verdicts import Submission, judge, said
-from verdicts import busy
 
 CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
 CONTROL_SHARE = 2.0

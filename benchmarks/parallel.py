@@ -169,15 +169,9 @@ SECTIONS: dict[str, Callable[[bool], list[Row]]] = {section.__name__: section fo
 
 def main() -> None:
     """Measure the sections asked for; save after each, so that a run cut short leaves what it has."""
-    reader = common.parser(__doc__)
-    reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
-    chosen = reader.parse_args()
+    chosen = common.sections(common.parser(__doc__), SECTIONS)
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # of all that this starts
-    rows: list[Row] = []
-    for name in chosen.only:
-        rows += gpu.guarded(name, lambda name=name: SECTIONS[name](chosen.quick))
-        gpu.save(chosen, rows, facts())
-    gpu.show(rows)
+    gpu.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), facts())
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from networks import source_a, source_b
+from networks import momentum, source_a, source_b
 from unrolled import nn
-from unrolled.nn import optim
 from unrolled.parallel import gradients
 from unrolled.parallel.nccl_start import run_nccl
 
@@ -44,10 +43,6 @@ class Case:
         return list(zip(images, rng.integers(0, 10, (BATCHES, self.batch)), strict=True))
 
 
-def sgd() -> optim.Optimizer:
-    return optim.SGD(0.01, momentum=0.9, weight_decay=1e-4)
-
-
 def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], Callable[[], float]]:
     """Return a data-parallel step of ours, and the norm of the last step's mean gradient.
 
@@ -55,7 +50,7 @@ def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], C
     """
     import cupy as cp
 
-    network, optimizer = case.build(cp), sgd()
+    network, optimizer = case.build(cp), momentum()
     batches = [(cp.asarray(x), cp.asarray(y)) for x, y in case.batches(comm.rank)]
     first = sum(view.size for view in network.layers[0].gradients.values())
     pieces = (slice(0, first), slice(first, None)) if overlapped else (slice(None),)
@@ -86,7 +81,7 @@ def make_ddp(rank: int, size: int, case: Case, port: int) -> tuple[Callable[[], 
     if size > 1:
         torch.distributed.init_process_group("nccl", f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
         network = torch.nn.parallel.DistributedDataParallel(network, device_ids=[rank])
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    optimizer = twins.optimizer(momentum(), network.parameters())
     batches = [(torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()) for x, y in case.batches(rank)]
     count = 0
 
