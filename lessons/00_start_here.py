@@ -163,7 +163,7 @@ def ink(images):
 # one, what came out, what should have, and often why. Change your function, run its cell again, check again, as often
 # as you like.
 
-# %% nbgrader={"grade": true, "grade_id": "check_ink", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_ink", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.ink(ink)
 
 # %% [markdown]
@@ -177,7 +177,7 @@ check.ink(ink)
 # your function on the same images, one right after the other, at least eight times. The ratio is the middle one of
 # those pairs, and the true one very likely lies between the two numbers in brackets.
 #
-# To rehearse, the check asks for a ratio of 5; in this lesson speed earns no points. A speed check has three answers:
+# To rehearse, the check asks for a ratio of {T}; in this lesson speed earns no points. A speed check has three answers:
 # *pass*, *fail*, and *inconclusive*, which means too close to call. If that is because the machine was busy, it never
 # costs you a point.
 

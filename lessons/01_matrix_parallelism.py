@@ -100,7 +100,7 @@ def merge(a, b):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_merge", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_merge", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.merge(merge)
 
 # %% [markdown]
@@ -207,7 +207,7 @@ journal.predict("matmul_rows", ...)  # your guess
 #
 # Compute `a @ b` row by row: one loop, and in it a vector times a matrix. Row i of the result needs only row i of `a`,
 # and all of `b`. The result has the dtype (the type of the numbers) of `a`: float32 gives float32. The check asks for at
-# least 50 times the speed of `triple_loops` on 64 x 64.
+# least {T} times the speed of `triple_loops` on 64 x 64.
 
 
 # %% nbgrader={"grade": false, "grade_id": "matmul_rows", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -224,7 +224,7 @@ def matmul_rows(a, b):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_matmul_rows", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_matmul_rows", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.matmul_rows(matmul_rows)
 
 # %% [markdown]
@@ -343,7 +343,7 @@ def lines_touched(shape, strides, axis):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_lines_touched", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_lines_touched", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.lines_touched(lines_touched)
 
 # %% [markdown]
@@ -472,7 +472,7 @@ journal.predict("batch_affine", ...)  # your guess
 #
 # Compute the dense layer for a whole batch, without a loop. Before you write, put the shapes side by side: `x` (N, D),
 # `weight` (M, D), `bias` (M,), and a result (N, M). (A vector of length M that you add to an array (N, M) is added to each
-# row.) The check asks for at least 10 times the speed of one sample at a time.
+# row.) The check asks for at least {T} times the speed of one sample at a time.
 
 
 # %% nbgrader={"grade": false, "grade_id": "batch_affine", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -486,7 +486,7 @@ def batch_affine(x, weight, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_batch_affine", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_batch_affine", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.batch_affine(batch_affine)
 
 # %% [markdown]
@@ -627,7 +627,7 @@ def amdahl_speedup(fraction, factor):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_amdahl_speedup", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_amdahl_speedup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.amdahl_speedup(amdahl_speedup)
 
 # %% [markdown]

@@ -93,7 +93,7 @@ def conv2d_output_size(size, kernel_size, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_output_size", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_output_size", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_output_size(conv2d_output_size)
 
 # %% [markdown]
@@ -190,7 +190,7 @@ def conv2d_loops(x, weight, bias=None, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_loops", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_loops", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_loops(conv2d_loops)
 
 # %% [markdown]
@@ -317,7 +317,7 @@ def im2col(x, kernel_size, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_im2col", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_im2col", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.im2col(im2col)
 
 # %% [markdown]
@@ -336,7 +336,7 @@ journal.predict("im2col_fast", ...)  # your guess
 # Build the same matrix with a loop over the places (i, j) inside the window, and none over images, channels or windows.
 # A slice with steps takes the pixel that all windows have at one place: `x[:, :, i : i + OH * stride : stride]` takes
 # the rows, and the columns go alike. It helps to give the matrix six axes, (C, KH, KW, N, OH, OW), and to reshape it at
-# the end. The check asks for at least 20 times the speed of a loop over windows.
+# the end. The check asks for at least {T} times the speed of a loop over windows.
 
 
 # %% nbgrader={"grade": false, "grade_id": "im2col_fast", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -358,7 +358,7 @@ def im2col_fast(x, kernel_size, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_im2col_fast", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_im2col_fast", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.im2col_fast(im2col_fast)
 
 # %% [markdown]
@@ -385,7 +385,7 @@ journal.predict("conv2d_gemm", ...)  # your guess
 # Convolve with `ops.im2col` and a single `@`. Note the order of the axes: the product has the filters first, and the
 # result wants the images first. Three tools: `a.reshape(o, -1)` lets NumPy work out the last size, `a.swapaxes(0, 1)`
 # exchanges two axes, and `bias[:, None]` turns (O,) into (O, 1), which is added to every column. The check asks for at
-# least 4.5 times the speed of the loop over positions, which columns and a product for each image do not reach.
+# least {T} times the speed of the loop over positions, which columns and a product for each image do not reach.
 
 
 # %% nbgrader={"grade": false, "grade_id": "conv2d_gemm", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -405,7 +405,7 @@ def conv2d_gemm(x, weight, bias=None, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_gemm", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_gemm", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_gemm(conv2d_gemm)
 
 # %% [markdown]

@@ -121,7 +121,7 @@ def max_pool2d(x, kernel_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_pool2d(max_pool2d)
 
 # %% [markdown]
@@ -350,7 +350,7 @@ def max_unpool2d(values, indices, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_unpool2d(max_unpool2d)
 
 # %% [markdown]
@@ -398,7 +398,7 @@ print(f"for each value, {tied.mean():.1f} go back on average")
 # fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :, 0::2, 1::2]`
 # holds the upper right pixel of all windows at once. Where an edge is left over, that is one too many:
 # `i : i + OH * step : step` takes just OH of them. Remember which windows still wait for their winner; for boolean
-# arrays `a & b` is "both" and `~a` is "not". The check asks for 20 times the speed of plain loops. What will you get?
+# arrays `a & b` is "both" and `~a` is "not". The check asks for {T} times the speed of plain loops. What will you get?
 
 # %%
 journal.predict("max_unpool2d_mask", ...)  # your guess: how many times faster?
@@ -427,7 +427,7 @@ def max_unpool2d_mask(values, x, kernel_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_mask", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_mask", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_unpool2d_mask(max_unpool2d_mask)
 
 # %% [markdown]
@@ -480,8 +480,8 @@ show.max_pool2d(image, 3, stride=1, values=np.array([[1, 2], [3, 4]]))
 # **More**, about 10 minutes.
 #
 # First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice
-# `i : i + OH * stride : stride`. `np.maximum(a, b)` takes the larger of each pair. The check asks for 30 times the speed
-# of plain loops, which a loop over single windows does not reach. How many will it be?
+# `i : i + OH * stride : stride`. `np.maximum(a, b)` takes the larger of each pair. The check asks for {T} times the
+# speed of plain loops, which a loop over single windows does not reach. How many will it be?
 
 # %%
 journal.predict("max_pool2d_overlapping", ...)  # your guess
@@ -506,7 +506,7 @@ def max_pool2d_overlapping(x, kernel_size, stride):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_overlapping", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_overlapping", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_pool2d_overlapping(max_pool2d_overlapping)
 
 # %% [markdown]
@@ -534,8 +534,8 @@ print("np.add.at ", added_at)
 # **Core**, about 12 minutes.
 #
 # Put values back by masks, for any stride, so that values that meet add up. Place i of all windows is
-# `i : i + OH * stride : stride`. Of equal maxima in a window the first still wins. The check asks for 15 times the speed
-# of plain loops. Your guess?
+# `i : i + OH * stride : stride`. Of equal maxima in a window the first still wins. The check asks for {T} times the
+# speed of plain loops. Your guess?
 
 # %%
 journal.predict("max_unpool2d_overlapping", ...)
@@ -564,7 +564,7 @@ def max_unpool2d_overlapping(values, x, kernel_size, stride):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_overlapping", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_overlapping", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_unpool2d_overlapping(max_unpool2d_overlapping)
 
 # %% [markdown]

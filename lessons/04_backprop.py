@@ -193,7 +193,7 @@ def numeric_gradient(function, x, step=1e-5):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_numeric_gradient", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_numeric_gradient", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.numeric_gradient(numeric_gradient)
 
 # %% [markdown]
@@ -293,7 +293,7 @@ def affine_backward(grad, x, weight):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_affine_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_affine_backward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.affine_backward(affine_backward)
 
 # %% [markdown]
@@ -431,7 +431,7 @@ def softmax_cross_entropy(scores, labels):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_softmax_cross_entropy", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_cross_entropy", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.softmax_cross_entropy(softmax_cross_entropy)
 
 # %% [markdown]
@@ -461,9 +461,9 @@ journal.predict("col2im", ...)  # your guess
 #
 # **Core**, about 20 minutes.
 #
-# Add every column back, at least 10 times as fast as the loop over windows. Go by the places *inside* the window, as
-# `ops.im2col` does: for a 3 x 3 kernel there are only nine. All the values of place (i, j) together are a grid, one
-# value a window, and it belongs onto the image shifted by (i, j), every `stride` pixels.
+# Add every column back. The check asks for at least {T} times the speed of the loop over windows. Go by the places
+# *inside* the window, as `ops.im2col` does: for a 3 x 3 kernel there are only nine. All the values of place (i, j)
+# together are a grid, one value a window, and it belongs onto the image shifted by (i, j), every `stride` pixels.
 #
 # Rows of `columns` run over (C, KH, KW), its columns over (N, OH, OW). Padding was put around the image before
 # `im2col` took it apart, so add into a padded image, and cut the border off at the end. A grid comes as (C, N, OH, OW),
@@ -490,7 +490,7 @@ def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_col2im", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_col2im", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.col2im(col2im)
 
 # %% [markdown]
@@ -555,7 +555,7 @@ def conv2d_backward(grad, x, weight, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_backward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_backward(conv2d_backward)
 
 # %% [markdown]
@@ -611,7 +611,7 @@ def max_pool2d_backward(grad, x, kernel_size, stride=None, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_backward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_pool2d_backward(max_pool2d_backward)
 
 # %% [markdown]

@@ -105,7 +105,7 @@ def sequential_forward(layers, x, training=False):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_sequential_forward", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_sequential_forward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.sequential_forward(sequential_forward)
 
 # %% [markdown]
@@ -129,7 +129,7 @@ def sequential_backward(layers, grad):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_sequential_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_sequential_backward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.sequential_backward(sequential_backward)
 
 # %% [markdown]
@@ -199,7 +199,7 @@ def minibatches(images, labels, batch_size, seed):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_minibatches", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_minibatches", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.minibatches(minibatches)
 
 # %% [markdown]
@@ -301,7 +301,7 @@ def momentum_step(parameters, gradient, velocity, learning_rate, momentum=0.9, w
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_momentum_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_momentum_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.momentum_step(momentum_step)
 
 # %% [markdown]
@@ -332,7 +332,7 @@ def adam_step(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, bet
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_adam_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_adam_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.adam_step(adam_step)
 
 # %% [markdown]
@@ -449,7 +449,7 @@ def train(images, labels, test_images, seed):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_train", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_train", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.train(train)
 
 # %% [markdown]
@@ -561,7 +561,7 @@ def evaluate(forward, images, labels, batch_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_evaluate", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_evaluate", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.evaluate(evaluate)
 
 # %% [markdown]
@@ -779,7 +779,7 @@ def batch_norm2d(x, gamma, beta, epsilon=1e-5):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_batch_norm2d", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_batch_norm2d", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.batch_norm2d(batch_norm2d)
 
 # %% [markdown]

@@ -250,7 +250,7 @@ def break_even(cpu, gpu, launch, latency, bandwidth, uses=1):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_break_even", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_break_even", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.break_even(break_even)
 
 # %% [markdown]
@@ -355,7 +355,8 @@ for array in (on_host, x):
 #
 # Four activations in one function, for NumPy arrays and GPU arrays: `step` (1 where x > 0, else 0), `relu`,
 # `leaky_relu` (0.01 · x below zero) and `sigmoid`. x holds floats. The result lives where x lives and has x's dtype. On
-# the GPU the check counts: no transfer, and at most 6 launches, since a loop over values would be a launch for each.
+# the GPU the check counts: no transfer, and at most {launches} launches, since a loop over values would be a launch for
+# each.
 
 
 # %% nbgrader={"grade": false, "grade_id": "activation", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -376,7 +377,7 @@ def activation(kind, x):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_activation", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_activation", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.activation(activation)
 
 # %% [markdown]
@@ -415,11 +416,11 @@ print(conv2d_numpy(digits.images[:8], weight, bias, padding=1).dtype)
 # **Core**, about 12 minutes.
 #
 # Port it: one function for every array, in the dtype of x, without a transfer. Most lines can stay as they are. The
-# check allows one launch for each place inside the kernel and twelve besides; so a loop over images would not pass. And
-# it looks inside: what is computed in float64 and made float32 at the end is as slow as float64.
+# check allows one launch for each place inside the kernel and {besides} besides; so a loop over images would not pass.
+# And it looks inside: what is computed in float64 and made float32 at the end is as slow as float64.
 #
-# One point **more** is for speed on a real GPU: 6 times that of a convolution image by image. Without a GPU the check
-# says *deferred*. The point is then neither lost nor given; a machine that has one measures it later.
+# There is **more** for speed on a real GPU: {T} times that of a convolution image by image. Without a GPU the check
+# says *deferred*. The points are then neither lost nor given; a machine that has one measures it later.
 
 
 # %% nbgrader={"grade": false, "grade_id": "conv2d_port", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -440,7 +441,7 @@ def conv2d_port(x, weight, bias, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_conv2d_port", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_port", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.conv2d_port(conv2d_port)
 
 # %% [markdown]
@@ -492,8 +493,8 @@ print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host,
 # **Core**, about 18 minutes.
 #
 # Turn the loops inside out: over the places inside the window, all windows at once. Return the largest pixels, and where
-# each lies in its image, as row · W + column; the way back needs that. Of equal maxima the first wins. At most 8
-# launches for each place inside the window, 12 besides, and no transfer.
+# each lies in its image, as row · W + column; the way back needs that. Of equal maxima the first wins. At most
+# {launches} launches for each place inside the window, {besides} besides, and no transfer.
 
 
 # %% nbgrader={"grade": false, "grade_id": "max_pool2d_port", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -519,7 +520,7 @@ def max_pool2d_port(x, kernel_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_port", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_port", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_pool2d_port(max_pool2d_port)
 
 # %% [markdown]
@@ -608,7 +609,7 @@ def gpu_time(function, x, calls=20):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_gpu_time", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_gpu_time", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.gpu_time(gpu_time)
 
 # %% [markdown]
@@ -719,7 +720,7 @@ def train_epoch(images, labels, weight, bias, batch_size, rate):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_train_epoch", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_train_epoch", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.train_epoch(train_epoch)
 
 # %% [markdown]

@@ -270,7 +270,7 @@ def time_layers(layers, x, grad, clock, synchronize):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_time_layers", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_time_layers", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.time_layers(time_layers)
 
 # %% [markdown]
@@ -602,7 +602,7 @@ def find_bottleneck(trace):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_find_bottleneck", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_find_bottleneck", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.find_bottleneck(find_bottleneck)
 
 # %% [markdown]
@@ -733,7 +733,8 @@ print(f"{place}: {seconds * 1e6:,.0f} of {trace.seconds * 1e6:,.0f} µs, work an
 #
 # Copy your step's source into the cell below, and repair what is slow. The result must stay the same, to the rounding
 # of float32, and nothing may leave the GPU or wait for it: a small constant is best made there, with `xp.arange`. The
-# check runs your step on NumPy arrays and on a modelled T4, and asks for 5 times the speed of the whole planted step.
+# check runs your step on NumPy arrays and on a modelled T4, and asks for {times} times the speed of the whole planted
+# step.
 
 
 # %% nbgrader={"grade": false, "grade_id": "repaired_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -754,7 +755,7 @@ def repaired_step(images, weight):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_repaired_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_repaired_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.repaired_step(repaired_step)
 
 # %% [markdown]
@@ -818,7 +819,7 @@ def roofline_bound(kernels, peak, bandwidth, launch):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_roofline_bound", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_roofline_bound", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.roofline_bound(roofline_bound)
 
 # %% [markdown]

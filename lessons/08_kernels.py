@@ -129,7 +129,7 @@ def add_kernel(x, y, out, n):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_add_kernel", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_add_kernel", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.add_kernel(add_kernel)
 
 # %% [markdown]
@@ -277,8 +277,8 @@ show.banks(start="a column of 32 × 32")
 # **Core**, about 22 minutes.
 #
 # Write the kernel; how it is launched is given. A block has 32 x 8 threads and takes a tile of 32 x 32, so each thread
-# moves four values: rows j, j + 8, j + 16 and j + 24 of the tile. The check allows 1.1 times the fewest sectors, each way,
-# and no bank conflict. Both the reading and the writing need a guard, and the two are not the same.
+# moves four values: rows j, j + 8, j + 16 and j + 24 of the tile. The check allows {sectors} times the fewest sectors,
+# each way, and no bank conflict. Both the reading and the writing need a guard, and the two are not the same.
 
 
 # %% nbgrader={"grade": false, "grade_id": "transpose_tiled", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -308,12 +308,12 @@ def transpose_tiled(x):
     return y
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_transpose_tiled", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_transpose_tiled", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.transpose_tiled(transpose_tiled)
 
 # %% [markdown]
-# The last point needs a real GPU: there your kernel has to be at least 1.5 times as fast as the naive one. Without a GPU
-# that point is deferred, not lost. What can be said here is what both carry:
+# Speed needs a real GPU: there your kernel has to be at least {T} times as fast as the naive one. Without a GPU
+# its points are deferred, not lost. What can be said here is what both carry:
 
 # %%
 turned = journal.mine("transpose_tiled")(x)
@@ -392,13 +392,13 @@ def row_sum(x):
     return y
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_row_sum", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_row_sum", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.row_sum(row_sum)
 
 # %% [markdown]
-# Again a point waits for a real GPU: at least 3 times the speed of one thread a row. Do not look to the model for that
-# factor. It counts sectors, and it does not know how long a single thread waits for a single read. A kernel with few
-# threads looks better there than it is.
+# Again speed waits for a real GPU: the check asks for at least {T} times the speed of one thread a row. Do not look to
+# the model for that factor. It counts sectors, and it does not know how long a single thread waits for a single read. A
+# kernel with few threads looks better there than it is.
 #
 # Does the order of additions matter? The tree adds in another order than NumPy, and floats round. So compare with a
 # tolerance, and never with `==`.
@@ -463,7 +463,7 @@ def fused_bias_relu_pool(x, bias):
     return y, places
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_fused_bias_relu_pool", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_fused_bias_relu_pool", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.fused_bias_relu_pool(fused_bias_relu_pool)
 
 # %% [markdown]
@@ -602,7 +602,7 @@ def matmul_tiled(a, b):
     return c
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_matmul_tiled", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_matmul_tiled", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.matmul_tiled(matmul_tiled)
 
 # %% [markdown]

@@ -151,7 +151,7 @@ def lstm_step(x, h, c, weight_ih, weight_hh, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_lstm_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_lstm_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.lstm_step(lstm_step)
 
 # %%
@@ -226,8 +226,8 @@ journal.predict("combined_gates", ...)  # your guess
 # **Core**, about 10 minutes.
 #
 # Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The check counts
-# products and launches on the simulated GPU, and at most 30 launches a step are allowed. Then it asks for 1.25 times
-# the speed of `by_gate` on the CPU. With products this small, all other calls count as well. Do you need three
+# products and launches on the simulated GPU, and at most {launches} launches a step are allowed. Then it asks for {T}
+# times the speed of `by_gate` on the CPU. With products this small, all other calls count as well. Do you need three
 # sigmoids?
 
 
@@ -248,7 +248,7 @@ def combined_gates(x, weight_ih, weight_hh, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_combined_gates", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_combined_gates", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.combined_gates(combined_gates)
 
 # %%
@@ -294,7 +294,7 @@ journal.predict("inputs_at_once", ...)  # your guess
 # **Core**, about 8 minutes.
 #
 # Take your `combined_gates`, and let one product handle the inputs of all steps. The check counts T + 1 products and
-# asks for 1.5 times the speed of two products a step.
+# asks for {T} times the speed of two products a step.
 
 
 # %% nbgrader={"grade": false, "grade_id": "inputs_at_once", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -315,7 +315,7 @@ def inputs_at_once(x, weight_ih, weight_hh, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_inputs_at_once", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_inputs_at_once", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.inputs_at_once(inputs_at_once)
 
 # %%
@@ -379,13 +379,13 @@ def fused_cell(from_x, from_h, bias, c):
     return h_new, c_new
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_fused_cell", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_fused_cell", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.fused_cell(fused_cell)
 
 # %% [markdown]
-# The last point needs a real GPU. There your kernel has to be at least 1.25 times as fast as a launch for each
+# Speed needs a real GPU. There your kernel has to be at least {T} times as fast as a launch for each
 # operation. That is much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one
-# of CuPy's own. Without a GPU the point is deferred, not lost. What can be counted can be counted here. This puts your
+# of CuPy's own. Without a GPU its points are deferred, not lost. What can be counted can be counted here. This puts your
 # kernel into the loop:
 
 
@@ -522,7 +522,7 @@ def wavefront(layers, steps):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_wavefront", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_wavefront", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.wavefront(wavefront)
 
 # %%
@@ -590,7 +590,7 @@ def backward_through_time(grad_y, x, weight_hh, y, c, gates):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_backward_through_time", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_backward_through_time", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.backward_through_time(backward_through_time)
 
 # %% [markdown]

@@ -125,7 +125,7 @@ def count_multiplications(method, shape):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_count_multiplications", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_count_multiplications", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.count_multiplications(count_multiplications)
 
 # %%
@@ -163,7 +163,7 @@ for shape in (SMALL, LARGE):
 # Write it. `xp.fft.rfft2(x, lengths)` transforms the last two axes and adds zeros up to the two lengths;
 # `xp.fft.irfft2(waves, lengths)` is the way back. Padding is less than the kernel. The check wants the numbers of the
 # direct way, counts on the simulated GPU that all operations, transforms included, are at most half of the direct
-# way's, and asks for 3 times the speed of a loop over output positions.
+# way's, and asks for {T} times the speed of a loop over output positions.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fft_conv2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -182,7 +182,7 @@ def fft_conv2d(x, weight, bias, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_fft_conv2d", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_fft_conv2d", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.fft_conv2d(fft_conv2d)
 
 # %% [markdown]
@@ -258,7 +258,7 @@ def winograd_transforms(tiles, weight, products):
     return transformed_pixels(tiles), transformed_weights(weight), results_of(products)
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_winograd_transforms", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_winograd_transforms", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.winograd_transforms(winograd_transforms)
 
 # %%
@@ -320,7 +320,7 @@ def winograd_conv2d(x, weight, bias, padding=1):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_winograd_conv2d", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_winograd_conv2d", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.winograd_conv2d(winograd_conv2d)
 
 # %%
@@ -474,7 +474,7 @@ def choose_algorithm(n, c, o, size, kernel):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_choose_algorithm", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_choose_algorithm", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.choose_algorithm(choose_algorithm)
 
 # %% [markdown]
@@ -509,7 +509,7 @@ def overlap_add(image, kernel, step, convolve):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_overlap_add", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_overlap_add", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.overlap_add(overlap_add)
 
 # %% [markdown]

@@ -127,7 +127,7 @@ def loss_scale_step(gradients, scale, good_steps, every):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_loss_scale_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_loss_scale_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.loss_scale_step(loss_scale_step)
 
 # %%
@@ -218,7 +218,7 @@ def quantize_int8(x, limit):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_quantize_int8", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_quantize_int8", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.quantize_int8(quantize_int8)
 
 # %%
@@ -250,7 +250,7 @@ def int8_matmul(a, b):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_int8_matmul", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_int8_matmul", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.int8_matmul(int8_matmul)
 
 # %%
@@ -295,7 +295,7 @@ def prune(weight, fraction, updates):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_prune", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_prune", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.prune(prune)
 
 # %%
@@ -344,7 +344,7 @@ else:
 #
 # a and b hold signs, 64 in a word, the first one in the lowest bit. If k is no multiple of 64, the last word has bits
 # left over. They can be anything, so leave them out. NumPy's counts are unsigned: sum them in int32 before you subtract.
-# The check asks for 3 times the speed of a product with an int32 for each sign.
+# The check asks for {T} times the speed of a product with an int32 for each sign.
 
 
 # %% nbgrader={"grade": false, "grade_id": "binary_matmul", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -361,7 +361,7 @@ def binary_matmul(a, b, k):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_binary_matmul", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_binary_matmul", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.binary_matmul(binary_matmul)
 
 # %% [markdown]
@@ -412,7 +412,7 @@ def straight_through(grad, x, weight):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_straight_through", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_straight_through", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.straight_through(straight_through)
 
 # %% [markdown]

@@ -207,7 +207,7 @@ def data_parallel_step(comm, weight, x, labels):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_data_parallel_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_data_parallel_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.data_parallel_step(data_parallel_step)
 
 # %%
@@ -309,7 +309,7 @@ def ring_allreduce(comm, x):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_ring_allreduce", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_ring_allreduce", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.ring_allreduce(ring_allreduce)
 
 
@@ -379,7 +379,7 @@ def column_row_linear(comm, x, weight1, bias1, weight2, bias2):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_column_row_linear", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_column_row_linear", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.column_row_linear(column_row_linear)
 
 # %% [markdown]
@@ -422,7 +422,7 @@ def pipeline_schedule(stages, micro_batches):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_pipeline_schedule", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_pipeline_schedule", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.pipeline_schedule(pipeline_schedule)
 
 # %% [markdown]
@@ -457,7 +457,7 @@ def lean_schedule(stages, micro_batches):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_lean_schedule", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_lean_schedule", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.lean_schedule(lean_schedule)
 
 # %% [markdown]
@@ -488,7 +488,7 @@ def overlapped_gradients(comm, grad, layers):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_overlapped_gradients", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_overlapped_gradients", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.overlapped_gradients(overlapped_gradients)
 
 # %% [markdown]

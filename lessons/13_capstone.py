@@ -162,7 +162,7 @@ def capturable_step(x, target, weight, velocity, rate, error, grad):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_capturable_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_capturable_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.capturable_step(capturable_step)
 
 # %% [markdown]
@@ -179,8 +179,8 @@ check.capturable_step(capturable_step)
 # **Core**, about 25 minutes.
 #
 # Take a step of `descend` on each row of `order`, by one graph. The buffers are there; write the program, capture it
-# with `captured`, and launch it. Mind that `captured` runs the program once. At most two launches a step are allowed,
-# and the graph is one. (`place += 1` in a function makes a new local name. Use `xp.add(place, 1, out=place)`.)
+# with `captured`, and launch it. Mind that `captured` runs the program once. At most {launches} launches a step are
+# allowed, and the graph is one. (`place += 1` in a function makes a new local name. Use `xp.add(place, 1, out=place)`.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "replayed_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -216,14 +216,14 @@ def replayed_epoch(images, targets, order, weight):
     return trained
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_replayed_epoch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_replayed_epoch", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.replayed_epoch(replayed_epoch)
 
 # %% [markdown]
-# One point needs a real GPU: at batch 8, the graph has to be at least 3 times as fast as Python. Without a GPU it is
-# deferred, not lost. Now look at both, with few steps. Move the first slider from Python to the graph. Before the gap
-# in its row are the copies into the buffers and the run that compiles; the gap is the capture. Both are paid once, so
-# six steps hardly gain by them. Then come the steps: the second slider shows *the last quarter*, where one is close
+# Speed needs a real GPU: at batch 8, the graph has to be at least {T} times as fast as Python. Without a GPU its points
+# are deferred, not lost. Now look at both, with few steps. Move the first slider from Python to the graph. Before the
+# gap in its row are the copies into the buffers and the run that compiles; the gap is the capture. Both are paid once,
+# so six steps hardly gain by them. Then come the steps: the second slider shows *the last quarter*, where one is close
 # behind the other. A graph counts as one launch, and its kernels are drawn one by one; our own product is one of the
 # "other" kernels.
 
@@ -371,7 +371,7 @@ def ablation(run, causes):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_ablation", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_ablation", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.ablation(ablation)
 
 # %% [markdown]
@@ -478,9 +478,9 @@ print(f"compiled, batch 8: {at_8['accuracy']:.2%}, after {at_8['total_s']:.2f} s
 # **More**, about 30 minutes.
 #
 # Train `digits_network(seed)` on images of 14 x 14 pixels, and return its parameters. The judge puts them into its own
-# network and asks for 98 % on 400 digits that you never see. It does so with three seeds, and takes the median. Each time
-# the digits are disguised in another way: all shifted alike, perhaps inverted, and with the labels permuted. The judge
-# feeds its images as they are, with values from 0 to 1, as those that you get.
+# network and asks for {accuracy} % on 400 digits that you never see. It does so with three seeds, and takes the median.
+# Each time the digits are disguised in another way: all shifted alike, perhaps inverted, and with the labels permuted.
+# The judge feeds its images as they are, with values from 0 to 1, as those that you get.
 #
 # Half a percentage point is forgiven for luck. Where the digits are so hard that even the judge's own recipe does worse
 # than usual, as much more is. The grader draws others than your check, so aim a little higher than you must.
@@ -542,7 +542,7 @@ def time_to_accuracy(images, labels, seed):
 # %%
 # try_it(time_to_accuracy)
 
-# %% nbgrader={"grade": true, "grade_id": "check_time_to_accuracy", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_time_to_accuracy", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.time_to_accuracy(time_to_accuracy)
 
 # %% [markdown]
@@ -607,7 +607,7 @@ profile.step(article_network(), digits.images[:size], digits.labels[:size])
 # `own_network("before", seed)` trains some steps and returns the loss of each, `own_network("after", seed)` does so after
 # your repair. The weights come from the seed. The check runs both in turns and prints both times. It asks for losses that
 # fall and that are the same after the repair, for training that lasts long enough to be timed, and for a repair that is
-# not slower. The check gives one point for this; what you found out is graded by hand.
+# not slower. The check's points are for this; what you found out is graded by hand.
 #
 # The same sums in another order round differently, and training makes such differences grow: with another method of a
 # convolution, train fewer steps. A compiled step is one piece: `profile.step` cannot look inside. If that is your repair,
@@ -637,7 +637,7 @@ def own_network(version, seed):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_own_network", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_own_network", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.own_network(own_network)
 
 # %% [markdown]

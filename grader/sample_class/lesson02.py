@@ -91,12 +91,6 @@ class another_way:
         windows = windows[:, :, ::stride, ::stride]  # (N, C, OH, OW, KH, KW)
         return windows.transpose(1, 4, 5, 0, 2, 3).reshape(x.shape[1] * kernel_size[0] * kernel_size[1], -1)
 
-    def im2col_fast(x, kernel_size, stride=1, padding=0):
-        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, kernel_size, axis=(2, 3))
-        windows = windows[:, :, ::stride, ::stride]  # (N, C, OH, OW, KH, KW)
-        return windows.transpose(1, 4, 5, 0, 2, 3).reshape(x.shape[1] * kernel_size[0] * kernel_size[1], -1)
-
     def conv2d_gemm(x, weight, bias=None, stride=1, padding=0):
         padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=(2, 3))

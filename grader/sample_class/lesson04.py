@@ -50,7 +50,7 @@ class endless:
 
 
 class another_way:
-    """Right, by other ways: unit vectors, sums over named axes, log of sums, counted pixels, masks."""
+    """Right, by other ways: unit vectors, sums over named axes, log of sums, sums at indices."""
 
     def numeric_gradient(function, x, step=1e-5):
         flat = np.asarray(x, dtype=np.float64).ravel()
@@ -69,12 +69,6 @@ class another_way:
         one_hot = np.eye(scores.shape[1], dtype=scores.dtype)[labels]
         chosen = np.take_along_axis(scores, labels[:, None], axis=1)
         return (log_sums - chosen).mean(), (np.exp(scores - log_sums) - one_hot) / len(scores)
-
-    def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
-        pixels = np.arange(1, np.prod(x_shape) + 1).reshape(x_shape)  # 0 is for the padding
-        places = ops.im2col(pixels, kernel_size, stride, padding)
-        sums = np.bincount(places.ravel(), weights=columns.ravel(), minlength=pixels.size + 1)
-        return sums[1:].reshape(x_shape).astype(columns.dtype)
 
     def conv2d_backward(grad, x, weight, stride=1, padding=0):
         kernel_size = weight.shape[2:]

@@ -11,13 +11,13 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present_folder
 from unrolled_grader import commands
-from unrolled_grader.authoring import notebooks, points
+from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.classroom import learners, settings, staged, trees
 from unrolled_grader.classroom.folders import Folders
 from unrolled_grader.classroom.settings import Settings
@@ -154,15 +154,13 @@ def _points(number: float) -> str:
 
 
 def _built_otherwise(was: Choices, now: Choices) -> list[str]:
-    """The lessons whose notebooks have other cells, or cells that are worth something else."""
+    """The lessons whose notebooks have other cells, or say something else of what is asked."""
     from unrolled import checks
+    from unrolled.checks import choices
 
-    names = list(checks.declared())
-    worth = [points.by_lesson(chosen, names) for chosen in (was, now)]
-    totals = [
-        {lesson: {name: one.asked for name, one in found.items()} for lesson, found in both.items()} for both in worth
-    ]
-    return [lesson for lesson in names if totals[0][lesson] != totals[1][lesson]]
+    everything = [checks.asked(replace(chosen, lessons=None)) for chosen in (was, now)]
+    parts = [{lesson: choices.parts(each) for lesson, each in asked.items()} for asked in everything]
+    return [lesson for lesson in parts[1] if parts[0].get(lesson) != parts[1][lesson]]
 
 
 def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
@@ -206,7 +204,7 @@ def _total(root: Path, lesson: str, made: Mapping[str, bytes]) -> list[str]:
     name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
     if name not in made:
         return []
-    now, was = points.total(json.loads(made[name])), points.total(json.loads((root / name).read_bytes()))
+    now, was = specs.total(json.loads(made[name])), specs.total(json.loads((root / name).read_bytes()))
     return [f"{_points(now)} at most, not {was:g}"] if now != was else []
 
 

@@ -37,7 +37,7 @@ def im2col_nhwc(x, kernel_size, stride=1, padding=0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_im2col_nhwc", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_im2col_nhwc", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.im2col_nhwc(im2col_nhwc)
 
 # %% [markdown]

@@ -37,7 +37,7 @@ def max_pool2d_average(x, kernel_size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_average", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_average", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.max_pool2d_average(max_pool2d_average)
 
 # %% [markdown]

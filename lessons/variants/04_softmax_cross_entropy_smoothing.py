@@ -39,7 +39,7 @@ def softmax_cross_entropy_smoothing(scores, labels, smoothing=0.1):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_softmax_cross_entropy_smoothing", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_cross_entropy_smoothing", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.softmax_cross_entropy_smoothing(softmax_cross_entropy_smoothing)
 
 # %% [markdown]

@@ -33,7 +33,7 @@ def minibatches_balanced(images, labels, per_class, seed):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_minibatches_balanced", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_minibatches_balanced", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.minibatches_balanced(minibatches_balanced)
 
 # %% [markdown]

@@ -37,7 +37,7 @@ def row_sum_maximum(x):
     return y
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_row_sum_maximum", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_row_sum_maximum", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.row_sum_maximum(row_sum_maximum)
 
 # %% [markdown]

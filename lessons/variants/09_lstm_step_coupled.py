@@ -23,7 +23,7 @@ def lstm_step_coupled(x, h, c, weight_ih, weight_hh, bias):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_lstm_step_coupled", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_lstm_step_coupled", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.lstm_step_coupled(lstm_step_coupled)
 
 # %% [markdown]

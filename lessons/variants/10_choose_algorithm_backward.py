@@ -23,5 +23,5 @@ def choose_algorithm_backward(n, c, o, size, kernel):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_choose_algorithm_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_choose_algorithm_backward", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.choose_algorithm_backward(choose_algorithm_backward)

@@ -21,7 +21,7 @@ def prune_filters(weight, fraction, updates):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_prune_filters", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_prune_filters", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.prune_filters(prune_filters)
 
 # %% [markdown]

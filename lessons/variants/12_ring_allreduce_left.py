@@ -25,7 +25,7 @@ def ring_allreduce_left(comm, x):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_ring_allreduce_left", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_ring_allreduce_left", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.ring_allreduce_left(ring_allreduce_left)
 
 # %% [markdown]

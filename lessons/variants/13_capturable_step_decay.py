@@ -39,7 +39,7 @@ def capturable_step_decay(x, target, weight, velocity, rate, error, grad, decaye
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "check_capturable_step_decay", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_capturable_step_decay", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.capturable_step_decay(capturable_step_decay)
 
 # %% [markdown]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from itertools import chain
 from pathlib import Path
@@ -85,7 +86,10 @@ def make(folder: Path) -> Path:
     for file in ("pyproject.toml", "nbgrader_config.py", "grader/nbgrader_config.py"):
         shutil.copy(small_course.ROOT / file, root / file)
     for name, text in {LESSON: HEADED, OTHER: HALVING, "variants/07_double_text": VARIANT}.items():
-        (root / "lessons" / f"{name}.py").write_text(text, encoding="utf-8")
+        pointless = re.sub(
+            r'("grade_id": "check_\w+", "locked": true), "points": \d+', r"\1", text
+        )  # their specs are known
+        (root / "lessons" / f"{name}.py").write_text(pointless, encoding="utf-8")
     wanted = settings.Settings(name="Spring", lessons=(LESSON,))
     for file, text in {settings.FILE: settings.written(wanted), settings.CHOICES: trees.choices_text(wanted)}.items():
         (root / file).parent.mkdir(parents=True, exist_ok=True)

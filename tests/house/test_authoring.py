@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -10,13 +11,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_markdown_cell
 from throwaway import LESSON, make_course
 
 import unrolled
-from unrolled import cli
-from unrolled_grader.authoring import notebooks
+from unrolled import checks, cli
+from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.authoring.notebooks import Address, Change, LessonError
-from unrolled_grader.authoring.points import Worth
 
 SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
 NOTEBOOK = "notebooks/07_doubling/07_doubling.ipynb"
@@ -131,23 +132,45 @@ def test_a_malformed_lesson_is_refused_with_its_name_and_the_reason(tmp_path, ol
         notebook_of(tmp_path, LESSON.replace(old, new))
 
 
-@pytest.mark.parametrize(
-    ("worth", "spec"), [(Worth(2, 0, 2), "its spec 2:"), (Worth(1, 2, 3), r"its spec 3 \(1, and 2 for speed\):")]
-)
-def test_points_that_are_not_those_of_the_spec_are_refused_with_both_numbers(tmp_path, worth, spec):
-    (tmp_path / "07_doubling.py").write_text(LESSON, encoding="utf-8")
-    with pytest.raises(
-        LessonError, match=f"07_doubling: the cell check_double says 1 points, {spec} make them the same"
-    ):
-        notebooks.solution_notebook(tmp_path / "07_doubling.py", Address(), worth={"double": worth})
+SPEC = checks.Spec(reference=abs, cases=(), points=3, hints=("", "", ""), numbers={"launches": 4})
+SPEED = checks.Speed(baseline=abs, inputs={}, at_least=4.5, points=1, against="")
+QUOTING = "First {points} points. At least {T} times as fast,\nsays `{T}`. At most {launches} launches."
 
 
-def test_a_cell_gets_the_points_that_a_class_chose_and_no_other_changes(tmp_path):
+def with_spec(folder, spec, text=LESSON):
+    (folder / "07_doubling.py").write_text(text, encoding="utf-8")
+    return notebooks.solution_notebook(folder / "07_doubling.py", Address(), asked={"double": spec})
+
+
+def test_a_check_is_worth_what_its_spec_says(tmp_path):
     plain = notebook_of(tmp_path, LESSON)
-    worth = {"double": Worth(1, 0, 5), "explain": Worth(1, 0, 7)}
-    chosen = notebooks.solution_notebook(tmp_path / "07_doubling.py", Address(), worth=worth)
-    assert [one.id for one, other in zip(plain.cells, chosen.cells, strict=True) if one != other] == ["check_double"]
-    assert chosen.cells[5].metadata.nbgrader.points == 5
+    worth = with_spec(tmp_path, SPEC, LESSON.replace('"points": 1, ', "", 1))
+    assert [one.id for one, other in zip(plain.cells, worth.cells, strict=True) if one != other] == ["check_double"]
+    assert worth.cells[5].metadata.nbgrader.points == 3
+    with pytest.raises(LessonError, match="07_doubling: the cell check_double: take its points out"):
+        with_spec(tmp_path, SPEC)
+    with pytest.raises(LessonError, match="07_doubling: the cell check_double: there is no spec for it"):
+        notebook_of(tmp_path, LESSON.replace('"points": 1, ', "", 1))
+
+
+@pytest.mark.parametrize(
+    ("speed", "expected"),
+    [
+        (SPEED, "First 4 points. At least 4.5 times as fast,\nsays `{T}`. At most 4 launches."),
+        (None, "First 3 points. At most 4 launches."),  # where a class measures no speed
+    ],
+)
+def test_text_quotes_the_spec_of_the_last_heading_above(speed, expected):
+    spec = dataclasses.replace(SPEC, speed=speed)
+    cells = [new_markdown_cell("### Exercise: double\n\n" + QUOTING), new_markdown_cell("Again " + QUOTING)]
+    specs.write("07_doubling", cells, {"double": spec})
+    assert [cell.source for cell in cells] == ["### Exercise: double\n\n" + expected, "Again " + expected]
+
+
+def test_text_that_quotes_what_no_spec_has_is_refused():
+    cells = [new_markdown_cell("### Exercise: double\n\nAt most {lanches} launches.")]
+    with pytest.raises(LessonError, match=r"double quotes {lanches}; there is {points}, {launches}"):
+        specs.write("07_doubling", cells, {"double": SPEC})
 
 
 def test_what_nbgrader_refuses_is_reported_and_leaves_the_tree_untouched(tmp_path):

@@ -1,4 +1,4 @@
-"""The four facts that hold for every lesson.
+"""The four facts that hold for every lesson, with the variants of its exercises.
 
 1. The solution notebook runs top to bottom and earns everything.
 2. The learner's notebook holds no solution, runs top to bottom and earns nothing.
@@ -10,7 +10,10 @@ Facts 1 and 2 run notebooks; facts 3 and 4 are judged on the specs.
 
 from __future__ import annotations
 
+import re
+
 import nbformat
+import one_cell
 import pytest
 from facts import (
     CASE_LIMIT,
@@ -21,11 +24,13 @@ from facts import (
     assert_timed_are_right,
     assert_too_slow,
     by_values,
+    without_speed,
 )
 from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks
 from unrolled.notebook import run
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.authoring import executed
 
 
@@ -50,6 +55,12 @@ def test_fact_1_the_solution_earns_everything(lesson):
         )
 
 
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_fact_1_the_solution_of_an_exercise_is_right(exercise):
+    report = untimed(exercise, "solutions")
+    assert report.passed, str(report)
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, tmp_path):
     result = run.execute(lesson.notebook, cwd=tmp_path, env=QUICKLY, cell_timeout=600)
@@ -57,6 +68,26 @@ def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, tmp
     assert [str(error) for error in result.errors] == [], "Run All must work before anything is written"
     assert set(result.reports) == set(lesson.specs)
     assert {report.report().points for report in result.reports.values()} == {0}
+
+
+@pytest.mark.parametrize("exercise", [each for each in EXERCISES if not each.is_variant], ids=str)
+def test_fact_2_the_cell_of_an_exercise_earns_nothing(exercise):
+    assert untimed(exercise, "notebooks").points == 0
+
+
+def untimed(exercise, folder):
+    """What a check says to the function in an exercise's cell, but for its speed."""
+    function = one_cell.function(exercise.cells(folder), exercise.name)
+    return checks.run(exercise.name, without_speed(exercise.spec), function, case_limit=CASE_LIMIT)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_an_exercise_has_a_heading_with_minutes_a_cell_and_a_check(exercise):
+    name, cells = exercise.name, exercise.cells("solutions")
+    heading = rf"^### Exercise: {name}\n\n\*\*(Core|More)\*\*, about \d+\s+minutes\b"
+    assert any(re.search(heading, cell.source, re.MULTILINE) for cell in cells), "no heading, or no minutes below it"
+    sources = {grade_id(cell): cell.source for cell in cells}
+    assert f"check.{name}({name})" in sources[f"check_{name}"]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
@@ -105,56 +136,57 @@ def test_each_lesson_asks_for_words_once(lesson):
     assert "rubric" in written[0].source.lower()
 
 
-@pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
-def test_the_reference_passes_for_any_seed(lesson, name):
-    spec = lesson.specs[name]
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_the_reference_passes_for_any_seed(exercise):
+    spec = exercise.spec
     for seed in range(5):
-        report = checks.run(name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT)
+        report = checks.run(
+            exercise.name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT
+        )
         assert report.passed, str(report)
 
 
-@pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
-def test_fact_3_at_least_three_mutants(lesson, name):
-    assert len(lesson.answers.MUTANTS[name]) >= 3
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_fact_3_at_least_three_wrong_answers(exercise):
+    assert len(exercise.mutants) + len(exercise.spec.mistakes) >= 3
 
 
 MUTANTS = [
-    pytest.param(lesson, name, mutant, id=f"{name}-{index}")
-    for lesson, name in EXERCISES
-    for index, mutant in enumerate(lesson.answers.MUTANTS[name])
+    pytest.param(exercise, mutant, id=f"{exercise}-{index}")
+    for exercise in EXERCISES
+    for index, mutant in enumerate(exercise.mutants)
 ]
 
 
-@pytest.mark.parametrize(("lesson", "name", "mutant"), MUTANTS)
-def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(lesson, name, mutant):
-    assert_rejected(name, lesson.specs[name], mutant)
+@pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)
+def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(exercise, mutant):
+    assert_rejected(exercise.name, exercise.spec, mutant)
 
 
-@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_there_are_two_honest_answers(lesson, name):
-    assert len(lesson.answers.HONEST[name]) >= 2
+@pytest.mark.parametrize("exercise", TIMED, ids=str)
+def test_fact_4_there_are_two_honest_answers(exercise):
+    assert len(exercise.honest) >= 2
 
 
 HONEST = [
-    pytest.param(lesson, name, function, id=f"{name}-{function.__name__}")
-    for lesson, name in TIMED
-    for function in lesson.answers.HONEST[name]
+    pytest.param(exercise, function, id=f"{exercise}-{function.__name__}")
+    for exercise in TIMED
+    for function in exercise.honest
 ]
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize(("lesson", "name", "function"), HONEST)
-def test_fact_4_honest_answers_pass_with_room_to_spare(lesson, name, function):
-    assert_honest(lesson.specs[name], function)
+@pytest.mark.parametrize(("exercise", "function"), HONEST)
+def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
+    assert_honest(exercise.spec, function)
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_the_loop_does_not_pass(lesson, name):
-    assert_too_slow(lesson.specs[name], lesson.answers.LOOP[name])
+@pytest.mark.parametrize("exercise", TIMED, ids=str)
+def test_fact_4_the_loop_does_not_pass(exercise):
+    assert_too_slow(exercise.spec, exercise.loop)
 
 
-@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_what_is_timed_is_right(lesson, name):
-    spec = lesson.specs[name]
-    assert_timed_are_right(name, spec, lesson.answers)
+@pytest.mark.parametrize("exercise", TIMED, ids=str)
+def test_fact_4_what_is_timed_is_right(exercise):
+    assert_timed_are_right(exercise)

@@ -10,20 +10,13 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
-from lessons_found import ROOT
+from lessons_found import EXERCISES, ROOT, Exercise
 
 from unrolled import checks
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.authoring import variants
 
 ANSWER = re.compile(r"^ +# your code here|^ +### BEGIN SOLUTION", re.MULTILINE)
-EXERCISES = [(lesson, name) for lesson, specs in checks.lessons().items() for name in specs]
-LESSON_OF = {name: lesson for lesson, name in EXERCISES}
-VARIANTS = [
-    (LESSON_OF[base], f"{base}_{suffix}") for base, by_suffix in checks.variants().items() for suffix in by_suffix
-]
-ALL = EXERCISES + VARIANTS
-SPECS = checks.all_specs()
 
 
 def handed_out(lesson: str) -> list[nbformat.NotebookNode]:
@@ -31,25 +24,26 @@ def handed_out(lesson: str) -> list[nbformat.NotebookNode]:
     return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4).cells
 
 
-def exercise(lesson: str, name: str) -> tuple[str, dict[str, object]]:
-    """The cell of an exercise or a variant up to where the answer goes, and what the notebook imports."""
-    cells = handed_out(lesson)
+def unanswered(exercise: Exercise) -> tuple[str, dict[str, object]]:
+    """The cell of an exercise up to where the answer goes, and what the notebook imports."""
+    cells = handed_out(exercise.lesson)
     names: dict[str, object] = {}
     for cell in cells:
         if cell.cell_type == "code":
             for line in re.findall(r"^(?:import|from) .+$", cell.source, re.MULTILINE):
                 exec(line, names)
-    if (lesson, name) in VARIANTS:
-        cells = jupytext.read(ROOT / "lessons" / variants.FOLDER / f"{lesson[:2]}_{name}.py", fmt="py:percent").cells
-    source = next(cell.source for cell in cells if grade_id(cell) == name)
+    variant = ROOT / "lessons" / variants.FOLDER / f"{exercise.lesson[:2]}_{exercise}.py"
+    if variant.exists():
+        cells = jupytext.read(variant, fmt="py:percent").cells
+    source = next(cell.source for cell in cells if grade_id(cell) == exercise.name)
     start = ANSWER.search(source)
-    assert start, f"no place for the answer in {name}"
+    assert start, f"no place for the answer in {exercise}"
     return source[: start.start()].rstrip(), names
 
 
-@pytest.mark.parametrize(("lesson", "name"), ALL)
-def test_three_hints_go_from_the_idea_to_nearly_the_code(lesson: str, name: str) -> None:
-    idea, shapes, code = SPECS[name].hints
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_three_hints_go_from_the_idea_to_nearly_the_code(exercise: Exercise) -> None:
+    idea, shapes, code = exercise.spec.hints
     for hint in (idea, shapes):
         assert len(hint) > 50, f"too short to help: {hint}"
         assert hint.rstrip()[-1] in ".?!", f"not a sentence: {hint}"
@@ -57,23 +51,24 @@ def test_three_hints_go_from_the_idea_to_nearly_the_code(lesson: str, name: str)
     assert re.search(r" = |return |\+=|\byield\b", code), f"no code in {code!r}"
 
 
-@pytest.mark.parametrize(("lesson", "name"), ALL)
-def test_the_last_hint_is_no_answer(lesson: str, name: str) -> None:
-    head, names = exercise(lesson, name)
-    spec = SPECS[name]
-    answer = f"{head}\n{textwrap.indent(spec.hints[2], '    ')}\n"
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_the_last_hint_is_no_answer(exercise: Exercise) -> None:
+    head, names = unanswered(exercise)
+    answer = f"{head}\n{textwrap.indent(exercise.spec.hints[2], '    ')}\n"
     try:
         ast.parse(answer)
     except SyntaxError:
         return  # words stand where the learner has to think
     exec(answer, names)
-    report = checks.run(name, spec, names[name], seed=1, announce=lambda text: None, climb=False)
-    assert not report.passed, f"put into the cell, the last hint of {name} is a whole answer"
+    report = checks.run(
+        exercise.name, exercise.spec, names[exercise.name], seed=1, announce=lambda text: None, climb=False
+    )
+    assert not report.passed, f"put into the cell, the last hint of {exercise} is a whole answer"
 
 
-@pytest.mark.parametrize(("lesson", "name"), ALL)
-def test_a_usual_mistake_is_explained(lesson: str, name: str) -> None:
-    spec = SPECS[name]
+@pytest.mark.parametrize("exercise", EXERCISES, ids=str)
+def test_a_usual_mistake_is_explained(exercise: Exercise) -> None:
+    spec = exercise.spec
     assert spec.mistakes or spec.compare, "nothing tells the learner more than that the values differ"
     for mistake in spec.mistakes:
         assert len(mistake.says.split()) >= 4, f"too short to help: {mistake.says}"

@@ -1,29 +1,19 @@
-"""Variants of exercises: as good as the exercises they stand for, and their lessons run with all of them.
+"""Variants of exercises: each stands in its exercise's place, in its lesson and in a class that chose it.
 
-Every test here can run beside others but the timed ones, which are those of fact 4.
+What is asked of their specs is what is asked of any: test_four_facts.py, test_mistakes.py and test_hints.py try both.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import shutil
 
 import jupytext
 import nbformat
 import pytest
-from facts import (
-    CASE_LIMIT,
-    QUICKLY,
-    WITH_ANSWERS,
-    assert_honest,
-    assert_rejected,
-    assert_timed_are_right,
-    assert_too_slow,
-    by_values,
-)
-from lessons_found import LESSONS, ROOT
+from facts import QUICKLY
+from lessons_found import ROOT
 
 from unrolled import checks
 from unrolled.checks import choices
@@ -32,116 +22,26 @@ from unrolled.notebook import cells, run
 from unrolled_grader.authoring import notebooks, sample, variants
 from unrolled_grader.judge.verdicts import Options, Submission, judge
 
-FOLDER = ROOT / "lessons" / variants.FOLDER
-SPECS = {f"{exercise}_{suffix}": spec for exercise, by in checks.variants().items() for suffix, spec in by.items()}
-BASES = {f"{exercise}_{suffix}": exercise for exercise, by in checks.variants().items() for suffix in by}
-LESSON_OF = {name: lesson for lesson, specs in checks.lessons().items() for name in specs}
-TIMED = [name for name, spec in SPECS.items() if spec.speed is not None]
-CORE = {
-    lesson.name: variants.core(lesson.source.read_text(encoding="utf-8"))
-    for lesson in LESSONS
-    if "02" <= lesson.name[:2] <= "05" or lesson.name[:2] in ("08", "09", "10", "11", "12")
-}
+LESSON_OF = {name: lesson for lesson, specs in checks.declared().items() for name in specs}
+CHOSEN = [(LESSON_OF[exercise], exercise, suffix) for exercise, by in checks.variants().items() for suffix in by]
 
 
-def answers(name: str):
-    return importlib.import_module(f"answers.variants{LESSON_OF[BASES[name]][:2]}")
+def file_of(lesson: str, exercise: str, suffix: str):
+    return ROOT / "lessons" / variants.FOLDER / f"{lesson[:2]}_{exercise}_{suffix}.py"
 
 
-def first_variants(lesson: str, which: int = 0) -> dict[str, str]:
-    """For each exercise of the lesson that has variants, the suffix of one of them."""
-    chosen = {exercise: list(by) for exercise, by in checks.variants().items() if LESSON_OF[exercise] == lesson}
-    return {exercise: suffixes[min(which, len(suffixes) - 1)] for exercise, suffixes in chosen.items()}
-
-
-ROUNDS = [
-    (lesson, which)
-    for lesson in sorted({LESSON_OF[exercise] for exercise in checks.variants()})
-    for which in range(max((len(checks.variants()[name]) for name in first_variants(lesson)), default=0))
-]
-"""Lessons with the first variant of every exercise, with the second where there is one, and so on."""
-
-
-def test_the_core_exercises_are_read_from_the_text():
-    assert CORE["02_convolution"] == ["conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm"]
-    assert "max_pool2d_overlapping" not in CORE["03_pooling"]
-    assert all(set(names) <= set(checks.lessons()[lesson]) for lesson, names in CORE.items())
-
-
-@pytest.mark.parametrize("exercise", [name for names in CORE.values() for name in names])
-def test_every_core_exercise_has_a_variant(exercise):
-    assert checks.variants().get(exercise)
+def test_a_lesson_has_one_variant_at_most():
+    lessons = [lesson for lesson, _, _ in CHOSEN]
+    assert len(lessons) == len(set(lessons))
 
 
 def test_every_variant_has_its_cells_and_every_file_its_spec():
-    files = {file.stem for file in FOLDER.glob("*.py")}
-    assert files == {f"{LESSON_OF[base][:2]}_{name}" for name, base in BASES.items()}
+    assert set((ROOT / "lessons" / variants.FOLDER).glob("*.py")) == {file_of(*chosen) for chosen in CHOSEN}
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_a_variant_is_worth_what_its_exercise_is(name):
-    assert SPECS[name].total_points == checks.all_specs()[BASES[name]].total_points
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_the_reference_passes_for_any_seed(name):
-    for seed in range(5):
-        report = checks.run(
-            name,
-            by_values(SPECS[name]),
-            SPECS[name].reference,
-            seed=seed,
-            place=WITH_ANSWERS,
-            case_limit=CASE_LIMIT,
-        )
-        assert report.passed, str(report)
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_fact_3_at_least_three_mutants(name):
-    assert len(answers(name).MUTANTS[name]) >= 3
-
-
-MUTANTS = [
-    pytest.param(name, mutant, id=f"{name}-{index}")
-    for name in SPECS
-    for index, mutant in enumerate(answers(name).MUTANTS.get(name, ()))
-]
-
-
-@pytest.mark.parametrize(("name", "mutant"), MUTANTS)
-def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(name, mutant):
-    assert_rejected(name, SPECS[name], mutant)
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_fact_4_there_are_two_honest_answers(name):
-    assert len(answers(name).HONEST[name]) >= 2
-
-
-HONEST = [
-    pytest.param(name, function, id=f"{name}-{function.__name__}")
-    for name in TIMED
-    for function in answers(name).HONEST.get(name, ())
-]
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize(("name", "function"), HONEST)
-def test_fact_4_honest_answers_pass_with_room_to_spare(name, function):
-    assert_honest(SPECS[name], function)
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize("name", TIMED)
-def test_fact_4_the_loop_does_not_pass(name):
-    assert_too_slow(SPECS[name], answers(name).LOOP[name])
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_fact_4_what_is_timed_is_right(name):
-    spec = SPECS[name]
-    assert_timed_are_right(name, spec, answers(name))
+@pytest.mark.parametrize(("lesson", "exercise", "suffix"), CHOSEN)
+def test_a_variant_is_worth_what_its_exercise_is(lesson, exercise, suffix):
+    assert checks.variants()[exercise][suffix].total_points == checks.all_specs()[exercise].total_points
 
 
 def built(lesson: str, chosen: dict[str, str], folder: str):
@@ -164,39 +64,34 @@ def what_a_variant_touches(notebook):
     return kept
 
 
-@pytest.mark.parametrize(("lesson", "which"), ROUNDS)
-def test_a_lesson_with_all_its_variants_runs_and_earns_everything(lesson, which, tmp_path):
+@pytest.mark.parametrize(("lesson", "exercise", "suffix"), CHOSEN)
+def test_a_lesson_with_its_variant_runs_and_earns_everything(lesson, exercise, suffix, tmp_path):
     """The cells that no variant can touch are run by the first of the four facts."""
-    chosen = first_variants(lesson, which)
-    notebook = built(lesson, chosen, "solutions")
+    notebook = built(lesson, {exercise: suffix}, "solutions")
     touched = what_a_variant_touches(notebook)
     result = run.execute(
         notebook, cwd=tmp_path, env=QUICKLY, cell_timeout=600, skip=lambda cell: cell.source not in touched
     )
     assert [str(error) for error in result.errors] == []
-    declared = checks.lessons()[lesson]
-    assert set(result.reports) == {f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
+    asked = {f"{exercise}_{suffix}" if name == exercise else name for name in checks.lessons()[lesson]}
+    assert set(result.reports) == asked
     for report in (found.report() for found in result.reports.values()):
         assert report.points + report.deferred == report.max_points, str(report)  # some want a GPU
 
 
-@pytest.mark.parametrize(("lesson", "which"), ROUNDS)
-def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(lesson, which, tmp_path):
-    chosen = first_variants(lesson, which)
-    notebook = built(lesson, chosen, "notebooks")
+@pytest.mark.parametrize(("lesson", "exercise", "suffix"), CHOSEN)
+def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(lesson, exercise, suffix, tmp_path):
+    notebook = built(lesson, {exercise: suffix}, "notebooks")
     assert "BEGIN SOLUTION" not in nbformat.writes(notebook)
-    texts = (FOLDER / f"{lesson[:2]}_{exercise}_{suffix}.py" for exercise, suffix in chosen.items())
-    ours = {cell.source for text in texts for cell in jupytext.read(text, fmt="py:percent").cells}
+    name = f"{exercise}_{suffix}"
+    ours = {cell.source for cell in jupytext.read(file_of(lesson, exercise, suffix), fmt="py:percent").cells}
 
     def others(cell):
-        answer = (cells.grade_id(cell) or "") in SPECS
-        return cell.source not in ours and not answer and "check.start(" not in cell.source
+        return cell.source not in ours and cells.grade_id(cell) != name and "check.start(" not in cell.source
 
     result = run.execute(notebook, cwd=tmp_path, env=QUICKLY, cell_timeout=600, skip=others)
     assert [str(error) for error in result.errors] == []
-    assert {name: found.report().points for name, found in result.reports.items()} == dict.fromkeys(
-        (f"{exercise}_{suffix}" for exercise, suffix in chosen.items()), 0
-    )
+    assert {check: found.report().points for check, found in result.reports.items()} == {name: 0}
 
 
 @pytest.fixture
@@ -211,19 +106,21 @@ def course(tmp_path):
 SOURCE, VARIANT = "lessons/02_convolution.py", "lessons/variants/02_im2col_nhwc.py"
 
 
-def test_other_text_stays_and_the_guess_is_noted_for_the_variant():
-    notebook = built("02_convolution", {"conv2d_loops": "dilated", "conv2d_gemm": "nhwc"}, "solutions")
-    sources = [cell.source for cell in notebook.cells]
-    assert 'journal.predict("conv2d_gemm_nhwc", ...)  # your guess' in sources
-    assert 'journal.mine("conv2d_gemm")' in "\n".join(sources), "what goes on is NCHW"
-    heading = next(i for i, text in enumerate(sources) if text.startswith("### Exercise: conv2d_loops_dilated"))
-    assert sources[heading - 1].startswith("(Another order in use is NHWC")
-    assert "### Exercise: conv2d_loops\n" not in "\n".join(sources)
+def test_other_text_stays_and_later_cells_go_on_with_functions_that_take_what_the_exercise_takes():
+    sources = [cell.source for cell in built("03_pooling", {"max_pool2d": "average"}, "solutions").cells]
+    heading = next(i for i, text in enumerate(sources) if text.startswith("### Exercise: max_pool2d_average"))
+    assert "Its author thought that the smaller ones forgave too little." in sources[heading - 1]
+    assert "### Exercise: max_pool2d\n" not in "\n".join(sources)
+    smoothed = built("04_backprop", {"softmax_cross_entropy": "smoothing"}, "solutions")
+    assert any('journal.mine("softmax_cross_entropy", "affine_backward")' in cell.source for cell in smoothed.cells)
 
 
-def test_later_cells_go_on_with_functions_that_take_what_the_exercise_takes():
-    notebook = built("04_backprop", {"affine_backward": "in_out"}, "solutions")
-    assert any('journal.mine("softmax_cross_entropy", "affine_backward")' in cell.source for cell in notebook.cells)
+def test_a_guess_is_noted_for_the_variant(course):
+    with (course / SOURCE).open("a", encoding="utf-8") as lesson:
+        lesson.write('\n# %%\njournal.predict("im2col", 4)\n')
+    made = notebooks.make(course, choices.Choices(variants={"im2col": "nhwc"}))
+    notebook = nbformat.reads(made["notebooks/02_convolution/02_convolution.ipynb"].decode(), as_version=4)
+    assert 'journal.predict("im2col_nhwc", 4)' in [cell.source for cell in notebook.cells]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +133,6 @@ def test_later_cells_go_on_with_functions_that_take_what_the_exercise_takes():
             r"02_im2col_nhwc\.py: the first cell must be markdown",
         ),
         (VARIANT, '"check_im2col_nhwc"', '"check_im2col"', r"02_im2col_nhwc\.py: the cells with a grade_id must be"),
-        (VARIANT, '"points": 3', '"points": 2', r"02_im2col_nhwc\.py: check_im2col_nhwc is worth 2 points, .* check 3"),
         (VARIANT, "### END SOLUTION", "", r"do not pair up in the cell that starts with 'def im2col_nhwc"),
         (
             SOURCE,
@@ -293,13 +189,13 @@ def chosen_by_the_class(tmp_path, monkeypatch):
 
 def test_course_json_chooses_lessons_variants_and_thresholds(chosen_by_the_class):
     chosen_by_the_class(
-        lessons=["02_convolution"], variants={"im2col": "nhwc"}, thresholds={"conv2d_gemm": 2, "conv2d_gemm_nhwc": 3}
+        lessons=["02_convolution"], variants={"im2col": "nhwc"}, thresholds={"conv2d_gemm": 2, "row_sum_maximum": 3}
     )
     assert list(checks.lessons()) == ["02_convolution"]
     specs = checks.lessons()["02_convolution"]
     assert list(specs) == ["conv2d_output_size", "conv2d_loops", "im2col_nhwc", "im2col_fast", "conv2d_gemm"]
     assert specs["conv2d_gemm"].speed.at_least == checks.all_specs()["conv2d_gemm"].speed.at_least == 2
-    assert checks.all_specs()["conv2d_gemm_nhwc"].speed.at_least == 3
+    assert checks.all_specs()["row_sum_maximum"].speed.at_least == 3
     assert "im2col" in checks.all_specs()
 
 

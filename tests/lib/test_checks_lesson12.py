@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unrolled import checks, parallel
-from unrolled.checks.exercises.l12_many_devices import overlap, replicas, ring, schedules, splits
+from unrolled.checks.exercises.l12_many_devices import overlap, replicas, ring, schedules
 from unrolled.checks.run import HERE
 from unrolled.parallel import Network, emulate, one_forward_one_backward
 
@@ -21,7 +21,7 @@ def filled_up(comm, x):
     size = -(-len(x) // comm.size)
     padded = np.zeros(size * comm.size, np.float32)
     padded[: len(x)] = x
-    return splits.ring_allreduce(comm, padded)[: len(x)]
+    return ring.ring_allreduce(comm, padded)[: len(x)]
 
 
 def every_pth(comm, x):
@@ -37,7 +37,7 @@ def every_pth(comm, x):
 
 def counted_from_0(comm, x):
     """A ring whose ranks begin with the chunk of their own number."""
-    return splits.ring(first=0)(comm, x)
+    return ring.ring(first=0)(comm, x)
 
 
 def bias_on_rank_0(comm, x, weight1, bias1, weight2, bias2):

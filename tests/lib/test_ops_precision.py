@@ -181,6 +181,12 @@ def test_binary_products_of_opposite_rows_count_every_bit() -> None:
     assert precision.binary_matmul(up, ~up, 64 * 300)[0, 0] == -64 * 300
 
 
+def test_the_bits_of_a_single_row_stay_as_they_are() -> None:
+    words = np.full((1, 2), 2**64 - 1, np.uint64)
+    precision.binary_matmul(words, words, 70)
+    assert (words == 2**64 - 1).all()
+
+
 def test_binary_products_ask_for_words_that_hold_k_values() -> None:
     words = precision.pack_signs(floats(0, 2, 100))
     with pytest.raises(ValueError, match=r"expected \(2, 1\) to fit k = 64 values in words of 64 bits"):

@@ -12,7 +12,7 @@ from page import Walk
 from unrolled_grader.classroom import trees
 
 ROOT = Path(__file__).resolve().parents[2]
-TEACHING, AUTHORING = ROOT / "docs" / "teaching.md", ROOT / "docs" / "notebooks.md"
+TEACHING, AUTHORING = ROOT / "docs" / "teaching.md", ROOT / "docs" / "authoring.md"
 FONTS = """\
 cache=$(python -c 'from unrolled.data import fetching; print(fetching.cache())')
 for folder in "$MPLCONFIGDIR" "$cache/matplotlib"; do

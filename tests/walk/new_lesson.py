@@ -31,7 +31,7 @@ def double(number):
     return number + number
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_double", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_double", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.double(double)
 
 # %% [markdown]
@@ -46,7 +46,7 @@ def double_all(x):
     return np.multiply(x, np.float32(2))
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_double_all", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_double_all", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.double_all(double_all)
 
 # %% [markdown]
@@ -151,4 +151,4 @@ FILES = {
     "grader/sample_class/lesson99.py": SAMPLE,
     "site/notes/99_doubling.md": NOTES,
 }
-"""By path. docs/notebooks.md names these, and up to four more that a lesson may need."""
+"""By path. docs/authoring.md names these, and up to four more that a lesson may need."""

@@ -1,4 +1,4 @@
-"""docs/notebooks.md, typed: other points, one more exercise and a colleague's lesson come to a class's learners."""
+"""docs/authoring.md, typed: other points, one more exercise and a colleague's lesson come to a class's learners."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     """The walk at its end."""
     walk = fork_of_one_lesson(tmp_path_factory.mktemp("home"))
     for shown, printed in walk.run(AUTHORING.read_text(encoding="utf-8")):
-        assert same(printed) == same(shown), "it is old: `python tests/walk/write.py docs/notebooks.md` makes it anew"
+        assert same(printed) == same(shown), "it is old: `python tests/walk/write.py docs/authoring.md` makes it anew"
     return walk
 
 

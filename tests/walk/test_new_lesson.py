@@ -1,4 +1,4 @@
-"""A lesson is added by the files that docs/notebooks.md names, ten at most; all lists of lessons follow from them."""
+"""A lesson is added by the files that docs/authoring.md names, ten at most; all lists of lessons follow from them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(root: Path, *command: str) -> str:
 
 
 def test_the_guide_names_every_file_and_no_more_than_ten() -> None:
-    guide = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "authoring.md").read_text(encoding="utf-8")
     table = guide.split("## The files of a lesson")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
     assert len(named) <= 10

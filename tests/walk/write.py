@@ -1,4 +1,4 @@
-"""Make the outputs in a page's walk anew: `python tests/walk/write.py [docs/notebooks.md]`, by default teaching.md's.
+"""Make the outputs in a page's walk anew: `python tests/walk/write.py [docs/authoring.md]`, by default teaching.md's.
 
 Takes a minute or two.
 """

@@ -7,9 +7,11 @@ readers needed (lesson 00: 22 minutes, 03: 95 to 100, 06: 115 to 120) was within
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 WORDS_A_MINUTE = 180
@@ -32,9 +34,20 @@ class Minutes:
     def computed(self) -> float:
         return self.prose + self.exercises + self.cells
 
+    @property
+    def agree(self) -> bool:
+        """Whether the stated minutes lie within a quarter of those computed."""
+        return abs(self.stated - self.computed) <= self.computed / 4
+
     def __str__(self) -> str:
         parts = f"prose {self.prose:.0f}, exercises {self.exercises:.0f}, cells {self.cells:.0f}"
         return f"{self.stated:.0f} minutes stated, {self.computed:.0f} computed ({parts})"
+
+
+def of_lesson(root: Path, lesson: str) -> Minutes:
+    """Return the minutes of the learner's notebook of a lesson as it is in this checkout."""
+    file = root / "notebooks" / lesson / f"{lesson}.ipynb"
+    return of(json.loads(file.read_text(encoding="utf-8"))["cells"])
 
 
 def of(cells: Iterable[Mapping[str, Any]]) -> Minutes:

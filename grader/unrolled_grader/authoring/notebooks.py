@@ -12,7 +12,6 @@ import argparse
 import copy
 import hashlib
 import importlib
-import json
 import logging
 import re
 import sys
@@ -26,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.authoring import finished, listed, minutes, points
-from unrolled_grader.authoring.points import Worth
+from unrolled_grader.authoring import bodies, finished, listed, minutes, specs
 from unrolled_grader.authoring.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+    from unrolled.checks import Spec
     from unrolled.checks.choices import Choices
 
 SOLUTIONS, NOTEBOOKS = "solutions", "notebooks"
@@ -106,10 +105,13 @@ class Change:
         return f"{self.path} ({self.kind})"
 
 
-def build(root: Path) -> list[Change]:
-    """Bring solutions/, notebooks/ and lists in line with lessons/; return the changes, none on LessonError."""
-    made = make(root)
-    changes = differences(root, made)
+def build(root: Path, lessons: Iterable[str] | None = None) -> list[Change]:
+    """Bring solutions/, notebooks/ and lists in line with lessons/; return the changes, none on LessonError.
+
+    With `lessons`, only the notebooks of these.
+    """
+    made = make(root, lessons=lessons)
+    changes = [change for change in differences(root, made) if lessons is None or change.path in made]
     for change in changes:
         file = root / change.path
         if change.kind == "stale":
@@ -153,13 +155,13 @@ def make(root: Path, choices: Choices | None = None, lessons: Iterable[str] | No
     files = {name: file for name, file in there.items() if lessons is None or name in set(lessons)}
     if not files:
         return {}
-    address, worth = read_address(root), points.by_lesson(wanted, there)
+    address, asked = read_address(root), specs.by_name(wanted, there)
     with tempfile.TemporaryDirectory(prefix="unrolled-build-") as scratch:
         for name, file in files.items():
             target = Path(scratch, SOLUTIONS, name, f"{name}.ipynb")
             target.parent.mkdir(parents=True)
             with target.open("w", encoding="utf-8", newline="\n") as stream:
-                nbformat.write(solution_notebook(file, address, wanted.variants, worth.get(name, {})), stream)
+                nbformat.write(solution_notebook(file, address, wanted.variants, asked), stream)
         generate(Path(scratch), nbgrader_config(root), list(files))
         written = sorted(Path(scratch).glob("*/*/*.ipynb"))
         made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in written}
@@ -205,11 +207,11 @@ def solution_notebook(
     file: Path,
     address: Address,
     variants: Mapping[str, str] = MappingProxyType({}),
-    worth: Mapping[str, Worth] = MappingProxyType({}),
+    asked: Mapping[str, Spec] = MappingProxyType({}),
 ) -> NotebookNode:
-    """Return the lesson's complete notebook, without outputs, with these variants, and checks worth what `worth` says.
+    """Return the lesson's complete notebook, without outputs, with these variants, and what the specs `asked` say.
 
-    Raises LessonError if it is malformed, or a check's cell says other points than its spec.
+    Raises LessonError if it is malformed, or has what no spec says.
     """
     import jupytext
     from nbformat import NotebookNode
@@ -221,7 +223,9 @@ def solution_notebook(
     for cell in nb.cells:
         cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_METADATA if key in cell.metadata})
         _check_regions(name, cell)
-        points.write(name, cell, worth)
+        if cell.cell_type == "code":
+            cell.source = bodies.write(name, cell.source)
+    specs.write(name, nb.cells, asked)
     for cell, cell_id in zip(nb.cells, cell_ids(name, nb.cells), strict=True):
         cell.id = cell_id
     _write_header(name, nb, address)
@@ -324,8 +328,7 @@ def _command(arguments: argparse.Namespace) -> int:
     for change in changes:
         print(change if arguments.check else f"{'removed' if change.kind == 'stale' else 'made'} {change.path}")
     for name in lessons if not arguments.check else ():
-        cells = json.loads((root / NOTEBOOKS / name / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-        print(f"{name}: {minutes.of(cells)}")
+        print(f"{name}: {minutes.of_lesson(root, name)}")
     if not lessons:
         print("lessons/ holds no lesson (NN_topic.py) yet")
     elif not changes:

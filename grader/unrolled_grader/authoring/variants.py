@@ -22,16 +22,10 @@ FOLDER = "variants"
 HEADING = re.compile(r"^### Exercise: (?P<name>\w+)$", re.MULTILINE)
 EXERCISE = re.compile(r"^# ### Exercise: (\w+)$", re.MULTILINE)
 CHECK = re.compile(r'''"grade_id": "check_(\w+)"''')
-CORE = re.compile(r"^# ### Exercise: (\w+)\n#\n# \*\*Core\*\*", re.MULTILINE)
 
 
 class LessonError(CommandError):
     """A lesson that cannot be built: which, where, and what is wrong with it."""
-
-
-def core(source: str) -> list[str]:
-    """Return the names of a lesson's core exercises, from the text of its script."""
-    return CORE.findall(source)
 
 
 def require(root: Path, wanted: Mapping[str, str]) -> None:
@@ -77,7 +71,7 @@ def put(lesson: str, cells: list[NotebookNode], exercise: str, file: Path) -> li
     """Return the lesson's cells with this variant's in place of the exercise's. Raises LessonError, naming the file."""
     variant, inside = file.stem[3:], _read(file)
     first, last = _place(lesson, cells, exercise)
-    _check(f"lessons/{FOLDER}/{file.name}", variant, inside, _points(cells, exercise))
+    _check(f"lessons/{FOLDER}/{file.name}", variant, inside)
     above = cells[:first]
     kept, _, _ = cells[first].source.partition(f"### Exercise: {exercise}\n")
     if kept.strip():
@@ -112,21 +106,14 @@ def _place(lesson: str, cells: list[NotebookNode], exercise: str) -> tuple[int, 
     return headings[-1], ids.index(f"check_{exercise}")
 
 
-def _points(cells: Sequence[NotebookNode], name: str) -> float | None:
-    """The points of the check, None if there is none."""
-    return next((cell.metadata["nbgrader"]["points"] for cell in cells if grade_id(cell) == f"check_{name}"), None)
-
-
-def _check(file: str, variant: str, cells: Sequence[NotebookNode], points: float | None) -> None:
-    """A variant begins with its heading, and holds its exercise and a check that is worth the same, in this order."""
+def _check(file: str, variant: str, cells: Sequence[NotebookNode]) -> None:
+    """A variant begins with its heading, and holds its exercise and a check, in this order."""
     heading = HEADING.match(cells[0].source) if cells and cells[0].cell_type == "markdown" else None
     if heading is None or heading["name"] != variant:
         raise LessonError(f"{file}: the first cell must be markdown and start with '### Exercise: {variant}'")
     marked = [name for cell in cells if (name := grade_id(cell))]
     if marked != [variant, f"check_{variant}"]:
         raise LessonError(f"{file}: the cells with a grade_id must be {variant}, check_{variant}, got {marked}")
-    if (worth := _points(cells, variant)) != points:
-        raise LessonError(f"{file}: check_{variant} is worth {worth} points, the exercise's check {points}")
 
 
 def _rename(cell: NotebookNode, exercise: str, variant: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ class Case:
     def inputs(self, seed: int) -> Inputs:
         """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
         rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
-        return self.draw(rng) if self.draw else _drawn(self.arguments, rng)
+        return self.draw(rng) if self.draw else draw_all(self.arguments, rng)
 
 
 def case(name: str, /, **arguments: Any) -> Case:
@@ -157,7 +157,7 @@ class Speed:
             name: Draw(value.quick) if isinstance(value, Draw) and value.quick else value
             for name, value in self.inputs.items()
         }
-        return [_drawn(quick, rng) for _ in range(count)]
+        return [draw_all(quick, rng) for _ in range(count)]
 
     def draw_case(self, seed: int) -> Inputs:
         """Return one of them as a case's: with ranks, an emulated network and the arguments of each."""
@@ -182,7 +182,7 @@ class Rung:
     def draw_inputs(self, seed: int) -> list[Inputs]:
         """Return four fresh sets of keyword arguments."""
         rng = np.random.default_rng([seed, zlib.crc32(b"rung")])
-        return [_drawn(self.inputs, rng) for _ in range(4)]
+        return [draw_all(self.inputs, rng) for _ in range(4)]
 
 
 @dataclass(frozen=True)
@@ -220,6 +220,8 @@ class Spec:
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
     """Other functions of the library that answer the exercise: a learner's function must call none of them."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What else the check asks, by the names under which the lesson's text quotes it: {launches} for "launches"."""
     leaderboard: bool = False
     """Whether the class report ranks by the `ratio` of the remark that `compare` makes. Where a `speed` is what ranks,
     it has a `leaderboard` of its own."""
@@ -243,7 +245,8 @@ def variant(exercise: Spec, /, **changes: Any) -> Spec:
     return replace(exercise, answers=tuple(answers), **changes)
 
 
-def _drawn(arguments: Mapping[str, Any], rng: np.random.Generator) -> Inputs:
+def draw_all(arguments: Mapping[str, Any], rng: np.random.Generator) -> Inputs:
+    """Return these arguments, drawn where they are draws; of all others a copy."""
     return {
         name: value.make(rng) if isinstance(value, Draw) else copy.deepcopy(value) for name, value in arguments.items()
     }

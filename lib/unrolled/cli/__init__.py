@@ -26,7 +26,7 @@ GROUP = "unrolled.commands"
 HELP = {
     "to learn": ("doctor", "data", "lab", "check", "submit", "progress", "gallery", "upgrade"),
     "to teach": ("class", "roster", "collect", "grade", "demo", "similar", "pseudonymous", "forget", "version"),
-    "to make the course": ("build", "site", "wheel", "wheelhouse"),
+    "to make the course": ("build", "prove", "site", "wheel", "wheelhouse"),
 }
 """In which order `unrolled --help` lists the commands, as far as they are there; others come last."""
 EXTRAS = {

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import kernel_specs
-from answers import Mutant
-from answers.lesson08 import HEAD
+from answers import Mutant, kernel
 from unrolled import device, ops
 from unrolled.checks.exercises.l09_lstm import fused, sequences
 
@@ -24,30 +22,6 @@ def step(x, h, c, weight_ih, weight_hh, bias):
     i, f, g, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
     c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
     return ops.sigmoid(o) * ops.tanh(c), c
-
-
-def step_in_tensorflows_old_order(x, h, c, weight_ih, weight_hh, bias):
-    i, g, f, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(c), c
-
-
-def step_with_the_output_gate_third(x, h, c, weight_ih, weight_hh, bias):
-    i, f, o, g = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(c), c
-
-
-def step_without_the_second_tanh(x, h, c, weight_ih, weight_hh, bias):
-    i, f, g, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * c, c
-
-
-def step_with_sigmoids_only(x, h, c, weight_ih, weight_hh, bias):
-    i, f, g, o = (ops.sigmoid(part) for part in blocks(x @ weight_ih.T + h @ weight_hh.T + bias))
-    c = f * c + i * g
-    return o * ops.tanh(c), c
 
 
 def step_in_float32(x, h, c, weight_ih, weight_hh, bias):
@@ -88,14 +62,6 @@ def without_state(x, weight_ih, weight_hh, bias):
 
 def last_output(x, weight_ih, weight_hh, bias):
     return sequences.two_products(x, weight_ih, weight_hh, bias)[-1]
-
-
-def samples_first(x, weight_ih, weight_hh, bias):
-    return sequences.two_products(x, weight_ih, weight_hh, bias).swapaxes(0, 1)
-
-
-def backwards_in_time(x, weight_ih, weight_hh, bias):
-    return sequences.two_products(x[::-1], weight_ih, weight_hh, bias)
 
 
 def bias_twice(x, weight_ih, weight_hh, bias):
@@ -169,17 +135,6 @@ def at_once_with_copies(x, weight_ih, weight_hh, bias):
     return xp.stack(outputs)
 
 
-def at_once_sample_by_sample(x, weight_ih, weight_hh, bias):
-    """A product for each step's inputs, made before the first step: too many products, and no faster."""
-    xp = device.array_module(x)
-    y, h, c = room(x, weight_hh)
-    sums = xp.stack([x[t] @ weight_ih.T for t in range(len(x))])
-    for t in range(len(x)):
-        h, c = sequences.gated(sums[t] + h @ weight_hh.T + bias, c)
-        y[t] = h
-    return y
-
-
 def two_products(x, weight_ih, weight_hh, bias):
     return sequences.two_products(x, weight_ih, weight_hh, bias)
 
@@ -192,37 +147,10 @@ def two_products_twice(x, weight_ih, weight_hh, bias):
 
 # fused_cell
 
-SIZES = "THREADS, ONE = 256, np.float32(1)\n"
-CELL = """
-@jit.rawkernel()
-def kernel(from_x, from_h, bias, c, h_new, c_new, size, hidden):
-    at = cp.int32(jit.grid(1))
-    if at < size:
-        row, unit = at // hidden, at % hidden
-        i = from_x[row, unit] + from_h[row, unit] + bias[unit]
-        f = from_x[row, unit + hidden] + from_h[row, unit + hidden] + bias[unit + hidden]
-        g = from_x[row, unit + 2 * hidden] + from_h[row, unit + 2 * hidden] + bias[unit + 2 * hidden]
-        o = from_x[row, unit + 3 * hidden] + from_h[row, unit + 3 * hidden] + bias[unit + 3 * hidden]
-        now = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
-        c_new[row, unit] = now
-        h_new[row, unit] = cp.tanh(now) / (ONE + cp.exp(-o))
-
-def answer(from_x, from_h, bias, c):
-    xp = cp.get_array_module(c) if hasattr(cp, "get_array_module") else cp
-    h_new, c_new = xp.empty(c.shape, c.dtype), xp.empty(c.shape, c.dtype)
-    blocks = (c.size + THREADS - 1) // THREADS
-    kernel[blocks, THREADS](from_x, from_h, bias, c, h_new, c_new, c.size, c.shape[1])
-    return h_new, c_new
-"""
-
 
 def cell(*changes: tuple[str, str]) -> Any:
     """The right kernel with these words in place of others."""
-    source = HEAD + SIZES + CELL
-    for old, new in changes:
-        assert old in source, old
-        source = source.replace(old, new)
-    return kernel_specs.answer(source)
+    return kernel("09_lstm", "fused_cell", *changes)
 
 
 def fused_by_blocks_of_64(from_x, from_h, bias, c):
@@ -267,10 +195,6 @@ def without_the_last(layers, steps):
     return diagonals(layers, steps)[:-1]
 
 
-def with_one_twice(layers, steps):
-    return [*diagonals(layers, steps)[:-1], [(layers - 1, steps - 1), (0, 0)]]
-
-
 def flat(layers, steps):
     return [cell for slot in diagonals(layers, steps) for cell in slot]
 
@@ -296,11 +220,6 @@ def through_time(grad_y, x, weight_hh, y, c, gates, back_h=True, back_c=True, be
 
 MUTANTS = {
     "lstm_step": [
-        Mutant(step_in_tensorflows_old_order, "the second block is f, the third g"),
-        Mutant(step_with_the_output_gate_third, "the third block is g, the fourth o"),
-        Mutant(step_without_the_second_tanh, "h is o * tanh(c)"),
-        Mutant(step_with_sigmoids_only, "it may be below 0"),
-        Mutant(lambda **arrays: step(**arrays)[::-1], "h comes first"),
         Mutant(step_in_float32, "the slope of h"),
         Mutant(step_that_keeps_its_cell, "changed its input c"),
         Mutant(step_of_the_host, "transfers, none allowed"),
@@ -309,50 +228,24 @@ MUTANTS = {
         Mutant(by_gate, "48 matrix products, at most 12 allowed"),
         Mutant(without_state, "h and c of a step go into the next one"),
         Mutant(last_output, "the outputs of all steps are asked"),
-        Mutant(samples_first, "the steps come first"),
-        Mutant(backwards_in_time, "from the last to the first"),
-        Mutant(bias_twice, "once with the inputs, and once more in each step"),
     ],
     "inputs_at_once": [
         Mutant(two_products, "12 matrix products, at most 7 allowed"),
-        Mutant(at_once_sample_by_sample, "12 matrix products, at most 7 allowed"),
         Mutant(bias_twice, "once with the inputs, and once more in each step"),
         Mutant(without_state, "h and c of a step go into the next one"),
     ],
     "fused_cell": [
         Mutant(fused.point_wise, "no launch of a kernel of your own"),
         Mutant(cell(("bias[unit]\n", "bias[unit] * 0\n"), ("    if at", "    if at")), "differ"),
-        Mutant(cell(("cp.tanh(now)", "now")), "h is o * tanh(c)"),
-        Mutant(cell(("cp.tanh(now)", "cp.tanh(c[row, unit])")), "first the new c"),
-        Mutant(
-            cell(
-                ("unit + 2 * hidden", "unit + 9 * hidden"),
-                ("unit + 3 * hidden", "unit + 2 * hidden"),
-                ("unit + 9 * hidden", "unit + 3 * hidden"),
-            ),
-            "the third block is g, the fourth o",
-        ),
         Mutant(cell(("if at < size", "if size > 0")), "out of bounds"),
-        Mutant(
-            cell(("at // hidden, at % hidden", "at % (size // hidden), at // (size // hidden)")),
-            "neighbouring threads touch neighbouring values",
-        ),
-        Mutant(cell(("return h_new, c_new", "return c_new, h_new")), "h comes first"),
     ],
     "wavefront": [
         Mutant(layer_by_layer, "are enough"),
         Mutant(step_by_step, "the layer below"),
         Mutant(steps_first, "is not among"),
-        Mutant(without_the_last, "never fire"),
-        Mutant(with_one_twice, "fires 2 times"),
-        Mutant(flat, "each a list of cells"),
-        Mutant(lambda layers, steps: None, "this is no schedule, but NoneType"),
     ],
     "backward_through_time": [
         Mutant(lambda **kept: through_time(**kept, back_h=False, back_c=False), "nothing comes back from later steps"),
-        Mutant(lambda **kept: through_time(**kept, back_c=False), "what comes back through c is lost"),
-        Mutant(lambda **kept: through_time(**kept, back_h=False), "what comes back through h is lost"),
-        Mutant(lambda **kept: through_time(**kept, before=0), "y[t - 1], and zeros for the first"),
         Mutant(lambda **kept: through_time(**kept, samples=2), "grad_bias"),
         Mutant(lambda **kept: through_time(**kept)[:2], "return grad_weight_ih, grad_weight_hh, grad_bias"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from answers import Mutant
-from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scaling
+from unrolled import ops
+from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
 
 # loss_scale_step
 
@@ -15,27 +16,10 @@ def without_skipping(gradients, scale, good_steps, every):
     return (found, scale * 2, 0) if good_steps + 1 == every else (found, scale, good_steps + 1)
 
 
-def of_infinities_only(gradients, scale, good_steps, every):
-    if np.isinf(gradients).any():
-        return None, scale / 2, 0
-    return without_skipping(gradients, scale, good_steps, every)
-
-
 def of_the_sum(gradients, scale, good_steps, every):
     with np.errstate(over="ignore"):
         if not np.isfinite(gradients.sum()):
             return None, scale / 2, 0
-    return without_skipping(gradients, scale, good_steps, every)
-
-
-def that_forgets_the_count(gradients, scale, good_steps, every):
-    found, after, count = scaling.loss_scale_step(gradients, scale, good_steps, every)
-    return found, after, 0 if found is None or count == 0 else good_steps
-
-
-def of_positive_infinities(gradients, scale, good_steps, every):
-    if np.isnan(gradients).any() or gradients.max() == np.inf:
-        return None, scale / 2, 0
     return without_skipping(gradients, scale, good_steps, every)
 
 
@@ -56,31 +40,20 @@ def without_scale(x, limit):
     return integers.quantize_int8(x, limit)[0]
 
 
-def dividing_by_zero(x, limit):
-    with np.errstate(all="ignore"):
-        scale = (limit / np.float32(127)).astype(np.float32)
-        steps = np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
-        return np.nan_to_num(np.clip(steps, -127, 127)).astype(np.int8), scale
-
-
-def all_or_none(x, limit):
-    if not limit.any():
-        return np.zeros(x.shape, np.int8), np.ones(len(limit), np.float32)
-    return dividing_by_zero(x, limit)
-
-
-def of_its_largest(x, limit):
-    scale = np.abs(x).max(axis=tuple(range(1, x.ndim))) / np.float32(127)
-    scale = np.where(scale > 0, scale, 1).astype(np.float32)
-    return np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1))).astype(np.int8), scale
-
-
 # prune
 
 
 def of_two_axes(weight, fraction, updates):
     rows, columns = weight.shape
     return fewer.prune(weight, fraction, updates).reshape(rows, columns)
+
+
+def pruned_once(weight, fraction, updates):
+    return fewer.prune(weight, fraction, []) - sum(updates)
+
+
+def pruned_at_the_end(weight, fraction, updates):
+    return fewer.prune(weight - sum(updates), fraction, [])
 
 
 # binary_matmul
@@ -117,25 +90,6 @@ def row_by_row_in_python_numbers(a, b, k):
     return np.array(rows).astype(np.int32).reshape(len(a), len(b))
 
 
-def with_a_mask(mask, last_only=True):
-    """The products, where mask(k % 64) says which bits count."""
-
-    def answer(a, b, k):
-        differ = a[:, None] ^ b[None]
-        differ[:, :, -1 if last_only else slice(None)] &= np.uint64(mask(k % 64))
-        return (k - 2 * np.bitwise_count(differ).sum(axis=2, dtype=np.int64)).astype(np.int32)
-
-    return answer
-
-
-def highest_bits(left):
-    return 2**64 - 2 ** (64 - left) if left else 2**64 - 1
-
-
-def lowest_bits(left):
-    return (1 << left) - 1 if left else 2**64 - 1
-
-
 def unsigned(a, b, k):
     differ = a[:, None] ^ b[None]
     if k % 64:
@@ -144,65 +98,56 @@ def unsigned(a, b, k):
 
 
 def in_int64(a, b, k):
-    return fewer.binary_matmul(a, b, k).astype(np.int64)
+    return ops.precision.binary_matmul(a, b, k).astype(np.int64)
+
+
+def with_the_tail(a, b, k):
+    return (k - 2 * np.bitwise_count(a[:, None] ^ b[None]).sum(axis=2, dtype=np.int64)).astype(np.int32)
+
+
+# straight_through
+
+
+def of_the_values(grad, x, weight):
+    return (grad @ weight) * (np.abs(x) <= 1), (grad.T @ x) * (np.abs(weight) <= 1)
+
+
+def not_stopped(grad, x, weight):
+    return grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
 
 
 MUTANTS = {
     "loss_scale_step": [
-        Mutant(scaling.divided_in_float16, "where small gradients become 0"),
-        Mutant(scaling.with_the_scale, "divide by it"),
-        Mutant(scaling.with_the_next_scale, "not that of the next one"),
-        Mutant(scaling.never_back, "good_steps is 0 then"),
         Mutant(without_skipping, "so None is expected"),
-        Mutant(of_infinities_only, "so None is expected"),
-        Mutant(of_positive_infinities, "so None is expected"),
         Mutant(of_the_sum, "no None is expected"),
-        Mutant(that_forgets_the_count, "good_steps"),
         Mutant(lambda gradients, scale, good_steps, every: gradients, "return gradients, scale, good_steps"),
     ],
     "quantize_int8": [
-        Mutant(integers.wrapped, "clip before you make int8"),
-        Mutant(integers.cut_off, "round to the nearest"),
-        Mutant(integers.of_one_scale, "a scale of its own"),
         Mutant(with_128, "scale"),
         Mutant(asymmetric, "-127 to 127"),
         Mutant(without_scale, "return q, scale"),
-        Mutant(dividing_by_zero, "scale"),
-        Mutant(all_or_none, "scale"),
-        Mutant(of_its_largest, "follows from limit"),
     ],
     "int8_matmul": [
-        Mutant(integers.wrapping, "wrap round at 128"),
-        Mutant(integers.in_int16, "wrap round at 32,768"),
-        Mutant(integers.in_float32, "2^24"),
-        Mutant(lambda a, b: integers.int8_matmul(a, b).astype(np.int64), "int32"),
+        Mutant(lambda a, b: (a @ b).astype(np.int32), "wrap round at 128"),
+        Mutant(lambda a, b: (a.astype(np.int16) @ b.astype(np.int16)).astype(np.int32), "wrap round at 32,768"),
+        Mutant(lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.int32), "2^24"),
     ],
     "prune": [
-        Mutant(fewer.masked_once, "grows again"),
-        Mutant(fewer.masked_at_the_end, "before the first update"),
-        Mutant(fewer.largest_first, "and not the largest"),
-        Mutant(fewer.masked_anew, "is decided once"),
-        Mutant(fewer.by_value, "what lies near 0"),
-        Mutant(fewer.rounded, "int cuts off"),
-        Mutant(fewer.masked_in_updates, "before the first update, too"),
+        Mutant(lambda weight, fraction, updates: fewer.prune(weight, fraction, []) - sum(updates), "grows again"),
+        Mutant(
+            lambda weight, fraction, updates: fewer.prune(weight - sum(updates), fraction, []),
+            "before the first update",
+        ),
         Mutant(of_two_axes, "too many values to unpack"),
     ],
     "binary_matmul": [
-        Mutant(fewer.with_the_tail, "must not count"),
-        Mutant(fewer.once, "takes 2 away"),
+        Mutant(with_the_tail, "must not count"),
         Mutant(in_int64, "int32"),
-        Mutant(with_a_mask(lambda left: (1 << left) - 1), "where k % 64 is 0 the last word is full"),
-        Mutant(with_a_mask(highest_bits), "the first sign lies in the lowest bit"),
-        Mutant(with_a_mask(lowest_bits, last_only=False), "only the last word has bits left over"),
         Mutant(unsigned, "below 0 unsigned numbers wrap round"),
     ],
     "straight_through": [
-        Mutant(fewer.of_the_values, "has signs, too"),
-        Mutant(fewer.not_stopped, "beyond 1 nothing passes"),
-        Mutant(fewer.x_stopped_alone, "of weight either"),
-        Mutant(fewer.weight_stopped_alone, "of x either"),
-        Mutant(fewer.zero_is_positive, "0 counts as negative"),
-        Mutant(fewer.zero_is_zero, "np.sign gives 0"),
+        Mutant(of_the_values, "has signs, too"),
+        Mutant(not_stopped, "beyond 1 nothing passes"),
         Mutant(lambda grad, x, weight: fewer.straight_through(grad, x, weight)[::-1], "the gradient by x"),
     ],
 }

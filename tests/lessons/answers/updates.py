@@ -10,41 +10,6 @@ def momentum(parameters, gradient, velocity, learning_rate, momentum=0.9, weight
     return parameters - learning_rate * velocity, velocity
 
 
-def momentum_uphill(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient + weight_decay * parameters
-    return parameters + learning_rate * velocity, velocity
-
-
-def momentum_with_two_signs(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity - (gradient + weight_decay * parameters)
-    return parameters - learning_rate * velocity, velocity
-
-
-def momentum_with_the_rate_inside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity - learning_rate * (gradient + weight_decay * parameters)
-    return parameters + velocity, velocity
-
-
-def momentum_stepping_first(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    stepped = parameters - learning_rate * velocity
-    return stepped, momentum * velocity + gradient + weight_decay * parameters
-
-
-def momentum_without_decay(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient
-    return parameters - learning_rate * velocity, velocity
-
-
-def momentum_decaying_beside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient
-    return parameters * (1 - learning_rate * weight_decay) - learning_rate * velocity, velocity
-
-
-def momentum_that_averages(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + (1 - momentum) * (gradient + weight_decay * parameters)
-    return parameters - learning_rate * velocity, velocity
-
-
 def momentum_in_place(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
     velocity *= momentum
     velocity += gradient + weight_decay * parameters
@@ -83,13 +48,6 @@ def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.
         step = m_hat / (np.sqrt(v_hat) + epsilon)
     kept = (m_hat, v_hat) if change.get("keep_corrected") else (m, v)
     return parameters - change.get("sign", 1) * learning_rate * step, *kept
-
-
-def adam_with(**change):
-    def variant(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
-        return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon, **change)
-
-    return variant
 
 
 def adam_in_float64(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):

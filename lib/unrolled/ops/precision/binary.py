@@ -83,8 +83,8 @@ def _different(a: Array, b: Array) -> Array:
 
 
 def _words_first(x: Array, k: int) -> Array:
-    """x (N, W) as (W, N), with the bits from the k-th on set to 0."""
-    turned = np.ascontiguousarray(x.T)
+    """x (N, W) as (W, N), with the bits from the k-th on set to 0: a copy, also of a single row."""
+    turned = x.T.copy()
     if k % WORD:
         turned[-1] &= np.uint64((1 << k % WORD) - 1)
     return turned

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import Mistake, first_of, given, only, result
+from unrolled.checks.mistakes import Mistake, given, only, result
 from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
 from unrolled.device import Array
 from unrolled.ops.products import plain_matmul
@@ -99,7 +99,6 @@ merge = Spec(
             b=_b_until_a_ends,
         ),
         given("what is left of a when b runs out still has to be appended", a=_a_until_b_ends),
-        given("what is left of b when a runs out still has to be appended", b=_b_until_a_ends),
         Mistake("one position cannot serve both lists: step forward only in the list you took from", _in_pairs),
         Mistake(
             "what is left begins at the positions reached, a[i:] and b[j:]: you append both lists as a whole",
@@ -128,8 +127,6 @@ merge = Spec(
     ),
 )
 
-ENDS = "does the loop end one too early, or does `return` stand inside the loop?"
-
 matmul_rows = Spec(
     reference=ops.matmul_rows,
     answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one, plain_matmul),
@@ -144,17 +141,15 @@ matmul_rows = Spec(
     mistakes=[
         result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
         result("this is only the last row: each row needs a place of its own, y[i] = …", lambda y: y[-1]),
-        result(f"only the first row is written: {ENDS}", lambda y: first_of(y, 0)),
-        result(f"only the first row is written: {ENDS}", lambda y: only(y, 0)),
-        result(f"the last row is never written: {ENDS}", lambda y: only(y, slice(-1))),
+        result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
+        result(
+            "only the first row is written: does the loop end one too early, or does `return` stand inside the loop?",
+            lambda y: only(y, 0),
+        ),
         result(
             "every row is the sum of all: give each a place of its own, y[i] = …",
             lambda y: np.tile(y.sum(axis=0), (len(y), 1)),
         ),
-        result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
-        Mistake("this multiplies entry by entry (*); a matrix product is @", lambda a, b: a * b),
-        given("this is a @ b.T: take the columns of b, not its rows", b=lambda b: b.T),
-        given("this is a.T @ b: a[i] is a row, a[:, i] a column", a=lambda a: a.T),
         result("rows and columns of the result are exchanged: its row i is made of row i of a", lambda y: y.T),
     ],
     points=2,
@@ -268,10 +263,6 @@ batch_affine = Spec(
             "the bias is added along the wrong axis: bias (M,) lines up with the last axis of (N, M) by itself, "
             "so add it as it is",
             lambda y, bias: y - bias + bias[:, None],
-        ),
-        given(
-            "the weight is not transposed: its rows belong to the outputs, so the product is x @ weight.T",
-            weight=lambda weight: weight.T,
         ),
         given(
             "a reshape does not turn the weight: it fills the new rows with what comes next. weight.T turns it",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution import windows
-from unrolled.checks.spec import Case, Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
+from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
 from unrolled.ops import blocks, fft, winograd
 from unrolled.ops.windows import Windows
 
@@ -96,11 +94,6 @@ conv2d_output_size = Spec(
 )
 
 
-def weighed(name: str, x: tuple[int, ...], weight: tuple[int, ...], dtype: Any = np.float32, **others: Any) -> Case:
-    """Return a case with x and weight drawn from the normal distribution in these shapes, and with `others`."""
-    return case(name, x=normal(*x, dtype=dtype), weight=normal(*weight, dtype=dtype), **others)
-
-
 CONVOLUTION_CASES = (
     case("the seminar's 4 x 4 example", x=SEMINAR_X, weight=SEMINAR_W),
     case("the same with bias 3", x=SEMINAR_X, weight=SEMINAR_W, bias=SEMINAR_BIAS),
@@ -110,7 +103,12 @@ CONVOLUTION_CASES = (
     case("padding 1", x=images(1, 1, 5, 5), weight=filters(1, 1, 3, 3), padding=1),
     case("stride 2", x=images(1, 1, 7, 8), weight=filters(1, 1, 3, 3), stride=2),
     case("stride 3, padding 2", x=images(2, 2, 6, 5), weight=filters(3, 2, 3, 3), bias=vector(3), stride=3, padding=2),
-    weighed("a 1 x 1 kernel, float64", (2, 5, 4, 3), (2, 5, 1, 1), float, bias=None),
+    case(
+        "a 1 x 1 kernel, float64",
+        x=normal(2, 5, 4, 3, dtype=float),
+        weight=normal(2, 5, 1, 1, dtype=float),
+        bias=None,
+    ),
     case("the kernel covers the image", x=images(3, 2, 4, 5), weight=filters(2, 2, 4, 5), bias=vector(2)),
     random_case("sizes as they come", random_convolution),
 )
@@ -208,17 +206,6 @@ im2col_fast = Spec(
     ),
 )
 
-GEMM_SPEED = Speed(
-    ops.conv2d_positions,
-    {"x": images(100, 1, 32, 32), "weight": filters(2, 1, 2, 2)},
-    at_least=4.5,
-    points=1,
-    against="a loop over output positions, on 100 images of 32 x 32 with 2 filters of 2 x 2",
-    advice="each trip of a loop, over rows or images, calls NumPy again, and a call has its price before it computes "
-    "anything: one call of ops.im2col and one @ take all images at once",
-    loops=False,
-)
-
 conv2d_gemm = Spec(
     reference=ops.conv2d,
     answers=CONVOLUTIONS,
@@ -235,6 +222,15 @@ conv2d_gemm = Spec(
         "return y.reshape(O, N, OH, OW).swapaxes(0, 1)",
     ),
     mistakes=windows.CONVOLUTION_MISTAKES,
-    speed=GEMM_SPEED,
+    speed=Speed(
+        ops.conv2d_positions,
+        {"x": images(100, 1, 32, 32), "weight": filters(2, 1, 2, 2)},
+        at_least=4.5,
+        points=1,
+        against="a loop over output positions, on 100 images of 32 x 32 with 2 filters of 2 x 2",
+        advice="each trip of a loop, over rows or images, calls NumPy again, and a call has its price before it "
+        "computes anything: one call of ops.im2col and one @ take all images at once",
+        loops=False,
+    ),
     rung=Rung("one matrix product", WORK, DIGIT_BATCH, BATCH),
 )

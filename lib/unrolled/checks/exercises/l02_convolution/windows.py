@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -94,9 +95,6 @@ ALL_PADDED = (
 )
 SAME_IMAGE = "every image is made of the first one: use x[image], with the image of the loop"
 OVERWRITTEN = "only the last product is left: = overwrites the sum, += adds to it"
-ONE_ROW = (
-    "only the first row is right: is `return` inside a loop? What np.empty made stays as it was until you write it"
-)
 ONE_SHORT = (
     "the last {} is never written: does a loop end one too early, or is `return` inside it? np.empty leaves there what "
     "was in memory"
@@ -105,8 +103,6 @@ ONE_SHORT = (
 CONVOLUTION_MISTAKES = (
     result(ONE_OUTPUT, _first_number),
     result(SAME_IMAGE, lambda y: np.repeat(y[:1], len(y), axis=0)),
-    result(ONE_IMAGE, lambda y: first_of(y, 0)),
-    result("only the first filter is used: each makes a channel of y", lambda y: first_of(y, 1)),
     given(
         "your kernel is turned by 180 degrees: this course, like deep learning, does not flip it",
         weight=lambda weight: weight[:, :, ::-1, ::-1],
@@ -170,7 +166,6 @@ CONVOLUTION_MISTAKES = (
     result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
     result(ONE_IMAGE, lambda y: only(y, 0)),
     result("only the first filter is used: each makes a channel of y", lambda y: only(y, 0, 0)),
-    result(ONE_ROW, lambda y: only(y, 0, 0, 0)),
 )
 
 
@@ -196,18 +191,6 @@ def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int)
     return as_many(y.reshape(len(y), len(x), *size), stride).reshape(len(y), -1)
 
 
-def _alike(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
-    """What column by column makes, inside a window or from window to window. ValueError where these differ."""
-    inside, between = (change(y, x, kernel_size, stride, padding) for change in (WINDOWS_BY_COLUMN, PLACES_BY_COLUMN))
-    if not np.array_equal(inside, between):
-        raise ValueError("the mistakes differ")
-    return inside
-
-
-WINDOWS_BY_COLUMN = _columns(lambda six: six.swapaxes(1, 2))
-PLACES_BY_COLUMN = _columns(lambda six: six.swapaxes(4, 5))
-
-
 def _all_over_the_first(y: Array, x: Array) -> Array:
     """Return the last image's columns in the place of the first's; anything in the others."""
     of_one = slice(y.shape[1] // len(x))
@@ -215,6 +198,7 @@ def _all_over_the_first(y: Array, x: Array) -> Array:
 
 
 IN_A_LOOP = "is `return` inside a loop?"
+ONE_APART = Mistake(STRIDE, given={"stride": 1}, result=_one_apart)
 
 COLUMN_MISTAKES = (
     result(
@@ -234,16 +218,18 @@ COLUMN_MISTAKES = (
     ),
     result(f"only the first column is written: {IN_A_LOOP}", lambda y: first_of(y, 1)),
     result(f"only the first row is written: {IN_A_LOOP}", lambda y: first_of(y, 0)),
-    result("out of order: go row by row, inside a window and from window to window", _alike),
+    # Column by column inside a window or from window to window: in the first case both give the same.
+    result(
+        "out of order: go row by row, inside a window and from window to window",
+        _columns(lambda six: six.swapaxes(1, 2)),
+    ),
     result("each of your rows is a window: windows stand in columns, so transpose", lambda y: y.T),
     result("one window a row, reshaped, is not one window a column: transpose", lambda y: y.T.reshape(y.shape)),
     _order("rows out of order: they go (C, KH, KW); yours go (KH, KW, C)", 1, 2, 0, 3, 4, 5),
-    result("rows out of order: flatten each window row by row; yours go column by column", WINDOWS_BY_COLUMN),
     _order("columns out of order: they go (N, OH, OW); yours go (OH, OW, N)", 0, 1, 2, 4, 5, 3),
-    result("columns out of order: the window moves row by row; yours moves column by column", PLACES_BY_COLUMN),
     result(TURNED, _columns(lambda six: six[:, ::-1, ::-1])),
     given(STRIDE, stride=1),
-    Mistake(STRIDE, given={"stride": 1}, result=_one_apart),
+    ONE_APART,
     given("the padding is missing: put zeros on all four sides before you cut the windows", padding=0),
     result(
         "every window is written into the first column: the counter of columns never advances",
@@ -283,37 +269,25 @@ def im2col_loops(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0)
     return columns
 
 
-def _places(cut: Callable[..., Array]) -> Function:
-    """A loop over places whose pixels of all images, (N, C, OH, OW), are cut(padded x, i, j, stride, oh, ow)."""
-
-    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
-        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
-        x = padded(x, padding)
-        pixels = np.stack([cut(x, i, j, stride, oh, ow) for i, j in np.ndindex(*kernel_size)])
-        return pixels.transpose(2, 0, 1, 3, 4).reshape(-1, len(x) * oh * ow)
-
-    return wrong
+def _torn(six: Array) -> Array:
+    """The columns of which each place, (C, N, OH, OW), is what a reshape of (N, C, OH, OW) gives."""
+    c, kh, kw, n, oh, ow = six.shape
+    return six.transpose(1, 2, 3, 0, 4, 5).reshape(kh, kw, c, n, oh, ow).transpose(2, 0, 1, 3, 4, 5)
 
 
-def _torn(x: Array, i: int, j: int, stride: int, oh: int, ow: int) -> Array:
-    """(N, C, OH, OW), reshaped to (C, N, OH, OW)."""
-    pixels = x[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride]
-    return pixels.reshape(x.shape[1], len(x), oh, ow).swapaxes(0, 1)
-
+NOT_STEPPING = (
+    "your slices do not step: windows have place (i, j) at i, i + stride, ..., so i : i + OH * stride : stride"
+)
 
 FAST_MISTAKES = (
-    Mistake(
+    result(
         "images and channels are mixed up: a slice of x is (N, C, OH, OW); swap its first two axes, do not reshape",
-        _places(_torn),
+        _columns(_torn),
     ),
-    Mistake(
-        "your slices do not step: windows have place (i, j) at i, i + stride, ..., so i : i + OH * stride : stride",
-        _places(lambda x, i, j, stride, oh, ow: x[:, :, i : i + oh, j : j + ow]),
-    ),
-    Mistake(
+    result(
         "every place holds the corner of the windows: its slice begins at i and j",
-        _places(lambda x, i, j, stride, oh, ow: as_many(x, stride)[:, :, :oh, :ow]),
+        _columns(lambda six: np.broadcast_to(six[:, :1, :1], six.shape)),
     ),
-    *COLUMN_MISTAKES,
+    *(replace(mistake, says=NOT_STEPPING) if mistake is ONE_APART else mistake for mistake in COLUMN_MISTAKES),
     result("only the first place is written: is `return` inside a loop?", lambda y: only(y, 0)),
 )

@@ -139,18 +139,6 @@ max_unpool2d = Spec(
     mistakes=unpooling.BY_INDEX_MISTAKES,
 )
 
-UNPOOLING_SPEED = Speed(
-    baseline=ops.max_unpool2d_loops,
-    inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
-    at_least=20,
-    points=1,
-    against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
-    advice=BY_PLACES,
-)
-UNPOOLING_RUNG = Rung(
-    "by masks", WORK, {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2}, BATCH
-)
-
 max_unpool2d_mask = Spec(
     reference=ops.max_unpool2d_mask,
     answers=UNPOOLINGS,
@@ -181,8 +169,17 @@ max_unpool2d_mask = Spec(
         "    waiting = waiting & ~here",
     ),
     mistakes=unpooling.UNPOOLING_MISTAKES + unpooling.ROW_MISTAKES,
-    speed=UNPOOLING_SPEED,
-    rung=UNPOOLING_RUNG,
+    speed=Speed(
+        baseline=ops.max_unpool2d_loops,
+        inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
+        at_least=20,
+        points=1,
+        against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
+        advice=BY_PLACES,
+    ),
+    rung=Rung(
+        "by masks", WORK, {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2}, BATCH
+    ),
 )
 
 max_pool2d_overlapping = Spec(
@@ -221,15 +218,6 @@ max_pool2d_overlapping = Spec(
     ),
 )
 
-OVERLAPPING_SPEED = Speed(
-    baseline=ops.max_unpool2d_loops,
-    inputs={"values": normal(1, 2, 39, 39), "x": images(1, 2, 80, 80), "kernel_size": 4, "stride": 2},
-    at_least=15,
-    points=1,
-    against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
-    advice=BY_PLACES,
-)
-
 
 def _overlapping(name: str, values: Draw | Array, x: Draw | Array, kernel_size: int, stride: int) -> Case:
     return case(name, values=values, x=x, kernel_size=kernel_size, stride=stride)
@@ -263,5 +251,12 @@ max_unpool2d_overlapping = Spec(
         "    waiting = waiting & ~here",
     ),
     mistakes=unpooling.OVERLAP_MISTAKES + unpooling.UNPOOLING_MISTAKES,
-    speed=OVERLAPPING_SPEED,
+    speed=Speed(
+        baseline=ops.max_unpool2d_loops,
+        inputs={"values": normal(1, 2, 39, 39), "x": images(1, 2, 80, 80), "kernel_size": 4, "stride": 2},
+        at_least=15,
+        points=1,
+        against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
+        advice=BY_PLACES,
+    ),
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.windows import ONE_IMAGE, ONE_ROW, ONE_SHORT, as_many
+from unrolled.checks.exercises.l02_convolution.windows import ONE_IMAGE, ONE_SHORT, as_many
 from unrolled.checks.mistakes import Mistake, first_of, given, only, result
 from unrolled.device import Array
 
@@ -55,7 +55,6 @@ def _corner_of(y: Array, like: Array) -> Array:
 def _in_axes(own: str, taken: str, over: Callable[..., Any]) -> tuple[Mistake, ...]:
     """Return the mistakes in what is pooled together; `over` is np.max or np.mean."""
     return (
-        result(ONE_IMAGE, lambda y: first_of(y, 0)),
         result(f"only the first channel is computed: each has its own {own}", lambda y: first_of(y, 1)),
         result(f"you took {taken} {ALL_CHANNELS}", lambda y: np.broadcast_to(over(y, axis=1, keepdims=True), y.shape)),
         result(f"you took {taken} {ALL_CHANNELS}", lambda y: over(y, axis=1)),
@@ -81,8 +80,6 @@ UNWRITTEN = (
     result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
     result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
     result(ONE_IMAGE, lambda y: only(y, 0)),
-    result(ONE_ROW, lambda y: only(y, ..., 0, slice(None))),
-    result(ONE_ROW, lambda y: only(y, 0, 0, 0)),
 )
 
 
@@ -107,6 +104,9 @@ POOLING_MISTAKES = (
     *UNWRITTEN,
 )
 
+ONE_ROW = (
+    "only the first row is right: is `return` inside a loop? What np.empty made stays as it was until you write it"
+)
 OVERLAPPING_MISTAKES = (
     result(FROM_0 + "place", lambda y: np.maximum(y, 0)),
     given("your windows do not overlap: they move by stride, not by their own size", stride=None),
@@ -135,6 +135,8 @@ OVERLAPPING_MISTAKES = (
     *OTHER_THAN_MAXIMA,
     result(f"you took the largest of {ALL_CHANNELS}", lambda y: y.max(axis=1)),
     *UNWRITTEN,
+    result(ONE_ROW, lambda y: only(y, ..., 0, slice(None))),
+    result(ONE_ROW, lambda y: only(y, 0, 0, 0)),
 )
 
 AVERAGE_MISTAKES = (

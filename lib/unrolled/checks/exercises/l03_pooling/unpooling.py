@@ -1,12 +1,8 @@
-"""Putting values back where maxima came from: who of equal ones gets the value, and usual mistakes.
-
-That is each, all in equal parts, or the last: such a function puts values (N, C, OH, OW) where the maxima of x
-(N, C, H, W) are, and adds up what meets: (N, C, H, W). Mistakes are by index, by mask, with and without overlap.
-"""
+"""Putting values back where maxima came from, and usual mistakes: by index, by mask, with and without overlap."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,94 +11,49 @@ from unrolled.checks.mistakes import Function, Mistake, first_of, given, result
 from unrolled.device import Array
 
 
-def places(shape: tuple[int, ...], kernel_size: int, stride: int | None = None) -> list[tuple[Any, slice, slice]]:
-    """Return, for each place inside the window, the slice of x that holds this pixel of all windows (N, C, OH, OW)."""
-    step = stride or kernel_size
-    rows, columns = ([slice(i, i + (size - 1) * step + 1, step) for i in range(kernel_size)] for size in shape[2:])
-    return [(..., row, column) for row in rows for column in columns]
+def shared_by(share: Callable[[Array], Array]) -> Function:
+    """Return an unpooling with another rule for who gets what of a value: share(largest) are the pixels' parts.
 
-
-def ties(x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Return how many equal maxima each window of x (N, C, H, W) has: (N, C, OH, OW), dtype as x."""
-    largest = ops.max_pool2d(x, kernel_size, stride)
-    masks = (x[at] == largest for at in places(largest.shape, kernel_size, stride))
-    return sum(masks, np.zeros_like(largest))
-
-
-def to_each(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Put all of a value on each of equal maxima."""
-    largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
-    for at in places(values.shape, kernel_size, stride):
-        result[at] += (x[at] == largest) * values
-    return result
-
-
-def shared(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Put an equal part of a value on each of equal maxima."""
-    return to_each(values / ties(x, kernel_size, stride), x, kernel_size, stride)
-
-
-def shared_loops(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Do what `shared` does with a loop over every axis: the definition, and the baseline."""
-    stride = stride or kernel_size
-    result = np.zeros(x.shape, values.dtype)
-    for image, channel, row, column in np.ndindex(values.shape):
-        largest, places = None, []
-        for i in range(row * stride, row * stride + kernel_size):
-            for j in range(column * stride, column * stride + kernel_size):
-                pixel = x[image, channel, i, j]
-                if largest is None or pixel > largest:
-                    largest, places = pixel, [(i, j)]
-                elif pixel == largest:
-                    places.append((i, j))
-        for i, j in places:
-            result[image, channel, i, j] += values[image, channel, row, column] / len(places)
-    return result
-
-
-def place_by_place(put: Function, backwards: bool = False, forget: bool = False) -> Function:
-    """Return the function that gives each window's value away once, at the place inside it that comes first.
-
-    put(before, here, values) is what the pixels at a place become, where `here` are the windows that give theirs away
-    there. With `backwards` the last place comes first. With `forget` a window knows only whether it did so just before.
+    `largest` says where each window's maxima are, and the parts are of this shape: (K*K, N*C*OH*OW).
     """
 
-    def unpool(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-        largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
-        waiting = np.ones(values.shape, bool)
-        for at in places(values.shape, kernel_size, stride)[:: -1 if backwards else 1]:
-            here = waiting & (x[at] == largest)
-            waiting = ~here if forget else waiting & ~here
-            result[at] = put(result[at], here, values)
-        return result
+    def unpool(values: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
+        n, c, h, w = x.shape
+        above_0 = (x - (x.min() - 1)).reshape(n * c, 1, h, w)  # so that padding never wins
+        windows = ops.im2col(above_0, kernel_size, stride or kernel_size, padding)
+        parts = share(windows == windows.max(axis=0)) * values.reshape(-1)
+        back = ops.col2im(parts.astype(values.dtype), above_0.shape, kernel_size, stride or kernel_size, padding)
+        return back.reshape(x.shape)
 
     return unpool
 
 
-def added(before: Array, here: Array, values: Array) -> Array:
-    """Return the pixels at a place with the values that arrive there."""
-    return before + here * values
+def _last(largest: Array) -> Array:
+    """Return where the last maximum of each window is: counted from the end, it is the first."""
+    return np.asarray(largest & (largest[::-1].cumsum(axis=0)[::-1] == 1))
 
 
-def last(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Put a value on the last, row by row, of equal maxima."""
-    unpooled: Array = place_by_place(added, backwards=True)(values, x, kernel_size, stride)
-    return unpooled
+def _forgetting(largest: Array) -> Array:
+    """Return who gets a value from windows that know only whether they gave it away at the place just before."""
+    parts = largest.copy()
+    for place in range(1, len(parts)):
+        parts[place] &= ~parts[place - 1]
+    return parts
 
 
-def last_loops(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Do what `last` does with a loop over every axis: the definition, and the baseline."""
-    stride = stride or kernel_size
-    result = np.zeros(x.shape, values.dtype)
-    for image, channel, row, column in np.ndindex(values.shape):
-        largest, place = None, (0, 0)
-        for i in range(row * stride, row * stride + kernel_size):
-            for j in range(column * stride, column * stride + kernel_size):
-                pixel = x[image, channel, i, j]
-                if largest is None or pixel >= largest:
-                    largest, place = pixel, (i, j)
-        result[image, channel, place[0], place[1]] += values[image, channel, row, column]
-    return result
+to_each = shared_by(lambda largest: largest)
+in_parts = shared_by(lambda largest: largest / largest.sum(axis=0))
+to_last = shared_by(_last)
+to_every_pixel = shared_by(np.ones_like)
+
+
+def overwritten(values: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
+    """Return what result[place] = value leaves where windows share a maximum: the last value."""
+    n, c, h, w = x.shape
+    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
+    y = np.zeros((n, c, h * w), values.dtype)
+    np.put_along_axis(y, indices.reshape(n, c, -1), values.reshape(n, c, -1), axis=2)
+    return y.reshape(x.shape)
 
 
 # Usual mistakes
@@ -160,54 +111,39 @@ BY_INDEX_MISTAKES = (
 # By mask
 
 
-def _share_of_all_pixels(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    return ops.avg_pool2d_backward(values, x.shape, kernel_size, stride)
-
-
 def _covered(y: Array, values: Array, kernel_size: int, stride: int | None) -> Array:
     """Return the part of y that whole windows cover."""
     height, width = ((size - 1) * (stride or kernel_size) + kernel_size for size in values.shape[2:])
     return y[:, :, :height, :width]
 
 
-def _by_columns(says: str) -> Mistake:
-    """Return the mistake of looking through a window column by column."""
-    turned = {"values": lambda values: values.swapaxes(2, 3), "x": lambda x: x.swapaxes(2, 3)}
-    return Mistake(says, given=turned, result=lambda y: y.swapaxes(2, 3))
+FIRST = "of equal maxima the first, row by row, gets the value; "
 
-
-BESIDE_TIES = (
+UNPOOLING_MISTAKES = (
+    Mistake(FIRST + "yours gives all of it to each of them, so the sum grows", to_each),
+    Mistake(FIRST + "yours shares it between them", in_parts),
+    Mistake(FIRST + "yours gives it to the last", to_last),
+    Mistake(
+        FIRST + "yours goes down the columns first",
+        given={"values": lambda values: values.swapaxes(2, 3), "x": lambda x: x.swapaxes(2, 3)},
+        result=lambda y: y.swapaxes(2, 3),
+    ),
+    Mistake(
+        "your mask forgets the places before: a window is done once and for all, so join it, by &, with what it was",
+        shared_by(_forgetting),
+    ),
     result("nothing arrived: the result is all zeros. Is a mask False everywhere from the start?", lambda y: 0 * y),
     given("you put the values where the smallest pixels are", ops.max_unpool2d_mask, x=lambda x: -x),
     given(
         "you put the values into the upper left corners of the windows: find the maxima",
         x=lambda x: -np.arange(x.size, dtype=x.dtype).reshape(x.shape),  # falling from pixel to pixel
     ),
-    given(
-        "every pixel of a window got its value: only the maximum does",
-        _share_of_all_pixels,
-        values=lambda values, kernel_size: values * kernel_size**2,
-    ),
+    Mistake("every pixel of a window got its value: only the maximum does", to_every_pixel),
     given("you put the maxima back, not the values: x says where, values say what", values=ops.max_pool2d),
     given("you put 1 where the value belongs: the mask times the values", values=lambda values: np.ones_like(values)),
     result(FIRST_IMAGE, lambda y: first_of(y, 0)),
     result("only the first channel is filled: each has its own maxima", lambda y: first_of(y, 1)),
     result("pixels at the edge that no window covers stay 0: the result is as large as x", _covered),
-)
-"""Those in which it does not matter who of equal maxima gets the value."""
-
-FIRST = "of equal maxima the first, row by row, gets the value; "
-TO_EACH = "yours gives all of it to each of them, so the sum grows"
-IN_PARTS = "yours shares it between them"
-FORGETS = "your mask forgets the places before: a window is done once and for all, so join it, by &, with what it was"
-
-UNPOOLING_MISTAKES = (
-    Mistake(FIRST + TO_EACH, to_each),
-    Mistake(FIRST + IN_PARTS, shared),
-    Mistake(FIRST + "yours gives it to the last", last),
-    _by_columns(FIRST + "yours goes down the columns first"),
-    Mistake(FORGETS, place_by_place(added, forget=True)),
-    *BESIDE_TIES,
 )
 
 
@@ -260,34 +196,30 @@ ROW_MISTAKES = (
 # By mask, with overlap
 
 
-def _assigned(which: int) -> Function:
-    """Return what result[place] = value leaves, window by window; the first (0) or last (-1) of equal maxima counts."""
+def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
+    """Return an unpooling in which put(before, here, values) takes the place of adding what arrives at a place.
 
-    def wrong(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-        y = np.zeros(x.shape, values.dtype)
-        for image, channel, row, column in np.ndindex(values.shape):
-            rows = slice(row * stride, row * stride + kernel_size)
-            columns = slice(column * stride, column * stride + kernel_size)
-            pixels, inside = x[image, channel, rows, columns], y[image, channel, rows, columns]
-            inside.flat[np.flatnonzero(pixels == pixels.max())[which]] = values[image, channel, row, column]
+    `here` are the windows whose first maximum lies there.
+    """
+
+    def unpool(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
+        largest, y = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
+        waiting = np.ones(values.shape, bool)
+        height, width = ((size - 1) * stride + 1 for size in values.shape[2:])
+        for i, j in np.ndindex(kernel_size, kernel_size):
+            at = (..., slice(i, i + height, stride), slice(j, j + width, stride))
+            here = waiting & (x[at] == largest)
+            waiting &= ~here
+            y[at] = put(y[at], here, values)
         return y
 
-    return wrong
+    return unpool
 
 
-def _meeting(unpool: Function, backwards: bool) -> tuple[Mistake, ...]:
-    """Return the mistakes where windows share a maximum, in a loop over places that may begin with the last."""
-
-    def averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-        arrived = unpool(np.ones_like(values), x, kernel_size, stride)
-        mean: Array = unpool(values, x, kernel_size, stride) / np.maximum(arrived, 1)
-        return mean
-
-    return (
-        Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, before), backwards)),
-        Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, 0), backwards)),
-        Mistake(MEET + "yours takes their mean", averaged),
-    )
+def _averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
+    """Return the mean of the values where windows share a maximum."""
+    arrived = ops.max_unpool2d_mask(np.ones_like(values), x, kernel_size, stride)
+    return ops.max_unpool2d_mask(values, x, kernel_size, stride) / np.maximum(arrived, 1)
 
 
 MEET = "where windows share a maximum, their values add up; "
@@ -296,64 +228,9 @@ ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrit
 OVERLAP_MISTAKES = (
     Mistake(
         MEET + "yours keeps one of them. (= overwrites; so does += with an array of indices that repeats one)",
-        _assigned(0),
+        overwritten,
     ),
-    *_meeting(ops.max_unpool2d_mask, backwards=False),
-)
-
-
-# By mask, with other rules for equal maxima
-
-
-def _as_they_come(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """Divide by the maxima counted so far: the first gets all, the second half."""
-    largest, count = ops.max_pool2d(x, kernel_size, stride), np.zeros_like(values)
-    parts = np.zeros(x.shape, values.dtype)
-    for at in places(values.shape, kernel_size, stride):
-        here = x[at] == largest
-        count += here
-        parts[at] += here * values / np.maximum(count, 1)
-    return parts
-
-
-ALL = "equal maxima share the value in equal parts; "
-SHARED_MISTAKES = (
-    Mistake(ALL + TO_EACH, to_each),
-    Mistake(ALL + "yours gives all of it to the first", ops.max_unpool2d_mask),
-    Mistake(ALL + "yours gives all of it to the last", last),
-    given(
-        ALL + "yours gives the first its part and the others nothing",
-        ops.max_unpool2d_mask,
-        values=lambda values, x, kernel_size, stride: values / ties(x, kernel_size, stride),
-    ),
-    Mistake(ALL + "yours divides by those counted so far: count all of them before you give", _as_they_come),
-    given(
-        "divide by how many maxima the window has, not by how many pixels",
-        to_each,
-        values=lambda values, kernel_size: values / kernel_size**2,
-    ),
-    Mistake("all pixels of a window share the value: only those that equal its largest do", _share_of_all_pixels),
-    given(
-        "divide the values by the number of maxima: yours multiplies",
-        to_each,
-        values=lambda values, x, kernel_size, stride: values * ties(x, kernel_size, stride),
-    ),
-    *BESIDE_TIES,
-)
-
-LAST = "of equal maxima the last, row by row, gets the value; "
-LAST_MISTAKES = (
-    # Places from the end and windows from the beginning leave the same value.
-    Mistake(
-        MEET + "yours keeps one of them. = overwrites what is there, so add to the slice, +=. "
-        "(+= with an array of indices that repeats one overwrites as well)",
-        _assigned(-1),
-    ),
-    *_meeting(last, backwards=True),
-    Mistake(LAST + "yours gives it to the first: begin with the last place", ops.max_unpool2d_mask),
-    Mistake(LAST + TO_EACH, to_each),
-    Mistake(LAST + IN_PARTS, shared),
-    _by_columns(LAST + "yours goes up the columns first"),
-    Mistake(FORGETS, place_by_place(added, backwards=True, forget=True)),
-    *BESIDE_TIES,
+    Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, before))),
+    Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, 0))),
+    Mistake(MEET + "yours takes their mean", _averaged),
 )

@@ -1,7 +1,4 @@
-"""The way back through dense layers and through the loss, and through their variants.
-
-A variant's weight is (D, M), or its labels are smoothed.
-"""
+"""The way back through dense layers and through the loss, with labels as they are or smoothed."""
 
 from __future__ import annotations
 
@@ -13,35 +10,30 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_item, in_weight, in_x, random_arrays
-from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.mistakes import Function, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 
-def any_affine(rng: np.random.Generator, in_out: bool = False) -> Inputs:
-    """Draw grad (N, M), x (N, D) and weight (M, D), or with `in_out` weight (D, M)."""
+def any_affine(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, M), x (N, D) and weight (M, D)."""
     n, d, m = (int(size) for size in rng.integers(1, 7, 3))
-    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(d, m) if in_out else (m, d))
-
-
-any_affine_in_out = functools.partial(any_affine, in_out=True)
-
-
-def in_out_backward(grad: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return the gradients by x, weight and bias of y = x @ weight + bias, with weight (D, M)."""
-    return grad @ weight.T, x.T @ grad, grad.sum(axis=0)
+    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(m, d))
 
 
 ADD_UP = "add up. A loss that is a mean has put its 1/N into grad already"
 ORDER = "the order is grad_x, grad_weight, grad_bias"
-BY_WEIGHT = "grad_weight: multiply by x, not by weight"
 
 MEAN_TWICE = result(
     f"grad_weight and grad_bias are divided by N: {ADD_UP}", lambda y, x: (y[0], y[1] / len(x), y[2] / len(x))
 )
 WEIGHT_FIRST = result(ORDER, lambda y: (y[1], y[0], y[2]))
-# Of a weight (M, D) and of one (D, M).
-EITHER_WAY = (
+
+AFFINE_MISTAKES = (
+    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)", lambda _, grad, weight: grad @ weight.T),
+    in_weight("grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
+    in_weight("grad_weight: multiply by x, not by weight", lambda _, grad, weight: grad.T @ weight),
+    in_bias("the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
     in_bias("grad_bias is summed over the outputs: sum over the samples, axis 0", lambda _, grad: grad.sum(1)),
     in_bias("grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
     in_bias(f"grad_bias is the mean over the samples: {ADD_UP}", lambda _, grad: grad.mean(axis=0)),
@@ -51,22 +43,6 @@ EITHER_WAY = (
     in_bias("grad_bias has no sum over the samples: (N, M) must become (M,)", lambda _, grad: grad),
     WEIGHT_FIRST,
     result(ORDER, lambda y: (y[1], y[2], y[0])),
-)
-
-AFFINE_MISTAKES = (
-    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)", lambda _, grad, weight: grad @ weight.T),
-    in_weight("grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
-    in_weight(BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
-    in_bias("the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
-    *EITHER_WAY,
-)
-
-IN_OUT_MISTAKES = (
-    Mistake("this is the way back for a weight (M, D): here it is (D, M), inputs first", ops.affine_backward),
-    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight.T (M, D)", lambda _, grad, weight: grad @ weight),
-    in_weight("grad_weight is transposed: it is (D, M), as weight is", lambda grad_weight: grad_weight.T),
-    in_weight(BY_WEIGHT, lambda _, grad, weight: weight.T @ grad),
-    *EITHER_WAY,
 )
 
 
@@ -121,37 +97,43 @@ def _chosen(values: Array, labels: Array, smoothing: float) -> Array:
     return (1 - smoothing) * own + smoothing * values.mean(axis=1) if smoothing else own
 
 
-def _added_up(values: Array, labels: Array, smoothing: float) -> Array:
-    """Return, for each row of values (N, M), the sum of target times value over all classes."""
-    return np.asarray((_smoothed(values, labels, smoothing) * values).sum(axis=1))
-
-
 # Mistakes with plain labels as well, which have a smoothing of 0.
 
 
-def _by_probabilities(subtract: Callable[[Array], Any], total: Callable[..., Array] = _chosen) -> Function:
-    """Return what the stable form avoids: from scores - subtract(scores) to probabilities, then to their logarithm."""
+def _in_steps(losses: Function, subtract: Function, axis: int | None = 1) -> Function:
+    """Return the loss from the exponentials of scores - subtract(scores), and from their sums along this axis.
 
-    def wrong(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
-        exponentials = np.exp(scores - subtract(scores))
-        p = exponentials / exponentials.sum(axis=1, keepdims=True)
-        losses = -total(np.log(p), labels, smoothing)
-        return losses.mean(), (p - _smoothed(scores, labels, smoothing)) / len(p)
-
-    return wrong
-
-
-def _by_logarithm_of_sum(subtract: Callable[[Array], Any]) -> Function:
-    """Return the stable form, from scores - subtract(scores): right if those are the largest of each row."""
+    losses(shifted, sums, labels, smoothing) are those of the rows, by one of the functions below.
+    """
 
     def wrong(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
         shifted = scores - subtract(scores)
         exponentials = np.exp(shifted)
-        sums = exponentials.sum(axis=1)
-        losses = np.log(sums) - _chosen(shifted, labels, smoothing)
-        return losses.mean(), (exponentials / sums[:, None] - _smoothed(scores, labels, smoothing)) / len(scores)
+        sums = exponentials.sum(axis=axis, keepdims=True)
+        grad = (exponentials / sums - _smoothed(scores, labels, smoothing)) / len(scores)
+        return losses(shifted, sums, labels, smoothing).mean(), grad
 
     return wrong
+
+
+def _by_sums(shifted: Array, sums: Array, labels: Array, smoothing: float) -> Any:
+    """Return the stable form: right if the largest score of each row was subtracted."""
+    return np.log(sums[:, 0]) - _chosen(shifted, labels, smoothing)
+
+
+def _by_probabilities(shifted: Array, sums: Array, labels: Array, smoothing: float) -> Any:
+    """Return what the stable form avoids: the logarithm of probabilities."""
+    return -_chosen(np.log(np.exp(shifted) / sums), labels, smoothing)
+
+
+def _by_all_probabilities(shifted: Array, sums: Array, labels: Array, smoothing: float) -> Any:
+    """Return the same, with the products of targets and logarithms added up over all classes."""
+    logs = np.log(np.exp(shifted) / sums)
+    return -(_smoothed(logs, labels, smoothing) * logs).sum(axis=1)
+
+
+def _nothing(scores: Array) -> int:
+    return 0
 
 
 def _with_targets(others: Callable[[float, int], float], own: Callable[[float], float]) -> Function:
@@ -162,14 +144,6 @@ def _with_targets(others: Callable[[float, int], float], own: Callable[[float], 
         return _cross_entropy(scores, targets)
 
     return wrong
-
-
-def _softmax_of_all(_: Any, scores: Array, labels: Array) -> tuple[Any, Array]:
-    """Return loss and gradient of probabilities that are divided by the sum over the whole array."""
-    shifted = scores - _row_max(scores)
-    total = np.exp(shifted).sum()
-    losses = np.log(total) - shifted[np.arange(len(labels)), labels]
-    return losses.mean(), (np.exp(shifted) / total - _smoothed(scores, labels, 0)) / len(scores)
 
 
 def _with_small(number: float) -> Function:
@@ -200,12 +174,9 @@ OVERFLOWS = "exp overflows: subtract the largest score of each row first; softma
 
 # Of plain labels and of smoothed ones.
 SMOOTHED_OR_NOT = (
-    result(LOG_OF_0, _by_probabilities(_row_max)),
-    result(OVERFLOWS, _by_probabilities(lambda scores: 0)),
-    result(OVERFLOWS, _by_probabilities(lambda scores: 0, _added_up)),
-    result(OVERFLOWS, _by_logarithm_of_sum(lambda scores: 0)),
-    result(OF_EACH_ROW, _by_probabilities(np.max)),
-    result(OF_EACH_ROW, _by_logarithm_of_sum(np.max)),
+    result(LOG_OF_0, _in_steps(_by_probabilities, _row_max)),
+    *(result(OVERFLOWS, _in_steps(way, _nothing)) for way in (_by_probabilities, _by_all_probabilities, _by_sums)),
+    *(result(OF_EACH_ROW, _in_steps(way, np.max)) for way in (_by_probabilities, _by_sums)),
     in_loss("the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),
     result(
         "loss and gradient are those of the sum over the samples: divide both by N",
@@ -221,23 +192,18 @@ SMOOTHED_OR_NOT = (
 LOSS_MISTAKES = (
     result(
         "0 * log(0) is NaN: pick the one logarithm you need by its label, and take it of the sum",
-        _by_probabilities(_row_max, _added_up),
+        _in_steps(_by_all_probabilities, _row_max),
     ),
     *SMOOTHED_OR_NOT,
     result(
-        "softmax belongs to a row: divide by the sum of each row, .sum(axis=1), not of the whole array", _softmax_of_all
+        "softmax belongs to a row: divide by the sum of each row, .sum(axis=1), not of the whole array",
+        _in_steps(_by_sums, _row_max, axis=None),
     ),
     *(in_loss(SMALL, _with_small(number)) for number in (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12, 1e-15)),
     in_loss(EVERY_LABEL, _by_all_labels),
     in_grad(EVERY_LABEL, lambda _, scores, labels: _less_one_at(scores, (slice(None), labels))),
-    in_grad(
-        WHOLE_ROWS,
-        lambda _, scores, labels: _less_one_at(scores, labels),
-    ),
-    in_grad(
-        WHOLE_ROWS,
-        lambda _, scores: _less_one_at(scores, ...),
-    ),
+    in_grad(WHOLE_ROWS, lambda _, scores, labels: _less_one_at(scores, labels)),
+    in_grad(WHOLE_ROWS, lambda _, scores: _less_one_at(scores, ...)),
     in_grad(
         "= -1 puts -1 in the place of the probability: subtract 1 from it, -= 1",
         lambda grad, scores, labels: np.where(_smoothed(scores, labels, 0) == 1, -1 / len(scores), grad),
@@ -255,10 +221,6 @@ LOSS_MISTAKES = (
     in_loss("use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
     in_grad(
         "these are the probabilities: subtract 1 at the right class of each row", lambda _, scores: ops.softmax(scores)
-    ),
-    in_grad(
-        "these are the probabilities / N: subtract 1 at the right class of each row, before you divide",
-        lambda _, scores: ops.softmax(scores) / len(scores),
     ),
     in_grad("the sign of the gradient is turned: probabilities minus one-hot", lambda grad: -grad),
     in_grad(
@@ -290,7 +252,7 @@ SMOOTHING_MISTAKES = (
         _with_targets(lambda smoothing, m: smoothing, lambda smoothing: 1),
     ),
     given("your smoothing is 0.1, whatever is asked: use the one you are given", smoothing=0.1),
-    result(LOG_OF_0, _by_probabilities(_row_max, _added_up)),
+    result(LOG_OF_0, _in_steps(_by_all_probabilities, _row_max)),
     *SMOOTHED_OR_NOT,
     in_grad(
         "these are the probabilities: subtract the targets, before you divide by N",

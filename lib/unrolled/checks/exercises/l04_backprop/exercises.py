@@ -8,9 +8,10 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
-from unrolled.checks.exercises.l02_convolution.dilation import Sizes
 from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_W, SEMINAR_X
+from unrolled.checks.exercises.l02_convolution.windows import Size
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
+from unrolled.checks.exercises.l04_backprop.window_gradients import Shape
 from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import blocks, fft, winograd
@@ -126,19 +127,10 @@ def numbered_columns(height: int, width: int) -> Array:
     return np.arange(1, 1 + height * width, dtype=np.float32).reshape(height, width)
 
 
-def columns_case(name: str, columns: Any, x_shape: Sizes, kernel_size: Sizes, **options: int) -> Case:
+def columns_case(name: str, columns: Any, x_shape: Shape, kernel_size: Size, **options: int) -> Case:
     """Return a case of the way from columns (C*KH*KW, N*OH*OW) back to images of x_shape (N, C, H, W)."""
     return case(name, columns=columns, x_shape=x_shape, kernel_size=kernel_size, **options)
 
-
-COL2IM_SPEED = Speed(
-    baseline=ops.col2im_loops,
-    inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
-    at_least=10,
-    points=1,
-    against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
-    advice=BY_PLACES,
-)
 
 col2im = Spec(
     reference=ops.col2im,
@@ -172,7 +164,14 @@ col2im = Spec(
         "return x[:, :, padding : padding + H, padding : padding + W]",
     ),
     mistakes=window_gradients.COL2IM_MISTAKES,
-    speed=COL2IM_SPEED,
+    speed=Speed(
+        baseline=ops.col2im_loops,
+        inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
+        at_least=10,
+        points=1,
+        against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
+        advice=BY_PLACES,
+    ),
 )
 
 conv2d_backward = Spec(

@@ -1,4 +1,4 @@
-"""Gradients by trying: functions whose gradient is known, errors planted in it, judges of gradients and of slopes.
+"""Gradients by trying: functions whose gradient is known, errors planted in it, and the judge of gradients.
 
 Also for results of several items: comparing them by name, and mistakes in one of them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,8 @@ class Known:
     function: Callable[[Array], Any]
     gradient: Callable[[Array], Array]
     planted: Callable[[Array], Array] | None = None
-    calls: list[int] = field(default_factory=list)
-    """Grows by one item each time it is asked."""
 
     def __call__(self, x: Any) -> float:
-        self.calls.append(1)
         return float(self.function(np.asarray(x, np.float64)))
 
 
@@ -121,10 +118,17 @@ def any_function(rng: np.random.Generator) -> Inputs:
 # Five errors that people make in a gradient, each in a loss where it matters.
 
 
-def _planted(parts: Callable[[Array], tuple[Any, Array, Array]], x: Array) -> Inputs:
-    """Return x and a function of which `parts(x)` are the value, the gradient and the gradient with an error."""
-    known = Known(lambda x: parts(x)[0], lambda x: parts(x)[1], lambda x: parts(x)[2])
-    return {"function": known, "x": x}
+def _planted(x: Array, loss: Function, backward: Function, error: Function) -> Inputs:
+    """Return x and a function with its gradient, and with an error in it.
+
+    loss(x) returns the value, and grad, its gradient by a step on the way; backward(grad, x) goes on to x, and
+    error(gradient, grad) makes it wrong.
+    """
+
+    def gradient(x: Array) -> Any:
+        return backward(loss(x)[1], x)
+
+    return {"function": Known(lambda x: loss(x)[0], gradient, lambda x: error(gradient(x), loss(x)[1])), "x": x}
 
 
 def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
@@ -135,36 +139,34 @@ def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
 def sign_error(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the bias of a dense layer, negated."""
     x, weight, labels = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), _classes(rng, 5, 4)
-
-    def parts(bias: Array) -> tuple[Any, Array, Array]:
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        gradient = ops.affine_backward(grad, x, weight)[2]
-        return loss, gradient, -gradient
-
-    return _planted(parts, rng.standard_normal(4))
+    return _planted(
+        rng.standard_normal(4),
+        lambda bias: ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels),
+        lambda grad, bias: ops.affine_backward(grad, x, weight)[2],
+        lambda gradient, grad: -gradient,
+    )
 
 
 def mean_forgotten(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the scores, without the 1/N of the mean over N samples."""
     labels = _classes(rng, 4, 3)
-
-    def parts(scores: Array) -> tuple[Any, Array, Array]:
-        loss, gradient = ops.softmax_cross_entropy(scores, labels)
-        return loss, gradient, len(labels) * gradient
-
-    return _planted(parts, rng.standard_normal((4, 3)))
+    return _planted(
+        rng.standard_normal((4, 3)),
+        lambda scores: ops.softmax_cross_entropy(scores, labels),
+        lambda grad, scores: grad,
+        lambda gradient, grad: len(labels) * gradient,
+    )
 
 
 def transposed_weight(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by a square weight matrix, transposed: the shape cannot tell."""
     x, bias, labels = rng.standard_normal((5, 4)), rng.standard_normal(4), _classes(rng, 5, 4)
-
-    def parts(weight: Array) -> tuple[Any, Array, Array]:
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        gradient = ops.affine_backward(grad, x, weight)[1]
-        return loss, gradient, gradient.T
-
-    return _planted(parts, rng.standard_normal((4, 4)))
+    return _planted(
+        rng.standard_normal((4, 4)),
+        lambda weight: ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels),
+        lambda grad, weight: ops.affine_backward(grad, x, weight)[1],
+        lambda gradient, grad: gradient.T,
+    )
 
 
 def relu_let_through(rng: np.random.Generator) -> Inputs:
@@ -173,26 +175,26 @@ def relu_let_through(rng: np.random.Generator) -> Inputs:
     x = rng.standard_normal((3, 4))
     x[0], x[1] = -np.abs(x[0]), np.abs(x[1])  # at least a whole row is cut off, and another is not: else all would be 0
     x += np.copysign(0.05, x)  # away from the kink at 0, where there is no gradient to find
-
-    def parts(inputs: Array) -> tuple[Any, Array, Array]:
-        loss, passed = ops.softmax_cross_entropy(ops.relu(inputs), labels)
-        return loss, ops.relu_backward(passed, inputs), passed
-
-    return _planted(parts, x)
+    return _planted(
+        x, lambda x: ops.softmax_cross_entropy(ops.relu(x), labels), ops.relu_backward, lambda gradient, grad: grad
+    )
 
 
 def one_element_off(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the filters of a convolution, one of its values (of middling size) 1 % too large."""
     x, target = rng.standard_normal((2, 2, 5, 5)), rng.standard_normal((2, 3, 3, 3))
 
-    def parts(weight: Array) -> tuple[Any, Array, Array]:
-        loss, grad = ops.mean_squared_error(ops.conv2d(x, weight), target)
-        gradient = ops.conv2d_backward(grad, x, weight)[1]
+    def error(gradient: Array, grad: Array) -> Array:
         wrong = gradient.copy()
         wrong.flat[np.argsort(np.abs(gradient), axis=None)[gradient.size // 2]] *= 1.01
-        return loss, gradient, wrong
+        return wrong
 
-    return _planted(parts, rng.standard_normal((3, 2, 3, 3)))
+    return _planted(
+        rng.standard_normal((3, 2, 3, 3)),
+        lambda weight: ops.mean_squared_error(ops.conv2d(x, weight), target),
+        lambda grad, weight: ops.conv2d_backward(grad, x, weight)[1],
+        error,
+    )
 
 
 ERRORS: dict[str, Function] = {
@@ -204,65 +206,13 @@ ERRORS: dict[str, Function] = {
 }
 
 
-# Slopes along a direction.
-
-
-def slope_along(
-    function: Function,
-    x: Array,
-    direction: Array,
-    step: float = 1e-5,
-    *,
-    ahead: int = 1,
-    behind: int = 1,
-    dtype: Any = np.float64,
-) -> float:
-    """Return how fast function grows from x along the direction: the gradient times the direction, added up.
-
-    It is asked `ahead` steps after x and `behind` steps before. The steps have this dtype; None: as direction.
-    """
-    way = step * np.asarray(direction, dtype)
-    return float((function(x + ahead * way) - function(x - behind * way)) / ((ahead + behind) * step))
-
-
-def directed(draw: Function) -> Function:
-    """Return random cases of numeric_gradient with a direction; none of its values is small, so that no error hides."""
-
-    def drawn(rng: np.random.Generator) -> Inputs:
-        inputs = draw(rng)
-        shape = np.shape(inputs["x"])
-        return {**inputs, "direction": rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)}
-
-    return drawn
-
-
-def is_a_judge_along(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Judge whether a slope is the expected one, from two calls, and tells a planted error from the right gradient."""
-    known, x, direction = inputs["function"], np.asarray(inputs["x"], np.float64), np.asarray(inputs["direction"])
-    found = mismatch(got, expected, CLOSE)
-    if isinstance(got, (list, tuple)) or np.ndim(got):
-        return found
-    try:
-        slope = float(got)
-    except (TypeError, ValueError):
-        return found
-    gradient = known.gradient(x)
-    scale = np.abs(gradient * direction).sum()
-    if found is not None and abs(slope - expected) <= CLOSE * scale:
-        found = None  # shares of both signs may nearly cancel: what counts is how large they are
-    if found is None and len(known.calls) != 2:
-        times = f"you asked the function {len(known.calls)} times"
-        return Mismatch((f"right, but {times}: two are enough, however large x is",))
-    if known.planted is None:
-        return found
-    right, wrong = (abs((g * direction).sum() - slope) / scale for g in (gradient, known.planted(x)))
-    if found is None and right <= CLOSE < wrong:
-        return None
-    line = f"held against your slope, the right gradient is {right:.1g} off and the wrong one {wrong:.1g}"
-    return Mismatch((*(found.lines if found else ()), line))
-
-
 # Usual mistakes
+
+
+def _slope(function: Function, x: Array, direction: Array, step: float, ahead: int = 1, behind: int = 1) -> float:
+    """Return how fast function grows along the direction, from `behind` steps before x to `ahead` steps after it."""
+    way = step * direction
+    return float((function(x + ahead * way) - function(x - behind * way)) / ((ahead + behind) * step))
 
 
 def _by_differences(
@@ -284,7 +234,7 @@ def _by_differences(
     for index in np.ndindex(x.shape):
         one = np.zeros_like(x)
         one[index] = 1
-        gradient[index] = slope_along(function, x, one, step, ahead=ahead, behind=behind, dtype=dtype)
+        gradient[index] = _slope(function, x, one, step, ahead, behind)
         x = x - drift * step * one
     return gradient
 
@@ -297,7 +247,7 @@ def _row_by_row(_: Array, function: Function, x: Array, step: float) -> Array:
 
 
 def _all_at_once(gradient: Array, function: Function, x: Array, step: float) -> Array:
-    return np.full_like(gradient, slope_along(function, x, np.ones_like(gradient), step))
+    return np.full_like(gradient, _slope(function, x, np.ones_like(gradient), step))
 
 
 IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
@@ -338,26 +288,4 @@ NUMERIC_MISTAKES = (
     given(FIXED.format(0.1), _by_differences, step=0.1),
     given(FIXED.format(0.01), _by_differences, step=0.01),
     given(FIXED.format("the same"), _by_differences, step=1e-5),
-)
-
-ONE_SIDED = "the step goes to one side only, whose error grows with h; to both sides, it grows with h squared"
-ALL_ASKED = "this asks the function twice for every value of x: move x as a whole, by step * direction, and ask twice"
-DIRECTION_MISTAKES = (
-    result("you divide by step, but from one point to the other it is 2 * step", lambda slope: 2 * slope),
-    result("the sign is turned: subtract the value behind from the value ahead", lambda slope: -slope),
-    given(ONE_SIDED, behind=0),
-    given(ONE_SIDED, ahead=0),
-    given(
-        "you gave the direction the length 1: take it as it is; a direction twice as long has twice the slope",
-        direction=lambda direction: direction / np.linalg.norm(direction),
-    ),
-    given(
-        "every value of x moves by the same step: the direction says how far each of them goes",
-        direction=lambda direction: np.ones_like(direction),
-    ),
-    result(ALL_ASKED, lambda _, function, x, step: ops.numeric_gradient(function, x, step)),
-    result(ALL_ASKED, lambda _, function, x, direction, step: ops.numeric_gradient(function, x, step) * direction),
-    given(IN_FLOAT32, x=lambda x: x.astype(np.float32), dtype=np.float32),
-    given(IN_FLOAT32, dtype=None),
-    *(given(FIXED.format(f"{step:g}"), step=step) for step in (0.1, 0.01, 1e-5)),
 )

@@ -1,80 +1,100 @@
-"""The way back through windows: col2im, convolution, pooling; also for windows with gaps, and for images in NHWC."""
+"""The way back through windows: col2im, convolution, pooling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.dilation import Sizes, col2im_dilated, column_axes, output_size, reach
-from unrolled.checks.exercises.l02_convolution.nhwc import pad, to_nchw, to_nhwc, to_oihw
-from unrolled.checks.exercises.l02_convolution.windows import STRIDE
+from unrolled.checks.exercises.l02_convolution.windows import STRIDE, Size
+from unrolled.checks.exercises.l03_pooling import unpooling
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x, random_arrays
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
+
+Shape = tuple[int, int, int, int]
 
 # col2im
 
 
-def _any_windows(rng: np.random.Generator, with_gaps: bool = False) -> Inputs:
-    """Draw x_shape, kernel_size, stride, padding and perhaps dilation that fit."""
+def _any_windows(rng: np.random.Generator) -> Inputs:
+    """Draw x_shape, kernel_size, stride and padding that fit."""
     kernel_size = tuple(int(k) for k in rng.integers(1, 4, 2))
-    options = {"stride": int(rng.integers(1, 4)), "padding": int(rng.integers(0, 3))}
-    if with_gaps:
-        options["dilation"] = int(rng.integers(1, 4))
-    spans = reach(kernel_size, options.get("dilation", 1))
-    h, w = (int(max(1, span - 2 * options["padding"]) + rng.integers(0, 6)) for span in spans)
+    stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
+    h, w = (int(max(1, k - 2 * padding) + rng.integers(0, 6)) for k in kernel_size)
     n, c = (int(count) for count in rng.integers(1, 4, 2))
-    return {"x_shape": (n, c, h, w), "kernel_size": kernel_size, **options}
+    return {"x_shape": (n, c, h, w), "kernel_size": kernel_size, "stride": stride, "padding": padding}
 
 
-def any_columns(rng: np.random.Generator, with_gaps: bool = False) -> Inputs:
-    """Draw columns (C*KH*KW, N*OH*OW) and their windows, perhaps with a dilation."""
-    windows = _any_windows(rng, with_gaps)
+def column_axes(x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> tuple[int, ...]:
+    """Return C, KH, KW, N, OH, OW: the sizes of all axes of columns."""
+    n, c, h, w = x_shape
+    return (c, *kernel_size, n, *ops.conv2d_output_size((h, w), kernel_size, stride, padding))
+
+
+def any_columns(rng: np.random.Generator) -> Inputs:
+    """Draw columns (C*KH*KW, N*OH*OW) and their windows."""
+    windows = _any_windows(rng)
     c, kh, kw, n, oh, ow = column_axes(**windows)
     return random_arrays(rng, columns=(c * kh * kw, n * oh * ow)) | windows
 
 
-any_dilated_columns = partial(any_columns, with_gaps=True)
+def put_back(
+    columns: Array,
+    x_shape: Shape,
+    kernel_size: Size,
+    stride: int = 1,
+    padding: int = 0,
+    *,
+    step: int | None = None,
+    overwrite: bool = False,
+    backwards: bool = False,
+) -> Array:
+    """Return what `ops.col2im` does, made in a wrong way: with another `step` from window to window, or overwritten.
+
+    With `overwrite`, the last value to come stays. That is the last window's, where places are visited `backwards`.
+    """
+    (h, w), six = x_shape[2:], columns.reshape(column_axes(x_shape, kernel_size, stride, padding))
+    step, (oh, ow) = step or stride, six.shape[4:]
+    x = np.zeros((*x_shape[:2], h + 2 * padding, w + 2 * padding), columns.dtype)
+    places = list(np.ndindex(*kernel_size))
+    for i, j in reversed(places) if backwards else places:
+        pixels = x[:, :, i : i + step * oh : step, j : j + step * ow : step]
+        values = six[:, i, j].swapaxes(0, 1)
+        pixels[...] = values if overwrite else pixels + values
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
+def _six_axes(says: str, change: Callable[[Array], Array]) -> Mistake:
+    """Return the mistake of columns, with all axes apart (C, KH, KW, N, OH, OW), as `change` leaves them."""
+
+    def changed(columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
+        six = columns.reshape(column_axes(x_shape, kernel_size, stride, padding))
+        return change(six).reshape(columns.shape)
+
+    return given(says, columns=changed)
 
 
 def _read_as(says: str, *axes: int) -> Mistake:
     """Return the mistake of columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
-
-    def taken(
-        columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
-    ) -> Array:
-        sizes = column_axes(x_shape, kernel_size, stride, padding, dilation)
-        six = columns.reshape([sizes[axis] for axis in axes]).transpose(np.argsort(axes))
-        return six.reshape(columns.shape)
-
-    return given(says, columns=taken)
+    return _six_axes(
+        says, lambda six: six.reshape([six.shape[axis] for axis in axes]).transpose([axes.index(i) for i in range(6)])
+    )
 
 
-def _reshaped_in_place(
-    columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
-) -> Array:
+def _reshaped_in_place(six: Array) -> Array:
     """Return the columns of which each place (C, N, OH, OW), transposed, is what a reshape to (N, C, OH, OW) gives."""
-    c, kh, kw, n, oh, ow = column_axes(x_shape, kernel_size, stride, padding, dilation)
-    places = columns.reshape(c, kh * kw, n * oh * ow).swapaxes(0, 1)
-    return places.reshape(kh * kw, n, c, oh * ow).transpose(2, 0, 1, 3).reshape(columns.shape)
+    c, kh, kw, n, oh, ow = six.shape
+    return six.transpose(1, 2, 0, 3, 4, 5).reshape(kh, kw, n, c, oh, ow).transpose(3, 0, 1, 2, 4, 5)
 
 
-def _turned(columns: Array, x_shape: Sizes, kernel_size: Sizes) -> Array:
-    windows = columns.reshape(x_shape[1], *kernel_size, -1)
-    return windows[:, ::-1, ::-1].reshape(columns.shape)
-
-
-def _mean(
-    y: Array, columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
-) -> Array:
+def _mean(y: Array, columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
     """Return the sums in y divided by how many windows cover each pixel."""
-    count = col2im_dilated(np.ones_like(columns), x_shape, kernel_size, stride, padding, dilation)
+    count = ops.col2im(np.ones_like(columns), x_shape, kernel_size, stride, padding)
     return np.asarray(y / np.maximum(count, 1))
 
 
@@ -85,8 +105,8 @@ UNCUT: dict[str, Any] = {  # what col2im is given where the padding stays
 }
 
 COL2IM_MISTAKES = (
-    given(OVERWRITES, col2im_dilated, overwrite=True, backwards=True),
-    given(OVERWRITES, col2im_dilated, overwrite=True),
+    given(OVERWRITES, put_back, overwrite=True, backwards=True),
+    given(OVERWRITES, put_back, overwrite=True),
     Mistake(
         "with padding 0, the slice padding : -padding is empty: crop with padding : padding + H",
         given=UNCUT,
@@ -99,16 +119,16 @@ COL2IM_MISTAKES = (
         result=lambda x, x_shape: x[:, :, : x_shape[2], : x_shape[3]],
     ),
     result("this is the mean over the windows that cover a pixel: add up", _mean),
-    given(
+    _six_axes(
         "at place (i, j) the values are (C, N, OH, OW), and a reshape to (N, C, OH, OW) mixes images and channels: "
         "swap these two axes, swapaxes(0, 1)",
-        columns=_reshaped_in_place,
+        _reshaped_in_place,
     ),
-    given(STRIDE, col2im_dilated, step=1),
-    given("windows are turned by 180 degrees", columns=_turned),
-    given(
+    given(STRIDE, put_back, step=1),
+    _six_axes("windows are turned by 180 degrees", lambda six: six[:, ::-1, ::-1]),
+    _six_axes(
         "every image is made of the columns of the first: the counter of columns goes on from image to image",
-        columns=lambda columns, x_shape: np.tile(columns[:, : columns.shape[1] // x_shape[0]], (1, x_shape[0])),
+        lambda six: np.broadcast_to(six[:, :, :, :1], six.shape),
     ),
     Mistake(
         "padding : H ends too early: crop with padding : padding + H",
@@ -122,65 +142,17 @@ COL2IM_MISTAKES = (
     _read_as("the columns are read as (N, OW, OH): the window moves row by row, (N, OH, OW)", 0, 1, 2, 3, 5, 4),
 )
 
-DILATED_MISTAKES = (
-    given(
-        "the dilation is missing: place (i, j) of a window lies i * dilation rows and j * dilation columns into it",
-        gap=1,
-    ),
-    *COL2IM_MISTAKES,
-)
-
 
 # conv2d_backward
 
 
-def any_convolution(rng: np.random.Generator, channels_last: bool = False) -> Inputs:
-    """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding.
-
-    With `channels_last`, grad is (N, OH, OW, O), x (N, H, W, C), weight (KH, KW, C, O).
-    """
+def any_convolution(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding."""
     windows = _any_windows(rng)
     (n, c, *size), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
     o = int(rng.integers(1, 5))
-    there = output_size(size, kernel_size, **windows)
-    if channels_last:
-        return random_arrays(rng, grad=(n, *there, o), x=(n, *size, c), weight=(*kernel_size, c, o)) | windows
+    there = ops.conv2d_output_size(size, kernel_size, **windows)
     return random_arrays(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
-
-
-any_convolution_nhwc = partial(any_convolution, channels_last=True)
-
-
-def nhwc_backward(
-    grad: Array, x: Array, weight: Array, stride: int = 1, padding: int = 0
-) -> tuple[Array, Array, Array]:
-    """Return the gradients by x (N, H, W, C), weight (KH, KW, C, O) and bias (O,) of a convolution."""
-    grad_x, grad_weight, grad_bias = ops.conv2d_backward(to_nchw(grad), to_nchw(x), to_oihw(weight), stride, padding)
-    assert grad_x is not None
-    return to_nhwc(grad_x), grad_weight.transpose(2, 3, 1, 0), grad_bias
-
-
-def _in_both_layouts(positions: tuple[int, int], kernel: tuple[int, int]) -> tuple[Mistake, ...]:
-    """Return mistakes where grad has the axes `positions` for OH and OW, and weight `kernel` for KH and KW."""
-    return (
-        given(NO_STRIDE, stride=1),
-        in_weight("grad_weight is turned by 180 degrees", lambda grad_weight: np.flip(grad_weight, kernel)),
-        in_bias(
-            "grad_bias is the mean over images and positions: add up", lambda _, grad: grad.mean(axis=(0, *positions))
-        ),
-        in_bias("grad_bias is summed over the images only: sum over N, OH and OW", lambda _, grad: grad.sum(axis=0)),
-        in_bias(
-            "grad_bias is summed over the positions only: sum over N, OH and OW",
-            lambda _, grad: grad.sum(axis=positions),
-        ),
-        MEAN_TWICE,
-        WEIGHT_FIRST,
-    )
-
-
-def _reshaped_at_once(grad: Array) -> Array:
-    n, o, *size = grad.shape
-    return grad.reshape(o, n, *size).swapaxes(0, 1)
 
 
 def _reread(*axes: int) -> Callable[[Array], Array]:
@@ -193,109 +165,57 @@ def _reread(*axes: int) -> Callable[[Array], Array]:
     return change
 
 
-def _reversed_weight(weight: Array) -> Array:
-    """Return the weight whose rows, transposed, are what weight.T.reshape(-1, O) gives."""
-    return np.asarray(weight.T.reshape(-1, len(weight)).T.reshape(weight.shape))
+def _with_weight(says: str, change: Callable[[Array], Array]) -> Mistake:
+    """Return the mistake of a grad_x that is made with this change of weight."""
+    return in_x(
+        says,
+        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(grad, x, change(weight), stride, padding)[0],
+    )
 
 
-NO_STRIDE = "the stride is missing"
+AT_ONCE = _reread(0, 1, 2, 3)
 POSITIONS_FIRST = "the rows of grad go (N, OH, OW), as the columns do: swapaxes(0, 1), and no more, before the reshape"
-REVERSED = (
-    "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, with a filter in each row, "
-    "weight.reshape(O, -1).T"
-)
 OVER_FILTERS = "grad_bias is summed over the filters: one number a filter, summed over N, OH and OW"
-MATRIX = "grad_weight is a matrix still: give it the shape of weight"
 MIXED = (
     "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
     "axes, then reshape"
 )
 CONVOLUTION_MISTAKES = (
-    given(MIXED, grad=_reshaped_at_once),
-    Mistake(MIXED, given={"grad": _reshaped_at_once}, result=lambda y, grad: (y[0], y[1], grad.sum(axis=(0, 2, 3)))),
-    in_x(
+    given(MIXED, grad=AT_ONCE),
+    Mistake(MIXED, given={"grad": AT_ONCE}, result=lambda y, grad: (y[0], y[1], grad.sum(axis=(0, 2, 3)))),
+    _with_weight(
         "grad_x is made with the kernel turned by 180 degrees: col2im puts it back the way it came",
-        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
-            grad, x, weight[:, :, ::-1, ::-1], stride, padding
-        )[0],
+        lambda weight: weight[:, :, ::-1, ::-1],
     ),
     given(POSITIONS_FIRST, grad=_reread(1, 2, 3, 0)),
     given(POSITIONS_FIRST, grad=_reread(3, 2, 1, 0)),
-    in_x(
+    _with_weight(
         "weight.reshape(C*KH*KW, O) tears the filters apart: make a row of each, weight.reshape(O, -1), then transpose",
-        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
-            grad, x, weight.reshape(-1, len(weight)).T.reshape(weight.shape), stride, padding
-        )[0],
+        lambda weight: weight.reshape(-1, len(weight)).T.reshape(weight.shape),
     ),
-    in_x(
-        REVERSED,
-        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
-            grad, x, _reversed_weight(weight), stride, padding
-        )[0],
+    _with_weight(
+        "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, with a filter in each row, "
+        "weight.reshape(O, -1).T",
+        lambda weight: weight.T.reshape(-1, len(weight)).T.reshape(weight.shape),
     ),
     in_weight(
         "columns @ rows.T is grad_weight as (C*KH*KW, O), and a reshape does not turn it around: rows @ columns.T is "
         "(O, C*KH*KW), as weight is",
         lambda grad_weight: grad_weight.reshape(len(grad_weight), -1).T.reshape(grad_weight.shape),
     ),
-    *_in_both_layouts(positions=(2, 3), kernel=(2, 3)),
+    in_weight("grad_weight is turned by 180 degrees", lambda grad_weight: grad_weight[:, :, ::-1, ::-1]),
+    in_bias("grad_bias is the mean over images and positions: add up", lambda _, grad: grad.mean(axis=(0, 2, 3))),
+    in_bias("grad_bias is summed over the images only: sum over N, OH and OW", lambda _, grad: grad.sum(axis=0)),
+    in_bias(
+        "grad_bias is summed over the positions only: sum over N, OH and OW", lambda _, grad: grad.sum(axis=(2, 3))
+    ),
+    MEAN_TWICE,
+    WEIGHT_FIRST,
     in_bias(OVER_FILTERS, lambda _, grad: grad.sum(axis=(1, 2, 3))),
     in_bias(OVER_FILTERS, lambda _, grad: grad.sum(axis=1).ravel()),
-    in_weight(MATRIX, lambda grad_weight: grad_weight.reshape(len(grad_weight), -1)),
-)
-
-
-def _overwriting(_: Array, grad: Array, x: Array, weight: Array, stride: int, padding: int) -> Array:
-    """Return grad_x, to which each place of the kernel writes and nothing is added."""
-    (h, w), (oh, ow) = x.shape[1:3], grad.shape[1:3]
-    padded = np.zeros_like(pad(x, padding))
-    for i, j in np.ndindex(*weight.shape[:2]):
-        padded[:, i : i + stride * oh : stride, j : j + stride * ow : stride] = grad @ weight[i, j].T
-    return padded[:, padding : padding + h, padding : padding + w]
-
-
-def _reshaped(array: Array, *axes: int) -> Array:
-    """Return the array with its sizes in another order, and its numbers in memory where they were."""
-    return array.reshape([array.shape[axis] for axis in axes])
-
-
-NHWC_MISTAKES = (
-    Mistake(
-        "a reshape does not swap axes: from NHWC to NCHW it takes transpose(0, 3, 1, 2), and for a weight "
-        "transpose(3, 2, 0, 1)",
-        ops.conv2d_backward,
-        given={
-            "grad": lambda grad: _reshaped(grad, 0, 3, 1, 2),
-            "x": lambda x: _reshaped(x, 0, 3, 1, 2),
-            "weight": lambda weight: _reshaped(weight, 3, 2, 0, 1),
-        },
-        result=lambda y, x, weight: (y[0].reshape(x.shape), y[1].reshape(weight.shape), y[2]),
-    ),
-    given(
-        "grad_x is (N, C, H, W) in yours, and grad_weight (O, C, KH, KW): each has the layout of what it belongs to",
-        ops.conv2d_backward,
-        grad=lambda grad: to_nchw(grad),
-        x=to_nchw,
-        weight=to_oihw,
-    ),
-    in_x("grad_x is overwritten where windows overlap: add with += what lies there already", _overwriting),
-    in_x(
-        "grad_x has the border of zeros still: cut the padding off, it is as large as x",
-        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, pad(x, padding), weight, stride)[0],
-    ),
-    in_x(
-        "grad_x is made with the kernel turned by 180 degrees: place (i, j) goes back to where it came from",
-        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, x, weight[::-1, ::-1], stride, padding)[0],
-    ),
-    *_in_both_layouts(positions=(1, 2), kernel=(0, 1)),
     in_weight(
-        "grad_weight is (KH, KW, O, C): it is (KH, KW, C, O), as weight is",
-        lambda grad_weight: grad_weight.swapaxes(2, 3),
-    ),
-    in_weight(MATRIX, lambda grad_weight: grad_weight.reshape(-1, grad_weight.shape[3])),
-    in_bias(
-        "grad_bias is summed as in NCHW: here the filters are the last axis, so sum over axes 0, 1 and 2",
-        lambda _, grad: grad.sum(axis=(0, 2, 3)),
+        "grad_weight is a matrix still: give it the shape of weight",
+        lambda grad_weight: grad_weight.reshape(len(grad_weight), -1),
     ),
 )
 
@@ -312,52 +232,27 @@ def any_pooling(rng: np.random.Generator) -> Inputs:
     return {**random_arrays(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
 
 
-def _shared(says: str, share: Callable[[Array], Array]) -> Mistake:
-    """Return the mistake of another rule for who gets what: share(largest) of a window's gradient for its pixels.
-
-    `largest` tells where the maxima are, (k*k, N*C*OH*OW).
-    """
-
-    def wrong(grad: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
-        n, c, h, w = x.shape
-        above_0 = (x - (x.min() - 1)).reshape(n * c, 1, h, w)  # so that padding never wins
-        windows = ops.im2col(above_0, kernel_size, stride or kernel_size, padding)
-        parts = share(windows == windows.max(axis=0)) * grad.reshape(-1)
-        back = ops.col2im(parts.astype(grad.dtype), (n * c, 1, h, w), kernel_size, stride or kernel_size, padding)
-        return back.reshape(x.shape)
-
-    return Mistake(says, wrong)
-
-
-def _last(largest: Array) -> Array:
-    """Return where the last maximum of each window is: counted from the end, it is the first."""
-    return np.asarray(largest & (largest[::-1].cumsum(axis=0)[::-1] == 1))
-
-
-def _overwritten(_: Array, grad: Array, x: Array, kernel_size: int, stride: int | None, padding: int) -> Array:
-    n, c, h, w = x.shape
-    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
-    y = np.zeros((n, c, h * w), grad.dtype)
-    np.put_along_axis(y, indices.reshape(n, c, -1), grad.reshape(n, c, -1), axis=2)
-    return y.reshape(x.shape)
+def _shared(says: str, unpool: Function) -> Mistake:
+    """Return the mistake of another rule for who gets what of a window's gradient."""
+    return Mistake(says, lambda grad, **others: unpool(grad, **others))
 
 
 POOLING_MISTAKES = (
     given(
         "the maxima are put back, not the gradient: the place comes from x, the value from grad", grad=ops.max_pool2d
     ),
-    _shared("every tied maximum gets the whole gradient: of equal ones, only the first does", lambda largest: largest),
+    _shared("every tied maximum gets the whole gradient: of equal ones, only the first does", unpooling.to_each),
+    _shared("tied maxima share the gradient: of equal ones, the first gets all of it", unpooling.in_parts),
+    _shared("of equal maxima yours takes the last: take the first", unpooling.to_last),
     _shared(
-        "tied maxima share the gradient: of equal ones, the first gets all of it",
-        lambda largest: largest / largest.sum(axis=0),
+        "every pixel of a window gets the whole gradient: only the largest had a say in the output",
+        unpooling.to_every_pixel,
     ),
-    _shared("of equal maxima yours takes the last: take the first", _last),
-    _shared("every pixel of a window gets the whole gradient: only the largest had a say in the output", np.ones_like),
     _shared(
         "the gradient is spread evenly, as for average pooling: here, the largest pixel gets all of it",
-        lambda largest: np.ones_like(largest) / len(largest),
+        unpooling.shared_by(lambda largest: np.ones_like(largest) / len(largest)),
     ),
-    result("where windows overlap, gradients that meet on a pixel are overwritten: they add up", _overwritten),
-    given(NO_STRIDE, stride=None),
-    given("the padding is missing", padding=0),
+    _shared(
+        "where windows overlap, gradients that meet on a pixel are overwritten: they add up", unpooling.overwritten
+    ),
 )

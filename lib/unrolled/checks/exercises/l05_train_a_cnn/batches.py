@@ -185,22 +185,18 @@ def in_bounded_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Non
     return found
 
 
-def answered(rng: np.random.Generator, count: int, right: float) -> Inputs:
-    """Draw a network of 5 classes, images (count, 1, 3, 3), and labels of which it gets a share of `right` or more."""
+def graded(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
+    """Draw images (count, 1, 3, 3) and a network of 5 classes that gets most right, but of the last few none.
+
+    So a mean of means shows.
+    """
     images = rng.standard_normal((count, 1, 3, 3)).astype(np.float32)
     weight = rng.standard_normal((9, 5)).astype(np.float32)
-    best = (images.reshape(count, -1) @ weight).argmax(axis=1)
-    labels = np.where(rng.random(count) < right, best, rng.integers(0, 5, count))
-    return {"forward": SpyNetwork(weight), "images": images, "labels": labels}
-
-
-def graded(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
-    """Draw images of which the network gets most right, but of the last few none: a mean of means shows."""
-    inputs = answered(rng, count, 0.8)
+    scores = images.reshape(count, -1) @ weight
+    labels = np.where(rng.random(count) < 0.8, scores.argmax(axis=1), rng.integers(0, 5, count))
     last = count % batch_size or 1
-    scores = inputs["images"].reshape(count, -1) @ inputs["forward"].weight
-    inputs["labels"][-last:] = scores[-last:].argmin(axis=1)
-    return {**inputs, "batch_size": batch_size}
+    labels[-last:] = scores[-last:].argmin(axis=1)
+    return {"forward": SpyNetwork(weight), "images": images, "labels": labels, "batch_size": batch_size}
 
 
 def any_size(rng: np.random.Generator) -> tuple[int, int]:
@@ -219,50 +215,46 @@ def only(says: str, chosen: Callable[[int, int], slice]) -> Mistake:
 
 
 LAST_LEFT_OUT = only("the last, smaller batch is left out", lambda count, size: slice(count // size * size))
-FIRST_ONLY = only("only the first batch counts: is the return inside the loop?", lambda count, size: slice(size))
 
 
-def last_only(says: str) -> Mistake:
-    """Return the mistake of taking the last batch alone."""
-    return only(says, lambda count, size: slice((count - 1) // size * size, None))
+def _from_parts(says: str, mix: Callable[[Array, Array, Array, int], Means]) -> Mistake:
+    """Return the mistake `mix(losses, accuracies, sizes, batch_size)`: of the batches' mean losses and accuracies."""
+
+    def wrong(forward: Function, images: Array, labels: Array, batch_size: int) -> Means:
+        parts = [slice(start, start + batch_size) for start in range(0, len(images), batch_size)]
+        means = [evaluated(forward, images[part], labels[part], batch_size) for part in parts]
+        losses, accuracies = np.array(means).T
+        loss, accuracy = mix(losses, accuracies, np.array([len(labels[part]) for part in parts]), batch_size)
+        return float(loss), float(accuracy)
+
+    return Mistake(says, wrong)
 
 
-def _mean_of_means(forward: Function, images: Array, labels: Array, batch_size: int) -> Means:
-    starts = range(0, len(images), batch_size)
-    parts = [evaluated(forward, images[s : s + batch_size], labels[s : s + batch_size], batch_size) for s in starts]
-    loss, accuracy = np.mean(parts, axis=0)
-    return float(loss), float(accuracy)
-
-
-def _mixed(says: str, mix: Callable[[Means, Means, float], Means]) -> Mistake:
-    """Return the mistake `mix(right, means, full)`: `full` is the room in all batches, by the number of images."""
-
-    def mixed(y: Means, forward: Function, images: Array, labels: Array, batch_size: int) -> Means:
-        full = -(-len(images) // batch_size) * batch_size / len(images)
-        return mix(y, _mean_of_means(forward, images, labels, batch_size), full)
-
-    return result(says, mixed)
+def _mean(means: Array, sizes: Array) -> float:
+    return float(np.average(means, weights=sizes))
 
 
 SMALLER = "is a mean of means: the last batch is smaller"
 
 EVALUATE_MISTAKES = (
-    Mistake(f"this {SMALLER}, so its mean must count for less", _mean_of_means),
-    _mixed(f"the loss {SMALLER}, so its mean must count for less", lambda right, means, full: (means[0], right[1])),
-    _mixed(
+    _from_parts(
+        f"this {SMALLER}, so its mean must count for less", lambda losses, rights, *_: (losses.mean(), rights.mean())
+    ),
+    _from_parts(
+        f"the loss {SMALLER}, so its mean must count for less",
+        lambda losses, rights, sizes, _: (losses.mean(), _mean(rights, sizes)),
+    ),
+    _from_parts(
         f"the accuracy {SMALLER}; count the right ones, divide at the end",
-        lambda right, means, full: (right[0], means[1]),
+        lambda losses, rights, sizes, _: (_mean(losses, sizes), rights.mean()),
     ),
-    _mixed(
+    _from_parts(
         "the last batch is weighed as if it were full: times the number of images in this batch, not batch_size",
-        lambda right, means, full: (full * means[0], right[1]),
+        lambda losses, rights, sizes, size: (losses.sum() * size / sizes.sum(), _mean(rights, sizes)),
     ),
-    result(
+    _from_parts(
         "the loss adds up means of batches, and is divided by images: a mean counts as often as its batch has images",
-        lambda y, forward, images, labels, batch_size: (
-            _mean_of_means(forward, images, labels, batch_size)[0] * -(-len(images) // batch_size) / len(images),
-            y[1],
-        ),
+        lambda losses, rights, sizes, _: (losses.sum() / sizes.sum(), _mean(rights, sizes)),
     ),
     result(
         "no answer counts as right: compare scores.argmax(axis=1), a class for each image, with the labels",
@@ -270,8 +262,11 @@ EVALUATE_MISTAKES = (
     ),
     result("this is the share of wrong answers: accuracy is that of the right ones", lambda y: (y[0], 1 - y[1])),
     LAST_LEFT_OUT,
-    last_only("only the last batch counts: add up, do not replace"),
-    FIRST_ONLY,
+    only(
+        "only the last batch counts: add up, do not replace",
+        lambda count, size: slice((count - 1) // size * size, None),
+    ),
+    only("only the first batch counts: is the return inside the loop?", lambda count, size: slice(size)),
     result(
         "the loss is a sum over batches: its mean over images is asked",
         lambda y, images, batch_size: (y[0] * -(-len(images) // batch_size), y[1]),

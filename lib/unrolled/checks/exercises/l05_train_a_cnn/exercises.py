@@ -67,14 +67,6 @@ def layers_and_x(rng: np.random.Generator, count: int, **training: bool) -> Inpu
     return {"layers": layers, "x": x, **training}
 
 
-SAME_X = "each layer got the same x: it must get what the layer before it gave"
-
-FORWARD_MISTAKES = (  # those that a variant has as well
-    given("you went through the layers from last to first", layers=lambda layers: layers[::-1]),
-    given("`training` does not reach the layers", training=False),
-    given("`training` is always True: pass on what you were given", training=True),
-)
-
 sequential_forward = Spec(
     reference=forward,
     answers=(nn.Sequential.forward,),
@@ -93,27 +85,17 @@ sequential_forward = Spec(
         "for layer in layers:\n    x = (what this layer makes of x, told whether this is training)\nreturn x",
     ),
     mistakes=(
-        *FORWARD_MISTAKES,
+        given("you went through the layers from last to first", layers=lambda layers: layers[::-1]),
+        given("`training` does not reach the layers", training=False),
+        given("`training` is always True: pass on what you were given", training=True),
         given("the last layer is left out", layers=lambda layers: layers[:-1]),
         given(
             "only the first layer's result comes back: is the return inside the loop?", layers=lambda layers: layers[:1]
         ),
-        given(SAME_X, layers=lambda layers: layers[-1:]),
+        given(
+            "each layer got the same x: it must get what the layer before it gave", layers=lambda layers: layers[-1:]
+        ),
     ),
-)
-
-BACKWARD_MISTAKES = (  # those that a variant has as well
-    given(
-        "you went through the layers from first to last: the gradient comes from the loss, so the last layer is the "
-        "first to get it",
-        layers=lambda layers: layers[::-1],
-    ),
-    given(
-        "each layer got the gradient of the loss: pass on what the layer after it returned",
-        layers=lambda layers: layers[:1],
-    ),
-    given("only the last layer is asked: is the return inside the loop?", layers=lambda layers: layers[-1:]),
-    given("you return the gradient that came in: put what each layer returns in its place", layers=()),
 )
 
 sequential_backward = Spec(
@@ -133,7 +115,17 @@ sequential_backward = Spec(
         "for layer in (the layers, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
     ),
     mistakes=(
-        *BACKWARD_MISTAKES,
+        given(
+            "you went through the layers from first to last: the gradient comes from the loss, so the last layer is "
+            "the first to get it",
+            layers=lambda layers: layers[::-1],
+        ),
+        given(
+            "each layer got the gradient of the loss: pass on what the layer after it returned",
+            layers=lambda layers: layers[:1],
+        ),
+        given("only the last layer is asked: is the return inside the loop?", layers=lambda layers: layers[-1:]),
+        given("you return the gradient that came in: put what each layer returns in its place", layers=()),
         given("the first layer is left out", layers=lambda layers: layers[1:]),
         given("the last layer is left out", layers=lambda layers: layers[:-1]),
     ),
@@ -210,12 +202,6 @@ def adam_case(name: str, t: int, parameters: Any, gradient: Any, m: Any, v: Any,
     return by_hand(name, parameters=parameters, gradient=gradient, m=m, v=v, t=t, **options)
 
 
-NEW_MEANS = (
-    "m = beta1 * m + (1 - beta1) * gradient\n"
-    "v = (the same with beta2 and the square)\n"
-    "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
-)
-
 adam_step = Spec(
     reference=optimizer_steps.adam_update,
     answers=(nn.Adam.step, nn.Adam._move),
@@ -233,7 +219,10 @@ adam_step = Spec(
         "however large the gradient. Both begin at 0, so early on they are too small; a correction makes up for it.",
         "m becomes beta1 * m + (1 - beta1) * gradient, and v the same with beta2 and gradient**2. For the step alone "
         "divide them by 1 - beta1**t and 1 - beta2**t; what you return is m and v without that.",
-        NEW_MEANS + "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
+        "m = beta1 * m + (1 - beta1) * gradient\n"
+        "v = (the same with beta2 and the square)\n"
+        "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
+        "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
     ),
     mistakes=optimizer_steps.ADAM_MISTAKES,
     compare=named("parameters", "m", "v"),
@@ -241,11 +230,6 @@ adam_step = Spec(
 
 
 # evaluate
-
-SCORES_BY_BATCH = (
-    "for start in range(0, len(images), batch_size):\n"
-    "    scores, known = forward(images[start : start + batch_size]), labels[start : start + batch_size]\n"
-)
 
 evaluate = Spec(
     reference=batches.evaluated,
@@ -262,7 +246,9 @@ evaluate = Spec(
         "answers. Divide by the number of images at the end.",
         "ops.softmax_cross_entropy(scores, labels) returns the MEAN loss of its images and a gradient. The last batch "
         "may be smaller, so turn each mean back into a sum: times the number of images in that batch.",
-        SCORES_BY_BATCH + "    loss += float(ops.softmax_cross_entropy(scores, known)[0]) * len(known)\n"
+        "for start in range(0, len(images), batch_size):\n"
+        "    scores, known = forward(images[start : start + batch_size]), labels[start : start + batch_size]\n"
+        "    loss += float(ops.softmax_cross_entropy(scores, known)[0]) * len(known)\n"
         "    correct += int((scores.argmax(axis=1) == known).sum())",
     ),
     mistakes=batches.EVALUATE_MISTAKES,
@@ -274,20 +260,6 @@ evaluate = Spec(
 
 AT_LEAST = 0.93
 
-
-def training_loop(epochs: int) -> str:
-    """Return the last hint: a training that is nearly complete."""
-    return (
-        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
-        "network.build(images.shape[1:])\n"
-        f"for epoch in range({epochs}):\n"
-        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
-        "        scores = network.forward(x, training=True)\n"
-        "        ... loss and gradient, backward, step\n"
-        "return network.predict(test_images)"
-    )
-
-
 # `network.fit` is not among the answers: the lesson does not forbid it, and it has to learn the disguised digits, too.
 train = Spec(
     reference=nearest_neighbour,
@@ -297,7 +269,13 @@ train = Spec(
         "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
         "Before the loops: network and optimizer, once. Give `data.minibatches` another seed in each epoch, such as "
         "(seed, epoch). After the loops: network.predict(test_images). Eight epochs with nn.Adam(0.002) do.",
-        training_loop(epochs=8),
+        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
+        "network.build(images.shape[1:])\n"
+        "for epoch in range(8):\n"
+        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
+        "        scores = network.forward(x, training=True)\n"
+        "        ... loss and gradient, backward, step\n"
+        "return network.predict(test_images)",
     ),
     compare=median_accuracy(AT_LEAST),
     call=train_with_each_seed,
@@ -306,12 +284,6 @@ train = Spec(
 
 
 # batch_norm2d
-
-BY_CHANNEL = (
-    "mean = x.mean(axis=(0, 2, 3), keepdims=True)\n"
-    "variance = (the mean of the squared distances from it, over the same axes)\n"
-    "x_hat = (x - mean) / np.sqrt(variance + epsilon)\n"
-)
 
 batch_norm2d = Spec(
     reference=normalization.normalized,
@@ -331,7 +303,10 @@ batch_norm2d = Spec(
         "The mean over the axes (0, 2, 3) with keepdims=True is (1, C, 1, 1), and so is the variance: both fit x "
         "(N, C, H, W) as they are. gamma and beta are (C,), which would fit the last axis; gamma[:, None, None] is "
         "(C, 1, 1).",
-        BY_CHANNEL + "return gamma[:, None, None] * x_hat + (beta, in the same shape)",
+        "mean = x.mean(axis=(0, 2, 3), keepdims=True)\n"
+        "variance = (the mean of the squared distances from it, over the same axes)\n"
+        "x_hat = (x - mean) / np.sqrt(variance + epsilon)\n"
+        "return gamma[:, None, None] * x_hat + (beta, in the same shape)",
     ),
     mistakes=normalization.MISTAKES,
 )

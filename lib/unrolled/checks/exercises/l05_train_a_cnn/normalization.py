@@ -20,13 +20,20 @@ def normalized(
     fewer: int = 0,
     outside: float = 0.0,
     power: float = 0.5,
+    flat_moments: bool = False,
+    flat_parameters: bool = False,
 ) -> Array:
     """Return gamma * (x - mean) / sqrt(variance + epsilon) + beta, by the mean and variance of each channel of x.
 
     Mistakes are `over` other axes, by `fewer` values, with an epsilon `outside` of the root, or with another power.
+    What is `flat`, (C,), goes along the columns: a ValueError, unless there are as many.
     """
     mean, variance = x.mean(axis=over, keepdims=True), x.var(axis=over, ddof=fewer, keepdims=True)
-    return gamma[:, None, None] * (x - mean) / ((variance + epsilon) ** power + outside) + beta[:, None, None]
+    if flat_moments:
+        mean, variance = mean.ravel(), variance.ravel()
+    if not flat_parameters:
+        gamma, beta = gamma[:, None, None], beta[:, None, None]
+    return gamma * (x - mean) / ((variance + epsilon) ** power + outside) + beta
 
 
 def any_batch(rng: np.random.Generator) -> Inputs:
@@ -36,24 +43,9 @@ def any_batch(rng: np.random.Generator) -> Inputs:
     return {"x": x, "gamma": scales[0], "beta": scales[1], "epsilon": float(rng.uniform(0.1, 1))}
 
 
-def _along_columns(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5, means: bool = False) -> Array:
-    """Broadcast (C,) along the last axis, where that is possible: gamma and beta, or mean and variance."""
-    if len(gamma) not in (1, x.shape[3]):
-        return x[:0]
-    mean, variance = ops.batch_statistics(x)
-    if means:
-        return gamma[:, None, None] * (x - mean) / np.sqrt(variance + epsilon) + beta[:, None, None]
-    return gamma * normalized(x, 0 * gamma + 1, 0 * beta, epsilon) + beta
-
-
 def _without_brackets(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5) -> Array:
     mean, variance = (moment[:, None, None] for moment in ops.batch_statistics(x))
     return gamma[:, None, None] * (x - mean / np.sqrt(variance + epsilon)) + beta[:, None, None]
-
-
-def _flat(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5) -> Array:
-    mean, variance = ops.batch_statistics(x)
-    return gamma * (x - mean) / np.sqrt(variance + epsilon) + beta
 
 
 MISTAKES = (
@@ -83,16 +75,21 @@ MISTAKES = (
     ),
     given("gamma is missing: it multiplies x_hat", gamma=lambda gamma: 0 * gamma + 1),
     given("beta is missing: add it at the end", beta=lambda beta: 0 * beta),
-    given("gamma and beta go along the columns: with gamma[:, None, None] they go along the channels", _along_columns),
-    given("mean and variance go along the columns: keepdims=True keeps the channels", _along_columns, means=True),
+    given(
+        "gamma and beta go along the columns: with gamma[:, None, None] they go along the channels",
+        flat_parameters=True,
+    ),
+    given("mean and variance go along the columns: keepdims=True keeps the channels", flat_moments=True),
     result("beta goes along the columns: beta[:, None, None]", lambda y, beta: y - beta[:, None, None] + beta),
     result(
         "beta is multiplied by gamma: add it after, gamma * x_hat + beta",
         lambda y, gamma, beta: y + ((gamma - 1) * beta)[:, None, None],
     ),
     Mistake("only the mean is divided: put x - mean in brackets", _without_brackets),
-    Mistake(
-        "all four go along the columns: keepdims=True for mean and variance, [:, None, None] for the others", _flat
+    given(
+        "all four go along the columns: keepdims=True for mean and variance, [:, None, None] for the others",
+        flat_moments=True,
+        flat_parameters=True,
     ),
     result(
         "the mean is not subtracted",

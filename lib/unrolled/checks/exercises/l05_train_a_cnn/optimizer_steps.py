@@ -1,4 +1,4 @@
-"""One step of an optimizer as a pure function, and the usual mistakes in it: of the exercises and of their variants."""
+"""One step of an optimizer as a pure function, and the usual mistakes in it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from unrolled.device import Array
 State = tuple[Array, ...]
 
 UPHILL = given("the step goes uphill: subtract it", learning_rate=lambda learning_rate: -learning_rate)
-IN_ORDER = "the order is parameters, velocity"
-NO_DECAY = given("the weight decay is missing", weight_decay=0)
-GROWTH = given(
-    "the weight decay has the wrong sign: it pulls the parameters towards 0",
-    weight_decay=lambda weight_decay: -weight_decay,
-)
 
 
-# momentum_step and momentum_step_nesterov
+# momentum_step
 
 
 def momentum_update(
@@ -36,24 +30,6 @@ def momentum_update(
     """Step as PyTorch's SGD: the velocity gathers gradients; weight decay is a gradient, too."""
     velocity = momentum * velocity + gradient + weight_decay * parameters
     return parameters - learning_rate * velocity, velocity
-
-
-def nesterov_update(
-    parameters: Array,
-    gradient: Array,
-    velocity: Array,
-    learning_rate: float,
-    momentum: float = 0.9,
-    weight_decay: float = 0.0,
-) -> State:
-    """Step as PyTorch's SGD with nesterov=True.
-
-    I. Sutskever and others, 2013: On the importance of initialization and momentum in deep learning, in the form that
-    needs the gradient at the parameters themselves.
-    """
-    gradient = gradient + weight_decay * parameters
-    velocity = momentum * velocity + gradient
-    return parameters - learning_rate * (gradient + momentum * velocity), velocity
 
 
 def any_momentum(rng: np.random.Generator) -> Inputs:
@@ -74,10 +50,10 @@ def _weighed(says: str, factor: Callable[[float, float], float], **arguments: An
     )
 
 
-VELOCITY_MISTAKES = (
+MOMENTUM_MISTAKES = (
     UPHILL,
     result("you return the old velocity: the next step needs the new one", lambda y, velocity: (y[0], velocity)),
-    NO_DECAY,
+    given("the weight decay is missing", weight_decay=0),
     Mistake(
         "you shrink the parameters beside the step; here weight decay is part of the gradient, and so of the velocity",
         given={"weight_decay": 0},
@@ -86,10 +62,6 @@ VELOCITY_MISTAKES = (
             y[1],
         ),
     ),
-)
-
-MOMENTUM_MISTAKES = (
-    *VELOCITY_MISTAKES,
     _weighed(
         "the velocity points downhill already, so two signs cancel: gather gradients with +, step with -",
         lambda rate, momentum: -1,
@@ -120,55 +92,16 @@ MOMENTUM_MISTAKES = (
         gradient=lambda gradient, weight_decay: (1 + weight_decay) * gradient,
         weight_decay=0,
     ),
-    result(IN_ORDER, lambda y: y[::-1]),
+    result("the order is parameters, velocity", lambda y: y[::-1]),
     _weighed("momentum multiplies the gradient as well: it is for the old velocity", lambda rate, momentum: momentum),
-    GROWTH,
-)
-
-NESTEROV_MISTAKES = (
-    Mistake(
-        "this is momentum without the look ahead: step along the gradient plus momentum times the new velocity",
-        momentum_update,
-    ),
-    result(
-        "the look ahead takes the old velocity, which makes it plain momentum: take the new one",
-        lambda y, velocity: (y[0], velocity),
-        momentum_update,
-    ),
     given(
-        "the step is along velocity plus momentum times velocity: its first part is the gradient",
-        momentum_update,
-        learning_rate=lambda learning_rate, momentum: learning_rate * (1 + momentum),
+        "the weight decay has the wrong sign: it pulls the parameters towards 0",
+        weight_decay=lambda weight_decay: -weight_decay,
     ),
-    result(
-        "the step is along gradient plus velocity: the velocity counts `momentum` times in it",
-        lambda y, learning_rate, momentum: (y[0] - learning_rate * (1 - momentum) * y[1], y[1]),
-    ),
-    given(
-        "the step leaves the gradient out: it is the gradient plus momentum times the new velocity",
-        momentum_update,
-        learning_rate=lambda learning_rate, momentum: learning_rate * momentum,
-    ),
-    result(
-        "you return the look ahead as velocity: keep momentum * velocity + gradient",
-        lambda y, parameters, learning_rate: (y[0], (parameters - y[0]) / learning_rate),
-    ),
-    result(IN_ORDER, lambda y: y[::-1]),
-    _weighed(
-        "the learning rate is inside your velocity: here the velocity gathers gradients, and the rate counts in the "
-        "step",
-        lambda rate, momentum: rate,
-        learning_rate=1,
-    ),
-    result(
-        "the weight decay is in the velocity and not in the gradient of the step: add it to the gradient first",
-        lambda y, parameters, learning_rate, weight_decay: (y[0] + learning_rate * weight_decay * parameters, y[1]),
-    ),
-    *VELOCITY_MISTAKES,
 )
 
 
-# adam_step and adam_step_decoupled
+# adam_step
 
 
 def adam_update(
@@ -189,26 +122,6 @@ def adam_update(
     return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v
 
 
-def decoupled_update(
-    parameters: Array,
-    gradient: Array,
-    m: Array,
-    v: Array,
-    t: int,
-    learning_rate: float = 0.001,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-    weight_decay: float = 0.01,
-) -> State:
-    """Step as AdamW, with the learning rate on the decay as well, as in PyTorch.
-
-    I. Loshchilov and F. Hutter, 2019: Decoupled Weight Decay Regularization, algorithm 2.
-    """
-    stepped, m, v = adam_update(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)
-    return stepped - learning_rate * weight_decay * parameters, m, v
-
-
 def any_adam(rng: np.random.Generator) -> Inputs:
     """Draw 3 to 8 parameters and all that a step needs."""
     size = int(rng.integers(3, 9))
@@ -219,51 +132,43 @@ def any_adam(rng: np.random.Generator) -> Inputs:
     return {"parameters": parameters, "gradient": gradient, **means, **options}
 
 
-def _divided(says: str, by: Function, share: str = "m_hat") -> Mistake:
-    """Return the mistake of a step along `share` over `by(…)`, of m_hat, v_hat, epsilon, v and gradient by name."""
+def _stepped(says: str, step: Function) -> Mistake:
+    """Return the mistake of another step, before the learning rate: `step(…)` of what goes into it, by name.
+
+    Those are m and v as they are returned, m_hat and v_hat, and the arguments.
+    """
 
     def stepped(
-        y: State, gradient: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
+        y: State,
+        parameters: Array,
+        gradient: Array,
+        t: int,
+        learning_rate: float,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
     ) -> State:
-        parameters, m, v = y
-        known = {
-            "m_hat": m / (1 - beta1**t),
-            "v_hat": v / (1 - beta2**t),
-            "epsilon": epsilon,
-            "m": m,
-            "v": v,
-            "gradient": gradient,
-            "learning_rate": learning_rate,
-        }
-        right = known["m_hat"] / (np.sqrt(known["v_hat"]) + epsilon)
-        return parameters + learning_rate * (right - known[share] / called_by_name(by, known)), m, v
+        _, m, v = y
+        known = {"gradient": gradient, "t": t, "learning_rate": learning_rate, "epsilon": epsilon}
+        known |= {"beta1": beta1, "beta2": beta2, "m": m, "v": v}
+        known |= {"m_hat": m / (1 - beta1**t), "v_hat": v / (1 - beta2**t)}
+        with np.errstate(all="ignore"):
+            return parameters - learning_rate * called_by_name(step, known), m, v
 
     return result(says, stepped)
 
 
 def _corrected(says: str, by: Callable[[float, int], float]) -> Mistake:
     """Return the mistake of m and v divided by `by(beta, t)` for the step."""
-
-    def stepped(
-        y: State, parameters: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
-    ) -> State:
-        _, m, v = y
-        with np.errstate(all="ignore"):
-            step = m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon)
-        return parameters - learning_rate * step, m, v
-
-    return result(says, stepped)
+    return _stepped(
+        says,
+        lambda m, v, t, beta1, beta2, epsilon: m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon),
+    )
 
 
-def _decay_in_means(
-    y: State, parameters: Array, gradient: Array, beta1: float, beta2: float, weight_decay: float
-) -> State:
-    stepped, m, v = y
-    decayed = gradient + weight_decay * parameters
-    return stepped, m + (1 - beta1) * (decayed - gradient), v + (1 - beta2) * (decayed**2 - gradient**2)
+BOTH_WEIGHTS = "m becomes beta1 * m + (1 - beta1) * gradient"
 
-
-MEANS_MISTAKES = (
+ADAM_MISTAKES = (
     given("the bias correction is missing: divide by 1 - beta1**t and 1 - beta2**t", t=np.inf),  # beta**inf is 0
     given("you count t one too high: it is 1 in the first step already", t=lambda t: t + 1),
     given("you count t from 0: in the first step it is 1", t=lambda t: t - 1),
@@ -271,14 +176,8 @@ MEANS_MISTAKES = (
         "you return the corrected means: the correction is for this step only, the next needs m and v themselves",
         lambda y, t, beta1, beta2: (y[0], y[1] / (1 - beta1**t), y[2] / (1 - beta2**t)),
     ),
-)
-
-BOTH_WEIGHTS = "m becomes beta1 * m + (1 - beta1) * gradient"
-
-ADAM_MISTAKES = (
-    *MEANS_MISTAKES,
-    _divided("only m is corrected; v begins at 0, too", lambda v, epsilon: np.sqrt(v) + epsilon),
-    _divided("only v is corrected; m begins at 0, too", lambda v_hat, epsilon: np.sqrt(v_hat) + epsilon, "m"),
+    _stepped("only m is corrected; v begins at 0, too", lambda m_hat, v, epsilon: m_hat / (np.sqrt(v) + epsilon)),
+    _stepped("only v is corrected; m begins at 0, too", lambda m, v_hat, epsilon: m / (np.sqrt(v_hat) + epsilon)),
     _corrected("beta * t is no power: correct by 1 - beta**t", lambda beta, t: 1 - beta * t),
     _corrected("the correction divides: m / (1 - beta1**t)", lambda beta, t: 1 / (1 - beta**t)),
     _corrected(
@@ -295,13 +194,16 @@ ADAM_MISTAKES = (
         "the square is of the gradient alone: (1 - beta2) * gradient**2",
         v=lambda v, gradient, beta2: v - (1 - beta2) * gradient**2,
     ),
-    _divided("epsilon is missing: it is added to the root", lambda v_hat: np.sqrt(v_hat)),
-    _divided(
+    _stepped("epsilon is missing: it is added to the root", lambda m_hat, v_hat: m_hat / np.sqrt(v_hat)),
+    _stepped(
         "epsilon belongs to the root: put it in brackets, / (np.sqrt(v_hat) + epsilon)",
-        lambda m_hat, v_hat, epsilon, learning_rate: m_hat / (m_hat / np.sqrt(v_hat) + epsilon / learning_rate),
+        lambda m_hat, v_hat, epsilon, learning_rate: m_hat / np.sqrt(v_hat) + epsilon / learning_rate,
     ),
-    _divided("the square root is missing", lambda v_hat, epsilon: v_hat + epsilon),
-    _divided("epsilon is inside the square root: add it after", lambda v_hat, epsilon: np.sqrt(v_hat + epsilon)),
+    _stepped("the square root is missing", lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon)),
+    _stepped(
+        "epsilon is inside the square root: add it after",
+        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
+    ),
     UPHILL,
     given(
         "beta1 belongs to m and beta2 to v: yours are exchanged", beta1=lambda beta2: beta2, beta2=lambda beta1: beta1
@@ -310,34 +212,8 @@ ADAM_MISTAKES = (
         "v is the mean of the gradient's square",
         v=lambda v, gradient, beta2: v + (1 - beta2) / beta2 * (gradient - gradient**2),
     ),
-    _divided(
+    _stepped(
         "the step takes the gradient itself: m, its mean, belongs there",
-        lambda v_hat, epsilon: np.sqrt(v_hat) + epsilon,
-        "gradient",
+        lambda gradient, v_hat, epsilon: gradient / (np.sqrt(v_hat) + epsilon),
     ),
-)
-
-DECOUPLED_MISTAKES = (
-    given(
-        "the weight decay is part of the gradient, as in Adam with L2: there it is divided by sqrt(v) as well. Keep it "
-        "out of m and v, and subtract it from the parameters",
-        gradient=lambda gradient, parameters, weight_decay: gradient + weight_decay * parameters,
-        weight_decay=0,
-    ),
-    NO_DECAY,
-    given(
-        "the decay takes weight_decay of the parameters: here it is learning_rate * weight_decay",
-        weight_decay=lambda weight_decay, learning_rate: weight_decay / learning_rate,
-    ),
-    Mistake(
-        "you shrink the parameters after the step, and so the step as well: the decay is of those that came in",
-        given={"weight_decay": 0},
-        result=lambda y, learning_rate, weight_decay: (y[0] * (1 - learning_rate * weight_decay), *y[1:]),
-    ),
-    result("m and v have the weight decay in them: they are means of the gradient alone", _decay_in_means),
-    GROWTH,
-    *MEANS_MISTAKES,
-    _divided("the square root is missing: the step is along m / sqrt(v)", lambda v_hat, epsilon: v_hat + epsilon),
-    _divided("epsilon is under the root: it is added to sqrt(v)", lambda v_hat, epsilon: np.sqrt(v_hat + epsilon)),
-    given(UPHILL.says, **UPHILL.given, **GROWTH.given),
 )

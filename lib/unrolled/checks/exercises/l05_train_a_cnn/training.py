@@ -97,15 +97,11 @@ def train_with_each_seed(function: Function, inputs: Inputs) -> list[Any]:
         return [function(*given, seed) for seed in inputs["seeds"]]
 
 
-def distances(images: Array, test_images: Array) -> Array:
-    """Return how far each test image (row) is from each image (column): squared, less what a row has in common."""
-    known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
-    return np.asarray((known**2).sum(axis=1) - 2 * asked @ known.T)
-
-
 def nearest_neighbour(images: Array, labels: Array, test_images: Array, seed: int) -> Array:
     """Name the most similar image's label: no network, quick, right for the digits; stands in as the reference."""
-    return np.asarray(labels[distances(images, test_images).argmin(axis=1)])
+    known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
+    distances = (known**2).sum(axis=1) - 2 * asked @ known.T  # squared, less what each test image has in common
+    return np.asarray(labels[distances.argmin(axis=1)])
 
 
 TOO_LITTLE = (
@@ -118,8 +114,8 @@ GUESSING = (
 )
 
 
-def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
-    """Return a judge of predictions by the median of their accuracies. `advice` is for what learned a bit."""
+def median_accuracy(at_least: float) -> Function:
+    """Return a judge of predictions by the median of their accuracies."""
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         truth = inputs["test_labels"]
@@ -132,7 +128,7 @@ def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
             return None
         each = ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
         line = f"right with three seeds: {each}. The median is {median:.1%}; at least {at_least:.0%} are asked"
-        return Mismatch((line, _seen(got[0], median, inputs) or advice))
+        return Mismatch((line, _seen(got[0], median, inputs) or TOO_LITTLE))
 
     return compare
 

@@ -14,7 +14,7 @@ from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_inte
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l06_gpu_port import epochs, gpu_work
-from unrolled.checks.mistakes import given, result
+from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
 
@@ -29,6 +29,11 @@ def activate(kind: str, x: Array) -> Array:
     return KINDS[kind](x)
 
 
+def _in_kind(wrong: str, says: str, change: Function) -> Mistake:
+    """Return the mistake of change(x) for the activation of this name alone."""
+    return result(says, lambda y, kind, x: change(x) if kind == wrong else y)
+
+
 def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Compare, and say why a step came out in another dtype."""
     found = mismatch(got, expected, activation.tolerance)
@@ -41,13 +46,16 @@ def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return Mismatch((found.lines[0], advice))
 
 
+LAUNCHES = 6
+
 activation = Spec(
     reference=activate,
+    numbers={"launches": LAUNCHES},
     answers=tuple(KINDS.values()),
     cases=[
         *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
-        *(gpu_case(f"{kind}, GPU", Budget(6, float64=0), kind=kind, x=normal(4, 3, 5, 5)) for kind in KINDS),
-        gpu_case("sigmoid, GPU, float64", Budget(launches=6), kind="sigmoid", x=normal(7, dtype=float)),
+        *(gpu_case(f"{kind}, GPU", Budget(LAUNCHES, float64=0), kind=kind, x=normal(4, 3, 5, 5)) for kind in KINDS),
+        gpu_case("sigmoid, GPU, float64", Budget(LAUNCHES), kind="sigmoid", x=normal(7, dtype=float)),
     ],
     points=2,
     hints=(
@@ -62,30 +70,23 @@ activation = Spec(
         "... and two more",
     ),
     mistakes=(
-        result(
-            "the slope below zero is 0.01", lambda y, kind, x: np.maximum(x, 0.1 * x) if kind == "leaky_relu" else y
+        _in_kind("leaky_relu", "the slope below zero is 0.01", lambda x: np.maximum(x, 0.1 * x)),
+        _in_kind(
+            "sigmoid", "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))", lambda x: ops.sigmoid(-x)
         ),
-        given(
-            "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))",
-            x=lambda kind, x: -x if kind == "sigmoid" else x,
-        ),
-        result("sign is -1 below 0, where a step is 0", lambda y, kind, x: np.sign(x) if kind == "step" else y),
-        result(
+        _in_kind("step", "sign is -1 below 0, where a step is 0", np.sign),
+        _in_kind(
+            "leaky_relu",
             "the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)",
-            lambda y, kind, x: np.minimum(x, 0.01 * x) if kind == "leaky_relu" else y,
+            lambda x: np.minimum(x, 0.01 * x),
         ),
-        result(
+        _in_kind(
+            "leaky_relu",
             "below 0 it is 0.01 * x, and above 0 it is x itself: maximum(x, 0.01 * x)",
-            lambda y, kind, x: np.maximum(0.01 * x, 0) if kind == "leaky_relu" else y,
+            lambda x: np.maximum(0.01 * x, 0),
         ),
-        result(
-            "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets",
-            lambda y, kind, x: 1 + np.exp(-x) if kind == "sigmoid" else y,
-        ),
-        result(
-            "your step is 1 at 0, too: it is 1 where x > 0",
-            lambda y, kind, x: (x >= 0).astype(x.dtype) if kind == "step" else y,
-        ),
+        _in_kind("sigmoid", "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets", lambda x: 1 + np.exp(-x)),
+        _in_kind("step", "your step is 1 at 0, too: it is 1 where x > 0", lambda x: (x >= 0).astype(x.dtype)),
     ),
     compare=_activated,
 )
@@ -128,12 +129,13 @@ def _any_convolution(rng: np.random.Generator) -> Inputs:
     return {**drawn, "padding": int(rng.integers(0, 3))}
 
 
-# One copy for each place inside the kernel, and a dozen launches besides.
-SIX_PLACES, NINE_PLACES = Budget(6 + 12, float64=0), Budget(9 + 12, float64=0)
+BESIDES = 12  # launches, besides those for each place inside the window
+SIX_PLACES, NINE_PLACES = Budget(6 + BESIDES, float64=0), Budget(9 + BESIDES, float64=0)
 
 
 conv2d_port = Spec(
     reference=convolution,
+    numbers={"besides": BESIDES},
     answers=(*CONVOLUTIONS, ops.im2col),
     cases=[
         case("the seminar's image, NumPy", **_layer(SEMINAR_X, 1, 1, 3, 3)),
@@ -190,12 +192,13 @@ def _any_pooling(rng: np.random.Generator) -> Inputs:
     return {"x": x if rng.random() < 0.5 else np.round(x), "kernel_size": 2}
 
 
-# Eight launches for each place inside the window, and a dozen besides.
-WINDOWS_OF_2, WINDOWS_OF_3 = Budget(8 * 4 + 12, float64=0), Budget(8 * 9 + 12, float64=0)
+EACH = 8  # launches for each place inside the window
+WINDOWS_OF_2, WINDOWS_OF_3 = Budget(EACH * 4 + BESIDES, float64=0), Budget(EACH * 9 + BESIDES, float64=0)
 
 
 max_pool2d_port = Spec(
     reference=pooling,
+    numbers={"launches": EACH, "besides": BESIDES},
     answers=POOLINGS,
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),

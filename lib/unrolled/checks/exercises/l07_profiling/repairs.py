@@ -68,14 +68,6 @@ def traced_call(function: Function, inputs: Inputs) -> tuple[Any, Any, Function]
     return result, trace, function
 
 
-def maps_and_weight(*shapes: tuple[int, ...]) -> Inputs:
-    """Return draws for feature maps and a weight of these shapes."""
-    return {
-        "images": Draw(lambda rng: planted.drawn(rng, *shapes)[0]),
-        "weight": Draw(lambda rng: planted.drawn(rng, *shapes)[1]),
-    }
-
-
 def _weight_of_both_signs(rng: np.random.Generator) -> Array:
     """Draw a weight with which, of two groups of scores, all of one are negative: a missing ReLU must show."""
     weight = planted.drawn(rng, (1,), (3 * planted.SIZE**2, planted.GROUP))[1]
@@ -83,8 +75,14 @@ def _weight_of_both_signs(rng: np.random.Generator) -> Array:
     return np.hstack([weight, alike, -alike])
 
 
-SMALL = maps_and_weight((6, 3, planted.SIZE, planted.SIZE), (1,)) | {"weight": Draw(_weight_of_both_signs)}
-LARGE = maps_and_weight(*planted.SHAPES)
+SMALL: Inputs = {
+    "images": Draw(lambda rng: planted.drawn(rng, (6, 3, planted.SIZE, planted.SIZE), (1,))[0]),
+    "weight": Draw(_weight_of_both_signs),
+}
+LARGE: Inputs = {
+    "images": Draw(lambda rng: planted.drawn(rng, *planted.SHAPES)[0]),
+    "weight": Draw(lambda rng: planted.drawn(rng, *planted.SHAPES)[1]),
+}
 
 
 def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
@@ -125,7 +123,7 @@ def _advice(result: Any, inputs: Inputs) -> tuple[str, ...]:
 
 def _times(trace: Any, number: int) -> str:
     """Say how long the step with this number took as it came, and how long this one does."""
-    slow, seconds = _as_it_came(number), warm_seconds(trace)
+    slow, seconds = planted_seconds(planted.kind_of(number)), warm_seconds(trace)
     return (
         f"as it came, the step with the factor {factor_of(number):.3f} takes {slow * 1e6:,.0f} µs, yours "
         f"{seconds * 1e6:,.0f} µs (modelled, {trace.profile}): {slow / seconds:.1f} times as fast (asked: "
@@ -133,14 +131,10 @@ def _times(trace: Any, number: int) -> str:
     )
 
 
-def _as_it_came(number: int) -> float:
-    return planted_seconds(planted.kind_of(number))
-
-
 def _in_time(trace: Any, number: int) -> Mismatch | Remark:
     """Say how fast this step is; a mismatch if that is not enough."""
     seconds = warm_seconds(trace)
-    if _as_it_came(number) >= AT_LEAST * seconds:
+    if planted_seconds(planted.kind_of(number)) >= AT_LEAST * seconds:
         return Remark((_times(trace, number),))
     return Mismatch(("the values are right. Now the time:", _times(trace, number), *_longest(trace.launches, seconds)))
 

@@ -63,7 +63,7 @@ class ToyLayer:
         takes, gives = self._ways[0]
         if not _equal(x, takes):
             raise ValueError(
-                f"this layer takes what the one before it gave, {takes.shape}, the first one x; got {_told(x, takes)}"
+                f"this layer takes what the one before it gave, {takes.shape}, the first one x; got {_got(x, takes)}"
             )
         self._trained = bool(training)
         self._device.work(self._seconds[0])
@@ -76,7 +76,7 @@ class ToyLayer:
         if not _equal(grad, takes):
             raise ValueError(
                 f"this layer's backward takes what the backward of the one after it gave, {takes.shape}, the last one "
-                f"grad; got {_told(grad, takes, self._ways[0][1])}. First send x through all layers, then go from the "
+                f"grad; got {_got(grad, takes, self._ways[0][1])}. First send x through all layers, then go from the "
                 "last to the first, and pass on what each returns"
             )
         self._device.work(self._seconds[1])
@@ -87,7 +87,7 @@ def _equal(got: Any, owed: Array) -> bool:
     return np.shape(got) == owed.shape and np.array_equal(got, owed)
 
 
-def _told(got: Any, owed: Array, output: Array | None = None) -> str:
+def _got(got: Any, owed: Array, output: Array | None = None) -> str:
     """Say what a layer was given in place of what it is owed."""
     if output is not None and _equal(got, output):
         return "its own output"

@@ -102,10 +102,6 @@ def _of_most_events(trace: Sequence[Event]) -> Answer:
     return line, _sums(_shares(trace))[line]
 
 
-def _by_line(trace: Sequence[Event]) -> Answer:
-    return _largest(_shares(trace, order="line"))
-
-
 def _from_first_to_last(trace: Sequence[Event]) -> Answer:
     """Return the line whose first event and last are farthest apart, and how far."""
     ends: dict[int, list[float]] = defaultdict(list)
@@ -215,7 +211,10 @@ TRACE_MISTAKES = (
     result("this is a share of the whole: the line's seconds are asked", lambda y, trace: (y[0], y[1] / _end(trace))),
     result("these are milliseconds; seconds are asked", lambda y: (y[0], 1e3 * y[1])),
     result("these are microseconds; seconds are asked", lambda y: (y[0], 1e6 * y[1])),
-    Mistake("the events are sorted by something else than their `start`", _by_line),
+    Mistake(
+        "the events are sorted by something else than their `start`",
+        lambda trace: _largest(_shares(trace, order="line")),
+    ),
     Mistake(
         "your gaps end where the next event is `issued`: the GPU is idle until it starts",
         lambda trace: _largest([(line, max(0.0, seconds)) for line, seconds in _shares(trace, until="issued")]),

@@ -124,6 +124,7 @@ def _by_tiles(x: Array, mirrored: bool) -> Array:
 
 transpose_tiled = Spec(
     reference=transposed,
+    numbers={"sectors": SECTORS},
     answers=(naive.transpose,),
     cases=[
         gpu_case("one tile", TILED, x=np.arange(1024, dtype=np.float32).reshape(32, 32)),

@@ -72,8 +72,3 @@ def row_max(x: Array) -> Array:
     y = xp.empty(rows, x.dtype)
     _kernels()[2][-(-rows // THREADS), THREADS](x, y, rows, columns)
     return y
-
-
-def transpose_other_way(x: Array) -> Array:
-    """Return x mirrored at its other diagonal: y[column, row] is x[rows - 1 - row, columns - 1 - column]."""
-    return transpose(x[::-1, ::-1])

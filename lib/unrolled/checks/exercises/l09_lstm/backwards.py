@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l09_lstm.sequences import layer
-from unrolled.checks.spec import Draw, Inputs
+from unrolled.checks.mistakes import Mistake
+from unrolled.checks.spec import Draw, Inputs, draw_all
 from unrolled.device import Array
 
 Gradients = tuple[Array, Array, Array]
@@ -28,7 +31,7 @@ def forward(steps: int, n: int, inputs: int, hidden: int, last: bool = False) ->
     drawn = layer(steps, n, inputs, hidden)
 
     def make(rng: np.random.Generator) -> Inputs:
-        given = {name: draw.make(rng) for name, draw in drawn.items()}
+        given = draw_all(drawn, rng)
         weights = ops.LSTMWeights(given["weight_ih"], given["weight_hh"], given["bias"])
         (kept,), _ = ops.lstm_with_gates(given["x"], [weights])
         grad_y = rng.standard_normal(kept.y.shape).astype(np.float32)
@@ -47,27 +50,7 @@ def any_sequence(rng: np.random.Generator) -> Inputs:
     return drawn
 
 
-def without_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
-    """Return the gradients if nothing comes back from the step after: neither through h nor through c."""
-    return _loop(grad_y, x, weight_hh, y, c, gates, h=False, c_back=False)
-
-
-def without_cell(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
-    """Return the gradients if only h brings something back from the step after."""
-    return _loop(grad_y, x, weight_hh, y, c, gates, c_back=False)
-
-
-def without_output(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
-    """Return the gradients if only c brings something back from the step after."""
-    return _loop(grad_y, x, weight_hh, y, c, gates, h=False)
-
-
-def same_step(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
-    """Return the gradients if weight_hh is taken to multiply the step's own output, not that of the step before."""
-    return _loop(grad_y, x, weight_hh, y, c, gates, before=0)
-
-
-def _loop(
+def step_by_step(
     grad_y: Array,
     x: Array,
     weight_hh: Array,
@@ -78,7 +61,10 @@ def _loop(
     c_back: bool = True,
     before: int = 1,
 ) -> Gradients:
-    """Backward step by step, with something left out; `before` says whose output weight_hh multiplied."""
+    """Return the gradients, step by step: without what comes back through `h` or c, where that is left out.
+
+    `before` says how many steps before the output was that weight_hh multiplied.
+    """
     zeros = np.zeros_like(y[0])
     grad_h, grad_c = zeros, zeros
     by_ih, by_hh, by_bias = np.zeros((len(weight_hh), x.shape[2]), x.dtype), 0 * weight_hh, 0 * weight_hh[:, 0]
@@ -91,3 +77,20 @@ def _loop(
         grad_h = by_sums @ weight_hh if h else zeros
         grad_c = by_c if c_back else zeros
     return by_ih, by_hh, by_bias
+
+
+MISTAKES = (
+    Mistake(
+        "nothing comes back from later steps: keep grad_h and grad_c between turns",
+        partial(step_by_step, h=False, c_back=False),
+    ),
+    Mistake("what comes back through c is lost: keep grad_c for the step before", partial(step_by_step, c_back=False)),
+    Mistake(
+        "what comes back through h is lost: by_sums @ weight_hh belongs to the step before",
+        partial(step_by_step, h=False),
+    ),
+    Mistake(
+        "weight_hh multiplied the output of the step before: y[t - 1], and zeros for the first",
+        partial(step_by_step, before=0),
+    ),
+)

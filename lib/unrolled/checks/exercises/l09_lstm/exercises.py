@@ -10,7 +10,18 @@ from unrolled import nn, ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l09_lstm import backwards, fused, schedules, sequences
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Case, Inputs, Spec, Speed, case, gpu_case, random_case, random_gpu_case
+from unrolled.checks.spec import (
+    Budget,
+    Case,
+    Inputs,
+    Spec,
+    Speed,
+    case,
+    draw_all,
+    gpu_case,
+    random_case,
+    random_gpu_case,
+)
 from unrolled.device import Array
 
 WHOLE = (ops.lstm, ops.lstm_with_gates, nn.LSTM.forward)  # what runs a sequence in one call
@@ -20,7 +31,7 @@ def reordered(*order: int) -> dict[str, Any]:
     """Return the changes of an answer that takes the blocks of the weights in another order."""
 
     def change(rows: Array) -> Array:
-        return np.concatenate([np.split(rows, 4)[k] for k in order])
+        return np.concatenate([np.split(rows, len(order))[k] for k in order])
 
     return {
         "weight_ih": lambda weight_ih: change(weight_ih),
@@ -43,32 +54,14 @@ BY_HAND = {
 }
 
 
-def _gates(x: Array, h: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> list[Array]:
-    i, f, g, o = np.split(x @ weight_ih.T + h @ weight_hh.T + bias, 4, axis=1)
-    return [ops.sigmoid(i), ops.sigmoid(f), np.tanh(g), ops.sigmoid(o)]
-
-
-def _without_last_tanh(
-    x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array
-) -> tuple[Array, Array]:
-    i, f, g, o = _gates(x, h, weight_ih, weight_hh, bias)
-    c = f * c + i * g
-    return o * c, c
-
-
-def _output_of_the_old_cell(
-    x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array
-) -> tuple[Array, Array]:
-    i, f, g, o = _gates(x, h, weight_ih, weight_hh, bias)
-    return o * np.tanh(c), f * c + i * g
-
-
-def _sigmoid_everywhere(
-    x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array
-) -> tuple[Array, Array]:
-    i, f, g, o = (ops.sigmoid(part) for part in np.split(x @ weight_ih.T + h @ weight_hh.T + bias, 4, axis=1))
-    c = f * c + i * g
-    return o * np.tanh(c), c
+def _of_the_cell(says: str, **changes: Any) -> Mistake:
+    """Return the mistake of a cell with these changes."""
+    return Mistake(
+        says,
+        lambda x, h, c, weight_ih, weight_hh, bias: sequences.cell(
+            x @ weight_ih.T + h @ weight_hh.T + bias, c, **changes
+        ),
+    )
 
 
 lstm_step = Spec(
@@ -99,9 +92,9 @@ lstm_step = Spec(
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("the last output has no part in it: h @ weight_hh.T belongs to the sums", h=lambda h: 0 * h),
         given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
-        Mistake("a tanh is missing: h is o * tanh(c)", _without_last_tanh),
-        Mistake("h is made of the old c: first the new c, then h from it", _output_of_the_old_cell),
-        Mistake("g goes through a tanh, not through a sigmoid: it may be below 0", _sigmoid_everywhere),
+        _of_the_cell("a tanh is missing: h is o * tanh(c)", out_by=np.asarray),
+        _of_the_cell("h is made of the old c: first the new c, then h from it", old=True),
+        _of_the_cell("g goes through a tanh, not through a sigmoid: it may be below 0", g_by=ops.sigmoid),
     ),
     call=sequences.with_slopes,
     compare=sequences.compare_step,
@@ -120,7 +113,7 @@ def few(steps: int, products: int) -> Budget:
 
 def _any_layer(rng: np.random.Generator) -> Inputs:
     n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
-    return {name: draw.make(rng) for name, draw in sequences.layer(5, n, inputs, hidden).items()}
+    return draw_all(sequences.layer(5, n, inputs, hidden), rng)
 
 
 def sequence_cases(products: int, more: int = 0) -> list[Case]:
@@ -134,6 +127,7 @@ def sequence_cases(products: int, more: int = 0) -> list[Case]:
 
 
 SEQUENCE_MISTAKES = (
+    given("the last output has no part in it: h @ weight_hh.T", weight_hh=lambda weight_hh: 0 * weight_hh),
     result(
         "only the first step is right: h and c of a step go into the next one",
         lambda y: np.ma.MaskedArray(y, np.arange(len(y))[:, None, None] + 0 * y > 0),
@@ -142,7 +136,6 @@ SEQUENCE_MISTAKES = (
     result("the axes are (N, T, H): the steps come first", lambda y: y.swapaxes(0, 1)),
     given("the bias is missing", bias=lambda bias: 0 * bias),
     given("the bias is in it twice: once with the inputs, and once more in each step", bias=lambda bias: 2 * bias),
-    given("the last output has no part in it: h @ weight_hh.T", weight_hh=lambda weight_hh: 0 * weight_hh),
     given("the gates are in the order i, f, o, g: the third block is g, the fourth o", **reordered(0, 1, 3, 2)),
     given("the gates are in the order f, i, g, o: the first block is i, the second f", **reordered(1, 0, 2, 3)),
     given("the steps go from the last to the first", x=lambda x: x[::-1]),
@@ -150,6 +143,7 @@ SEQUENCE_MISTAKES = (
 
 combined_gates = Spec(
     reference=sequences.two_products,
+    numbers={"launches": LAUNCHES},
     answers=WHOLE,
     cases=sequence_cases(2),
     points=2,
@@ -199,9 +193,9 @@ inputs_at_once = Spec(
     ),
     mistakes=(
         *SEQUENCE_MISTAKES,
-        Mistake(
+        given(
             "the product's rows are step by step: reshape them to (steps, n, 4 * H), and not to (n, steps, 4 * H)",
-            sequences.samples_first,
+            x=lambda x: x.reshape(x.shape[1], x.shape[0], x.shape[2]).swapaxes(0, 1),
         ),
     ),
     speed=Speed(
@@ -240,29 +234,7 @@ fused_cell = Spec(
         "c_new[row, unit] = now\n"
         "h_new[row, unit] = cp.tanh(now) / ...",
     ),
-    mistakes=(
-        result("you return c before h: h comes first", lambda y: (y[1], y[0])),
-        Mistake("the gates are in the order i, f, o, g: the third block is g, the fourth o", fused.g_last),
-        given("the bias is missing", bias=lambda bias: 0 * bias),
-        given(
-            "each gate has a bias of its own: bias[unit] belongs to i, bias[unit + hidden] to f, and so on",
-            bias=lambda bias: np.tile(bias[: len(bias) // sequences.GATES], sequences.GATES),
-        ),
-        given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
-        given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
-        Mistake(
-            "the four gates of a unit stand in blocks, hidden columns apart, and not side by side",
-            fused.side_by_side,
-        ),
-        Mistake(
-            "a tanh is missing: h is o * tanh(c)",
-            lambda from_x, from_h, bias, c: fused.without_last_tanh(from_x + from_h + bias, c),
-        ),
-        Mistake(
-            "h is made of the old c: first the new c, then h from it",
-            lambda from_x, from_h, bias, c: fused.of_the_old_cell(from_x + from_h + bias, c),
-        ),
-    ),
+    mistakes=fused.MISTAKES,
     compare=named("h", "c"),
     speed=Speed(
         baseline=fused.one_by_one,
@@ -326,16 +298,6 @@ backward_through_time = Spec(
         "    grad_h = by_sums @ weight_hh\n"
         "    grad_ih += ...",
     ),
-    mistakes=(
-        Mistake("nothing comes back from later steps: keep grad_h and grad_c between turns", backwards.without_time),
-        Mistake("what comes back through c is lost: keep grad_c for the step before", backwards.without_cell),
-        Mistake(
-            "what comes back through h is lost: by_sums @ weight_hh belongs to the step before",
-            backwards.without_output,
-        ),
-        Mistake(
-            "weight_hh multiplied the output of the step before: y[t - 1], and zeros for the first", backwards.same_step
-        ),
-    ),
+    mistakes=backwards.MISTAKES,
     compare=named("grad_weight_ih", "grad_weight_hh", "grad_bias"),
 )

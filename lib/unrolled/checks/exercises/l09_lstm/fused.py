@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l09_lstm.sequences import GATES, gated
-from unrolled.checks.spec import Budget, Inputs, normal
+from unrolled.checks.exercises.l09_lstm.sequences import GATES, cell, gated
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Budget, Inputs, draw_all, normal
 from unrolled.device import Array
 
 MORE = 1.1  # times the fewest bytes: a block at the end may share a sector with another
@@ -41,36 +45,40 @@ ONCE = Budget(launches=1, own=1, float64=0, read_sectors=MORE, bytes_read=read, 
 ODD = Budget(launches=1, own=1, float64=0)  # rows begin inside of sectors, so bytes say little
 
 
-def sums(n: int, hidden: int, blocks: int = GATES) -> Inputs:
-    """Return draws of what `point_wise` takes, with so many blocks of sums."""
-    rows = blocks * hidden
+def sums(n: int, hidden: int) -> Inputs:
+    """Return draws of what `point_wise` takes."""
+    rows = GATES * hidden
     return {"from_x": normal(n, rows), "from_h": normal(n, rows), "bias": normal(rows), "c": normal(n, hidden)}
 
 
 def any_sums(rng: np.random.Generator) -> Inputs:
     """Draw sizes of which none divides a block."""
     n, hidden = int(rng.integers(3, 12)), int(rng.integers(5, 60))
-    return {name: draw.make(rng) for name, draw in sums(n, hidden).items()}
+    return draw_all(sums(n, hidden), rng)
 
 
-def side_by_side(from_x: Array, from_h: Array, bias: Array, c: Array) -> tuple[Array, Array]:
-    """Return (h, c) where the four gates of a cell are taken to stand side by side."""
-    sums = from_x + from_h + bias
-    return gated(np.concatenate([sums[:, gate::GATES] for gate in range(GATES)], axis=1), c)
+def _of_sums(says: str, change: Callable[[Array], Array] = np.asarray, **changes: Any) -> Mistake:
+    """Return the mistake of other sums, or of a cell with these changes."""
+    return Mistake(says, lambda from_x, from_h, bias, c: cell(change(from_x + from_h + bias), c, **changes))
 
 
-def g_last(from_x: Array, from_h: Array, bias: Array, c: Array) -> tuple[Array, Array]:
-    """Return (h, c) where the third block is taken for o and the fourth for g."""
-    i, f, g, o = np.split(from_x + from_h + bias, GATES, axis=1)
-    return gated(np.concatenate([i, f, o, g], axis=1), c)
-
-
-def without_last_tanh(sums: Array, c: Array) -> tuple[Array, Array]:
-    """Return (h, c) where h is o * c."""
-    _, new = gated(sums, c)
-    return ops.sigmoid(sums[:, 3 * c.shape[1] :]) * new, new
-
-
-def of_the_old_cell(sums: Array, c: Array) -> tuple[Array, Array]:
-    """Return (h, c) where h is o * tanh(the c before)."""
-    return ops.sigmoid(sums[:, 3 * c.shape[1] :]) * np.tanh(c), gated(sums, c)[1]
+MISTAKES = (
+    result("you return c before h: h comes first", lambda y: (y[1], y[0])),
+    _of_sums(
+        "the gates are in the order i, f, o, g: the third block is g, the fourth o",
+        lambda sums: np.concatenate([np.split(sums, GATES, axis=1)[k] for k in (0, 1, 3, 2)], axis=1),
+    ),
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    given(
+        "each gate has a bias of its own: bias[unit] belongs to i, bias[unit + hidden] to f, and so on",
+        bias=lambda bias: np.tile(bias[: len(bias) // GATES], GATES),
+    ),
+    given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
+    given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
+    _of_sums(
+        "the four gates of a unit stand in blocks, hidden columns apart, and not side by side",
+        lambda sums: np.concatenate([sums[:, gate::GATES] for gate in range(GATES)], axis=1),
+    ),
+    _of_sums("a tanh is missing: h is o * tanh(c)", out_by=np.asarray),
+    _of_sums("h is made of the old c: first the new c, then h from it", old=True),
+)

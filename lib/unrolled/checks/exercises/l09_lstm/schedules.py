@@ -13,10 +13,8 @@ from unrolled.checks.spec import Inputs
 
 Cell = tuple[int, int]
 Schedule = list[list[Cell]]
-Way = dict[Cell, str]
-FORTH: Way = {(-1, 0): "the layer below", (0, -1): "the step before"}
+NEEDED = {(-1, 0): "the layer below", (0, -1): "the step before"}
 """What a cell needs, as the way there."""
-BACK: Way = {(1, 0): "the layer above", (0, 1): "the step after"}
 SHAPE = "expected a list of slots, each a list of cells (layer, step)"
 
 
@@ -35,22 +33,13 @@ def any_grid(rng: np.random.Generator) -> Inputs:
 
 def judge(got: Any, expected: Schedule, inputs: Inputs) -> Mismatch | None:
     """Say what is wrong with a schedule: its form, a cell that is missing or doubled, too early, or too many slots."""
-    return _judged(got, expected, inputs, FORTH)
-
-
-def judge_back(got: Any, expected: Schedule, inputs: Inputs) -> Mismatch | None:
-    """Say what is wrong with a schedule of the way back, as `judge` does."""
-    return _judged(got, expected, inputs, BACK)
-
-
-def _judged(got: Any, expected: Schedule, inputs: Inputs, way: Way) -> Mismatch | None:
     try:
         slots = [[_cell(cell) for cell in slot] for slot in got]
     except (TypeError, ValueError) as error:
         said = f"{error}" if str(error).startswith("a cell") else f"this is no schedule, but {type(got).__name__}"
         return Mismatch((said, SHAPE))
     layers, steps = inputs["layers"], inputs["steps"]
-    wrong = _counted(slots, layers, steps) or _ordered(slots, way)
+    wrong = _counted(slots, layers, steps) or _ordered(slots)
     if wrong is None and len(slots) > len(expected):
         wrong = (
             f"valid, and {len(slots)} slots long; {len(expected)} are enough for {layers} layers and {steps} steps: "
@@ -83,11 +72,11 @@ def _counted(slots: Sequence[Sequence[Cell]], layers: int, steps: int) -> str | 
     return None
 
 
-def _ordered(slots: Sequence[Sequence[Cell]], way: Way) -> str | None:
+def _ordered(slots: Sequence[Sequence[Cell]]) -> str | None:
     """Which cell fires before what it needs."""
     when = {cell: number for number, slot in enumerate(slots) for cell in slot}
     for (layer, step), slot in when.items():
-        for (up, on), what in way.items():
+        for (up, on), what in NEEDED.items():
             needed = layer + up, step + on
             if when.get(needed, -1) >= slot:
                 return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Draw, Function, Inputs, normal
+from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal
 from unrolled.device import Array, array_module
 
 GATES = 4
@@ -50,7 +50,7 @@ def cast(draw: Draw, dtype: type) -> Draw:
 def any_step(rng: np.random.Generator) -> Inputs:
     """Draw one step of any size."""
     n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
-    return {name: draw.make(rng) for name, draw in one_step(n, inputs, hidden).items()}
+    return draw_all(one_step(n, inputs, hidden), rng)
 
 
 def with_slopes(function: Function, inputs: Inputs) -> Any:
@@ -107,13 +107,6 @@ def all_inputs(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Arr
     return y
 
 
-def samples_first(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
-    """Return what `all_inputs` does where the rows of its first product are taken sample by sample."""
-    steps, n, inputs = x.shape
-    mixed = x.reshape(n, steps, inputs).swapaxes(0, 1)
-    return all_inputs(mixed, weight_ih, weight_hh, bias)
-
-
 def gated(sums: Array, c: Array) -> tuple[Array, Array]:
     """Return (h, c), both (N, H), from the sums of all gates (N, 4 * H) and the c before."""
     size = c.shape[1]
@@ -121,6 +114,13 @@ def gated(sums: Array, c: Array) -> tuple[Array, Array]:
     gates = ops.sigmoid(sums)
     c = gates[:, size : 2 * size] * c + gates[:, :size] * g
     return gates[:, 3 * size :] * ops.tanh(c), c
+
+
+def cell(sums: Array, c: Array, *, g_by: Function = ops.tanh, out_by: Function = ops.tanh, old: bool = False) -> Any:
+    """Return (h, c) as `gated` does, gate by gate; mistakes take other functions for g and h, or h of the `old` c."""
+    i, f, g, o = np.split(sums, GATES, axis=1)
+    new = ops.sigmoid(f) * c + ops.sigmoid(i) * g_by(g)
+    return ops.sigmoid(o) * out_by(c if old else new), new
 
 
 def _start(x: Array, weight_hh: Array) -> tuple[Array, Array, Array]:

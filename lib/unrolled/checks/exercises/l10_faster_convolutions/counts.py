@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 
 METHODS = ("direct", "winograd 2x2", "winograd 4x4", "fft")
@@ -30,23 +32,13 @@ def multiplications(method: str, shape: tuple[int, int, int, int, int]) -> int:
     column being whole. "fft": 4 for each frequency of real images that are size + kernel - 1 high and wide.
     """
     n, c, o, size, kernel = shape
-    return n * c * o * of_one_pair(method, size, kernel)
-
-
-def of_one_pair(method: str, size: int, kernel: int) -> int:
-    """Return the multiplications for one channel, one filter and one image."""
     if method == "direct":
-        return size**2 * kernel**2
+        return n * c * o * size**2 * kernel**2
     if method == "fft":
         length = size + kernel - 1
-        return COMPLEX * length * (length // 2 + 1)
+        return n * c * o * COMPLEX * length * (length // 2 + 1)
     tile = int(method[-1])
-    return ceil(size, tile) ** 2 * (tile + 2) ** 2
-
-
-def ceil(a: int, b: int) -> int:
-    """Return a / b, rounded up."""
-    return -(-a // b)
+    return n * c * o * (-(-size // tile)) ** 2 * (tile + 2) ** 2
 
 
 def judge(got: Any, expected: float, inputs: Inputs) -> Mismatch | None:
@@ -66,36 +58,48 @@ def any_shape(rng: np.random.Generator) -> Inputs:
     return {"method": method, "shape": (n, c, o, size, kernel)}
 
 
-def whole_tiles_only(method: str, shape: tuple[int, int, int, int, int]) -> int:
-    """Return the count where results beyond the last whole tile are forgotten."""
-    n, c, o, size, kernel = shape
-    left_out = size % int(method[-1]) if method.startswith("winograd") else 0
-    return multiplications(method, (n, c, o, size - left_out, kernel))
+def _counted(says: str, kind: str, count: Callable[[int, int, int], int]) -> Mistake:
+    """Return the mistake of `count(n * c * o, size, tile)` in place of the right one, for methods of this kind.
+
+    For "fft" the third argument is the length of a transform.
+    """
+
+    def changed(y: int, method: str, shape: Sequence[int]) -> int:
+        n, c, o, size, kernel = shape
+        if not method.startswith(kind):
+            return y
+        return count(n * c * o, size, size + kernel - 1 if kind == "fft" else int(method[-1]))
+
+    return result(says, changed)
 
 
-def tiles_not_rounded(method: str, shape: tuple[int, int, int, int, int]) -> int:
-    """Return the count where a tile may be a fraction."""
-    n, c, o, size, _ = shape
-    if not method.startswith("winograd"):
-        return multiplications(method, shape)
-    tile = int(method[-1])
-    return n * c * o * size**2 * (tile + 2) ** 2 // tile**2
-
-
-def all_frequencies(method: str, shape: tuple[int, int, int, int, int]) -> int:
-    """Return the count where half of the frequencies are not left out."""
-    n, c, o, size, kernel = shape
-    length = size + kernel - 1
-    return n * c * o * COMPLEX * length**2 if method == "fft" else multiplications(method, shape)
-
-
-def complex_as_one(method: str, shape: tuple[int, int, int, int, int]) -> int:
-    """Return the count where a complex multiplication is one."""
-    found = multiplications(method, shape)
-    return found // COMPLEX if method == "fft" else found
-
-
-def of_the_size(method: str, shape: tuple[int, int, int, int, int]) -> int:
-    """Return the count where the transforms are as long as the results, so that kernels wrap round."""
-    n, c, o, size, _ = shape
-    return n * c * o * COMPLEX * size * (size // 2 + 1) if method == "fft" else multiplications(method, shape)
+MISTAKES = (
+    _counted(
+        "the last tile of a row counts whole, even where it reaches beyond the results: round up",
+        "winograd",
+        lambda pairs, size, tile: pairs * (size // tile) ** 2 * (tile + 2) ** 2,
+    ),
+    _counted(
+        "a tile is computed whole: round the number of tiles up",
+        "winograd",
+        lambda pairs, size, tile: pairs * size**2 * (tile + 2) ** 2 // tile**2,
+    ),
+    _counted(
+        "a real image needs half of the frequencies, length // 2 + 1 in a row: the others follow",
+        "fft",
+        lambda pairs, size, length: pairs * COMPLEX * length**2,
+    ),
+    _counted(
+        "a complex multiplication takes 4 real ones",
+        "fft",
+        lambda pairs, size, length: pairs * length * (length // 2 + 1),
+    ),
+    _counted(
+        "the images of the transform are size + kernel - 1 high and wide",
+        "fft",
+        lambda pairs, size, length: pairs * COMPLEX * size * (size // 2 + 1),
+    ),
+    given("each of the n images counts", shape=lambda shape: (1, *shape[1:])),
+    given("each of the c channels counts", shape=lambda shape: (shape[0], 1, *shape[2:])),
+    given("each of the o filters counts", shape=lambda shape: (*shape[:2], 1, *shape[3:])),
+)

@@ -7,9 +7,8 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, tiles, transforms
-from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.mistakes import given
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, random_case
-from unrolled.device import Array
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
 
@@ -42,22 +41,7 @@ count_multiplications = Spec(
         "    pair = (-(-size // m)) ** 2 * ...\n"
         "return n * c * o * pair",
     ),
-    mistakes=(
-        Mistake(
-            "the last tile of a row counts whole, even where it reaches beyond the results: round up",
-            counts.whole_tiles_only,
-        ),
-        Mistake("a tile is computed whole: round the number of tiles up", counts.tiles_not_rounded),
-        Mistake(
-            "a real image needs half of the frequencies, length // 2 + 1 in a row: the others follow",
-            counts.all_frequencies,
-        ),
-        Mistake("a complex multiplication takes 4 real ones", counts.complex_as_one),
-        Mistake("the images of the transform are size + kernel - 1 high and wide", counts.of_the_size),
-        given("each of the n images counts", shape=lambda shape: (1, *shape[1:])),
-        given("each of the c channels counts", shape=lambda shape: (shape[0], 1, *shape[2:])),
-        given("each of the o filters counts", shape=lambda shape: (*shape[:2], 1, *shape[3:])),
-    ),
+    mistakes=counts.MISTAKES,
     compare=counts.judge,
 )
 
@@ -70,7 +54,6 @@ def half(inputs: Inputs) -> float:
     return transforms.direct_flops(inputs) / 2
 
 
-BOTH = "weight[:, :, ::-1, ::-1] turns both"
 THROUGH = Budget(launches=60, float64=0, flops=half)
 
 fft_conv2d = Spec(
@@ -98,17 +81,7 @@ fft_conv2d = Spec(
         "whole = xp.fft.irfft2((pixels @ weights).transpose(...), lengths)\n"
         "return whole[:, :, kh - 1 - padding : ..., ...] + bias[:, None, None]",
     ),
-    mistakes=(
-        given(
-            "the weight is not flipped: a product of spectra flips it", weight=lambda weight: weight[:, :, ::-1, ::-1]
-        ),
-        given(f"only the rows of the weight are flipped: {BOTH}", weight=lambda weight: weight[:, :, :, ::-1]),
-        given(f"only the columns of the weight are flipped: {BOTH}", weight=lambda weight: weight[:, :, ::-1]),
-        *transforms.wrong_ways(lambda weight: weight[:, :, ::-1, ::-1]),
-        given("the bias is missing", bias=lambda bias: 0 * bias),
-        given("the padding is missing", padding=0),
-        given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
-    ),
+    mistakes=transforms.FFT_MISTAKES,
     speed=Speed(
         baseline=ops.conv2d_positions,
         inputs=transforms.layer(1, 1, 128, 1, 15),
@@ -121,27 +94,6 @@ fft_conv2d = Spec(
 
 
 # winograd_transforms
-
-
-def _turned(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
-    b, g, a = transforms.matrices(tiles)
-    return b.T @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
-
-
-def _one_side(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
-    b, g, a = transforms.matrices(tiles)
-    return b @ tiles, g @ weight, a @ products
-
-
-def _other_side(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
-    b, g, a = transforms.matrices(tiles)
-    return tiles @ b.T, weight @ g.T, products @ a.T
-
-
-def _pixels_from_the_right(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
-    b, g, a = transforms.matrices(tiles)
-    return b @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
-
 
 winograd_transforms = Spec(
     reference=transforms.transforms,
@@ -163,12 +115,7 @@ winograd_transforms = Spec(
         "transformed_weights: the same, with G on both sides\n"
         "results_of: the same, with A_T on both sides",
     ),
-    mistakes=(
-        Mistake("the matrix of the pixels is given as B.T: B_T from the left, B_T.T from the right", _turned),
-        Mistake("from the right the matrix is turned: B_T @ tiles @ B_T.T", _pixels_from_the_right),
-        Mistake("only rows are transformed: the transpose from the right does the columns", _one_side),
-        Mistake("only columns are transformed: the matrix from the left does the rows", _other_side),
-    ),
+    mistakes=transforms.TRANSFORM_MISTAKES,
     compare=named("the transformed pixels", "the transformed weights", "the results"),
 )
 
@@ -185,7 +132,6 @@ def fewer(inputs: Inputs) -> float:
     return transforms.direct_flops(inputs) * (1 / SAVED + ROOM)
 
 
-TOGETHER = "the axes of tiles and places are mixed: bring them to (N, O, TH, 2, TW, 2) before you reshape"
 FILTERED = Budget(launches=60, transfers=transforms.MATRICES, float64=0, flops=fewer)
 
 winograd_conv2d = Spec(
@@ -211,22 +157,7 @@ winograd_conv2d = Spec(
         "y = (A_T @ products @ A_T.T).transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * th, 2 * tw)\n"
         "return y[:, :, :oh, :ow] + bias[...]",
     ),
-    mistakes=(
-        given(
-            "the weight is flipped: only the way through frequencies needs that",
-            weight=lambda weight: weight[:, :, ::-1, ::-1],
-        ),
-        given("the bias is missing", bias=lambda bias: 0 * bias),
-        given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
-        Mistake("rows and columns inside of a tile of results are turned", transforms.tiles_mixed((0, 1, 2, 5, 3, 4))),
-        Mistake(TOGETHER, transforms.tiles_mixed((0, 1, 2, 3, 4, 5))),
-        Mistake(TOGETHER, transforms.tiles_mixed((0, 1, 4, 2, 5, 3))),
-        Mistake(
-            "reshape keeps the order of the values: transpose the 4 x 4 places of tiles and weights to the front first",
-            transforms.places_last,
-        ),
-        Mistake("of an odd size the last tile reaches beyond the results: crop to (OH, OW)", transforms.uncropped),
-    ),
+    mistakes=transforms.WINOGRAD_MISTAKES,
 )
 
 
@@ -272,8 +203,8 @@ overlap_add = Spec(
         "        y[top : top + part.shape[0], ...] += part",
     ),
     mistakes=(
-        Mistake("where results of neighbours overlap they are added, not put over each other", tiles.set_in_place),
-        Mistake("what reaches beyond a tile belongs to the neighbours: it is added there", tiles.without_overlap),
+        given("where results of neighbours overlap they are added, not put over each other", adds=False),
+        given("what reaches beyond a tile belongs to the neighbours: it is added there", whole=False),
     ),
     compare=tiles.in_small_tiles,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,21 @@ def full(image: Array, kernel: Array) -> Array:
     return y
 
 
-def overlap_add(image: Array, kernel: int, step: int, convolve: Function) -> Array:
-    """Return the full convolution (H + kernel - 1, W + kernel - 1) of an image (H, W), from step x step pixels each."""
+def overlap_add(
+    image: Array, kernel: int, step: int, convolve: Function, *, adds: bool = True, whole: bool = True
+) -> Array:
+    """Return the full convolution (H + kernel - 1, W + kernel - 1) of an image (H, W), from step x step pixels each.
+
+    Mistakes are results put over each other, where nothing `adds`, and results of a tile that are not `whole`.
+    """
     y = np.zeros([size + kernel - 1 for size in image.shape], image.dtype)
     for top in range(0, image.shape[0], step):
         for left in range(0, image.shape[1], step):
-            part = convolve(image[top : top + step, left : left + step])
-            y[top : top + part.shape[0], left : left + part.shape[1]] += part
+            tile = image[top : top + step, left : left + step]
+            part = convolve(tile)
+            height, width = part.shape if whole else tile.shape
+            place = y[top : top + height, left : left + width]
+            place[...] = part[:height, :width] + (place if adds else 0)
     return y
 
 
@@ -64,32 +73,7 @@ def in_small_tiles(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if large := [size for size in sizes if max(size, default=0) > step]:
         line = f"you gave convolve a tile of {large[0]}; its transform has room for {step} x {step} (step)"
         return Mismatch((line, *(found.lines if found else ("the values are right",))))
-    if found is None and len(sizes) > (most := count(inputs["image"].shape, step)):
+    most = prod(-(-size // step) for size in inputs["image"].shape)  # so many tiles cover the image
+    if found is None and len(sizes) > most:
         return Mismatch((f"right, but in {len(sizes)} tiles: {most} of step x step pixels cover the image",))
     return found
-
-
-def count(size: tuple[int, ...], step: int) -> int:
-    """Return how many tiles cover an image."""
-    return int(np.prod([-(-each // step) for each in size]))
-
-
-def set_in_place(image: Array, kernel: int, step: int, convolve: Function) -> Array:
-    """Return what comes out where a tile's result takes the place of what is there."""
-    y = np.zeros([size + kernel - 1 for size in image.shape], image.dtype)
-    for top in range(0, image.shape[0], step):
-        for left in range(0, image.shape[1], step):
-            part = convolve(image[top : top + step, left : left + step])
-            y[top : top + part.shape[0], left : left + part.shape[1]] = part
-    return y
-
-
-def without_overlap(image: Array, kernel: int, step: int, convolve: Function) -> Array:
-    """Return what comes out where each tile's result is cut to the tile."""
-    y = np.zeros([size + kernel - 1 for size in image.shape], image.dtype)
-    for top in range(0, image.shape[0], step):
-        for left in range(0, image.shape[1], step):
-            tile = image[top : top + step, left : left + step]
-            rows, columns = tile.shape
-            y[top : top + rows, left : left + columns] = convolve(tile)[:rows, :columns]
-    return y

@@ -2,108 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from math import prod
 
 import numpy as np
 
-from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Draw, Inputs, filters, images, normal, vector
+from unrolled.checks.mistakes import Function, Mistake, given
+from unrolled.checks.spec import Draw, Inputs, draw_all, filters, images, normal, vector
 from unrolled.device import Array, array_module
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 
+TILE = 2  # results of a tile, each way
 MATRICES = 3  # B.T, G and A.T, which may go to the GPU
 Kept = tuple[Array, Array, Array]
-Begins = Callable[[int, int], int]
 
 
-def matrices(x: Array, tile: int = 2) -> Kept:
+def matrices(x: Array) -> Kept:
     """Return B.T, G and A.T where x lies, in its dtype."""
     module = array_module(x)
-    b, g, a = (module.asarray(np.array(rows[tile], x.dtype)) for rows in (PIXELS, WEIGHTS, RESULTS))
+    b, g, a = (module.asarray(np.array(rows[TILE], x.dtype)) for rows in (PIXELS, WEIGHTS, RESULTS))
     return b, g, a
 
 
 # through frequencies
 
 
-def by_fft(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:
-    """Return the convolution (N, O, OH, OW) of x (N, C, H, W), weight (O, C, KH, KW), bias (O,), by real transforms."""
-    return through_frequencies(x, weight[:, :, ::-1, ::-1], bias, padding)
-
-
-def through_frequencies(
-    x: Array, flipped: Array, bias: Array, padding: int = 0, wraps: bool = False, begins: Begins | None = None
+def by_fft(
+    x: Array,
+    weight: Array,
+    bias: Array,
+    padding: int = 0,
+    *,
+    wraps: bool = False,
+    even: bool = False,
+    begins: Callable[[int, int], int] | None = None,
 ) -> Array:
-    """Return the convolution with weights that are flipped already; wrapping round where transforms are too short.
+    """Return the convolution (N, O, OH, OW) of x (N, C, H, W), weight (O, C, KH, KW), bias (O,), by real transforms.
 
-    begins: where the first result lies in what comes back, from kernel and padding, if not at kernel - 1 - padding.
+    Mistakes are transforms that are too short, so that it `wraps` round; a way back that takes the images to have an
+    `even` width; and a first result elsewhere than at kernel - 1 - padding: at begins(kernel, padding).
     """
     module = array_module(x)
-    kernel, sizes = flipped.shape[2:], x.shape[2:]
+    sizes, kernel = x.shape[2:], weight.shape[2:]
     lengths = [size if wraps else size + k - 1 for size, k in zip(sizes, kernel, strict=True)]
-    whole = module.fft.irfft2(_waves(x, flipped, lengths), lengths)
-    return _cropped(whole, sizes, kernel, padding, begins) + bias[:, None, None]
-
-
-def without_lengths(x: Array, flipped: Array, bias: Array, padding: int = 0) -> Array:
-    """Return what comes out where the way back takes the images to have an even width."""
-    module = array_module(x)
-    kernel, sizes = flipped.shape[2:], x.shape[2:]
-    lengths = [size + k - 1 for size, k in zip(sizes, kernel, strict=True)]
-    whole = module.fft.irfft2(_waves(x, flipped, lengths))
-    return _cropped(whole, sizes, kernel, padding) + bias[:, None, None]
-
-
-def _waves(x: Array, flipped: Array, lengths: Sequence[int]) -> Array:
-    """The waves of the results, (N, O, LH, LW // 2 + 1), summed over channels."""
-    module = array_module(x)
     pixels = module.fft.rfft2(x, lengths).transpose(2, 3, 0, 1)
-    weights = module.fft.rfft2(flipped, lengths).transpose(2, 3, 1, 0)
-    return module.matmul(pixels, weights).transpose(2, 3, 0, 1)
-
-
-def _cropped(
-    whole: Array, sizes: Sequence[int], kernel: Sequence[int], padding: int, begins: Begins | None = None
-) -> Array:
-    """The results that are asked for."""
+    weights = module.fft.rfft2(weight[:, :, ::-1, ::-1], lengths).transpose(2, 3, 1, 0)
+    whole = module.fft.irfft2(module.matmul(pixels, weights).transpose(2, 3, 0, 1), None if even else lengths)
     starts = [begins(k, padding) if begins else k - 1 - padding for k in kernel]
     outputs = [size + 2 * padding - k + 1 for size, k in zip(sizes, kernel, strict=True)]
     rows, columns = (slice(start, start + size) for start, size in zip(starts, outputs, strict=True))
-    return whole[:, :, rows, columns]
+    return whole[:, :, rows, columns] + bias[:, None, None]
 
 
-def wrong_ways(turned: Callable[[Array], Array]) -> tuple[Mistake, ...]:
-    """Return usual mistakes on the way through frequencies, for weights that `turned` makes ready for it."""
+BOTH = "weight[:, :, ::-1, ::-1] turns both"
 
-    def shifted(begins: Begins) -> Mistake:
-        words = "the crop begins at the wrong place: the first result lies at row and column kernel - 1 - padding"
-        return Mistake(
-            words,
-            lambda x, weight, bias, padding: through_frequencies(x, turned(weight), bias, padding, begins=begins),
+FFT_MISTAKES = (
+    given("the weight is not flipped: a product of spectra flips it", weight=lambda weight: weight[:, :, ::-1, ::-1]),
+    given(f"only the rows of the weight are flipped: {BOTH}", weight=lambda weight: weight[:, :, :, ::-1]),
+    given(f"only the columns of the weight are flipped: {BOTH}", weight=lambda weight: weight[:, :, ::-1]),
+    given(
+        "the transform is circular, and too short here: what leaves at one end comes in at the other. "
+        "Lengths of size + kernel - 1 leave room",
+        wraps=True,
+    ),
+    given(
+        "irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd",
+        even=True,
+    ),
+    *(
+        Mistake(
+            "the crop begins at the wrong place: the first result lies at row and column kernel - 1 - padding",
+            partial(by_fft, begins=begins),
         )
-
-    return (
-        Mistake(
-            "the transform is circular, and too short here: what leaves at one end comes in at the other. "
-            "Lengths of size + kernel - 1 leave room",
-            lambda x, weight, bias, padding: through_frequencies(x, turned(weight), bias, padding, wraps=True),
-        ),
-        Mistake(
-            "irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd",
-            lambda x, weight, bias, padding: without_lengths(x, turned(weight), bias, padding),
-        ),
-        *map(
-            shifted,
-            (
-                lambda kernel, padding: 0,
-                lambda kernel, padding: padding,
-                lambda kernel, padding: kernel - padding,
-                lambda kernel, padding: kernel - 1,
-                lambda kernel, padding: (kernel - 1) // 2,
-            ),
-        ),
-    )
+        for begins in (
+            lambda kernel, padding: 0,
+            lambda kernel, padding: padding,
+            lambda kernel, padding: kernel - padding,
+            lambda kernel, padding: kernel - 1,
+            lambda kernel, padding: (kernel - 1) // 2,
+        )
+    ),
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    given("the padding is missing", padding=0),
+    given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
+)
 
 
 def layer(n: int, c: int, size: int, o: int, kernel: int, padding: int = 0) -> Inputs:
@@ -125,15 +108,14 @@ def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size, with a kernel up to 7 x 7 and padding less than that."""
     n, c, o, kernel = (int(each) for each in rng.integers((1, 1, 1, 2), (4, 4, 5, 8)))
     height, width = (int(each) for each in kernel + rng.integers(0, 12, 2))
-    drawn = arrays(n, c, height, width, o, kernel)
-    return {**{name: draw.make(rng) for name, draw in drawn.items()}, "padding": int(rng.integers(0, kernel))}
+    drawn = draw_all(arrays(n, c, height, width, o, kernel), rng)
+    return {**drawn, "padding": int(rng.integers(0, kernel))}
 
 
 def any_layer_of_3(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size with 3 x 3 kernels."""
     n, c, o, height, width = (int(each) for each in rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)))
-    drawn = arrays(n, c, height, width, o, 3)
-    return {**{name: draw.make(rng) for name, draw in drawn.items()}, "padding": int(rng.integers(0, 3))}
+    return {**draw_all(arrays(n, c, height, width, o, 3), rng), "padding": int(rng.integers(0, 3))}
 
 
 def direct_flops(inputs: Inputs) -> float:
@@ -147,69 +129,101 @@ def direct_flops(inputs: Inputs) -> float:
 # by Winograd's F(2x2, 3x3)
 
 
-def transforms(tiles: Array, weight: Array, products: Array) -> Kept:
-    """Return tiles (..., 4, 4) and weight (O, C, 3, 3) transformed, both (..., 4, 4), and products (..., 2, 2)."""
+def both_sides(matrix: Array, x: Array) -> Array:
+    """Return the product from the left, and with the transposed from the right."""
+    return matrix @ x @ matrix.T
+
+
+def transforms(
+    tiles: Array, weight: Array, products: Array, *, pixels: Function = both_sides, others: Function = both_sides
+) -> Kept:
+    """Return tiles (..., 4, 4) and weight (O, C, 3, 3) transformed, both (..., 4, 4), and products (..., 2, 2).
+
+    Mistakes multiply otherwise: pixels(B.T, tiles), others(G, weight) and others(A.T, products).
+    """
     b, g, a = matrices(tiles)
-    return b @ tiles @ b.T, g @ weight @ g.T, a @ products @ a.T
+    return pixels(b, tiles), others(g, weight), others(a, products)
+
+
+TRANSFORM_MISTAKES = (
+    Mistake(
+        "the matrix of the pixels is given as B.T: B_T from the left, B_T.T from the right",
+        partial(transforms, pixels=lambda b, tiles: b.T @ tiles @ b),
+    ),
+    Mistake(
+        "from the right the matrix is turned: B_T @ tiles @ B_T.T",
+        partial(transforms, pixels=lambda b, tiles: b @ tiles @ b),
+    ),
+    Mistake(
+        "only rows are transformed: the transpose from the right does the columns",
+        partial(transforms, pixels=np.matmul, others=np.matmul),
+    ),
+    Mistake(
+        "only columns are transformed: the matrix from the left does the rows",
+        partial(transforms, pixels=lambda b, x: x @ b.T, others=lambda matrix, x: x @ matrix.T),
+    ),
+)
 
 
 def any_tiles(rng: np.random.Generator) -> Inputs:
     """Draw some tiles, weights and products."""
     n, c, o = (int(each) for each in rng.integers(1, 4, 3))
     drawn = {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
-    return {name: draw.make(rng) for name, draw in drawn.items()}
+    return draw_all(drawn, rng)
 
 
-def cut(x: Array, padding: int, tile: int = 2) -> Array:
-    """Return tiles (N, C, TH, TW, tile + 2, tile + 2) of x (N, C, H, W), which overlap by 2; zeros beyond the edges."""
+def cut(x: Array, padding: int) -> Array:
+    """Return tiles (N, C, TH, TW, 4, 4) of x (N, C, H, W), which overlap by 2; zeros beyond the edges."""
     module = array_module(x)
     results = [size + 2 * padding - 2 for size in x.shape[2:]]
-    around = [(padding, padding + -size % tile) for size in results]
+    around = [(padding, padding + -size % TILE) for size in results]
     padded = module.pad(x, ((0, 0), (0, 0), *around))
-    windows = module.lib.stride_tricks.sliding_window_view(padded, (tile + 2, tile + 2), axis=(2, 3))
-    return windows[:, :, ::tile, ::tile]
+    windows = module.lib.stride_tricks.sliding_window_view(padded, (TILE + 2, TILE + 2), axis=(2, 3))
+    return windows[:, :, ::TILE, ::TILE]
 
 
-def by_winograd(x: Array, weight: Array, bias: Array, padding: int = 1) -> Array:
-    """Return the convolution (N, O, OH, OW) with 3 x 3 kernels: 16 products of (O, C) with (C, tiles)."""
-    height, width = (size + 2 * padding - 2 for size in x.shape[2:])
-    return uncropped(x, weight, bias, padding)[:, :, :height, :width]
+def by_winograd(
+    x: Array,
+    weight: Array,
+    bias: Array,
+    padding: int = 1,
+    *,
+    places_first: bool = True,
+    order: tuple[int, ...] = (0, 1, 2, 4, 3, 5),
+    crop: bool = True,
+) -> Array:
+    """Return the convolution (N, O, OH, OW) with 3 x 3 kernels: 16 products of (O, C) with (C, tiles).
 
-
-def uncropped(x: Array, weight: Array, bias: Array, padding: int = 1, places_first: bool = True) -> Array:
-    """Return the convolution with all results of the last tiles; mixed up where places do not come first."""
-    return joined(result_tiles(x, weight, padding, places_first)) + bias[:, None, None]
-
-
-def result_tiles(x: Array, weight: Array, padding: int, places_first: bool = True) -> Array:
-    """Return the tiles of results, (N, O, TH, TW, 2, 2)."""
+    Mistakes do not bring the places of tiles first, join tiles (N, O, TH, TW, 2, 2) in another order of axes, or keep
+    what reaches beyond the results.
+    """
     b, g, a = matrices(x)
     tiles, weights = b @ cut(x, padding) @ b.T, g @ weight @ g.T
     (n, c, th, tw), o = tiles.shape[:4], len(weight)
     if places_first:
         tiles, weights = tiles.transpose(4, 5, 1, 0, 2, 3), weights.transpose(2, 3, 0, 1)
     products = weights.reshape(16, o, c) @ tiles.reshape(16, c, n * th * tw)
-    return a @ products.reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1) @ a.T
-
-
-def joined(tiles: Array, order: tuple[int, ...] = (0, 1, 2, 4, 3, 5)) -> Array:
-    """Return images (N, O, 2 TH, 2 TW) of tiles (N, O, TH, TW, 2, 2)."""
-    n, o, th, tw = tiles.shape[:4]
-    return tiles.transpose(order).reshape(n, o, 2 * th, 2 * tw)
-
-
-def tiles_mixed(order: tuple[int, ...]) -> Callable[..., Array]:
-    """Return the convolution whose tiles come together in another order of axes."""
-
-    def wrong(x: Array, weight: Array, bias: Array, padding: int) -> Array:
-        height, width = (size + 2 * padding - 2 for size in x.shape[2:])
-        y = joined(result_tiles(x, weight, padding), order)
-        return y[:, :, :height, :width] + bias[:, None, None]
-
-    return wrong
-
-
-def places_last(x: Array, weight: Array, bias: Array, padding: int = 1) -> Array:
-    """Return what comes out where the 16 places of a tile are not brought to the front."""
+    results = a @ products.reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1) @ a.T
+    y = results.transpose(order).reshape(n, o, 2 * th, 2 * tw) + bias[:, None, None]
     height, width = (size + 2 * padding - 2 for size in x.shape[2:])
-    return uncropped(x, weight, bias, padding, places_first=False)[:, :, :height, :width]
+    return y[:, :, :height, :width] if crop else y
+
+
+TOGETHER = "the axes of tiles and places are mixed: bring them to (N, O, TH, 2, TW, 2) before you reshape"
+
+WINOGRAD_MISTAKES = (
+    given(
+        "the weight is flipped: only the way through frequencies needs that",
+        weight=lambda weight: weight[:, :, ::-1, ::-1],
+    ),
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
+    given("rows and columns inside of a tile of results are turned", order=(0, 1, 2, 5, 3, 4)),
+    given(TOGETHER, order=(0, 1, 2, 3, 4, 5)),
+    given(TOGETHER, order=(0, 1, 4, 2, 5, 3)),
+    given(
+        "reshape keeps the order of the values: transpose the 4 x 4 places of tiles and weights to the front first",
+        places_first=False,
+    ),
+    given("of an odd size the last tile reaches beyond the results: crop to (OH, OW)", crop=False),
+)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled import nn, ops
+from unrolled import nn
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scaling
-from unrolled.checks.mistakes import Mistake, result
 from unrolled.checks.spec import Spec, Speed, case, random_case
+from unrolled.ops import precision
 
 # loss_scale_step
 
 loss_scale_step = Spec(
     reference=scaling.loss_scale_step,
-    answers=(ops.precision.next_loss_scale,),
+    answers=(precision.next_loss_scale,),
     cases=[
         random_case("finite gradients", scaling.finite),
         random_case("one is infinite", scaling.overflowed(np.inf)),
@@ -37,12 +37,7 @@ loss_scale_step = Spec(
         "    return found, ..., 0\n"
         "return found, scale, ...",
     ),
-    mistakes=(
-        Mistake("the scale is taken away in float16, where small gradients become 0", scaling.divided_in_float16),
-        Mistake("the gradients still carry the scale: divide by it", scaling.with_the_scale),
-        Mistake("these gradients carry the scale of this step, not that of the next one", scaling.with_the_next_scale),
-        Mistake("counting begins again where the scale changes: good_steps is 0 then", scaling.never_back),
-    ),
+    mistakes=scaling.MISTAKES,
     compare=scaling.judge,
     tolerance=1e-6,
 )
@@ -52,7 +47,7 @@ loss_scale_step = Spec(
 
 quantize_int8 = Spec(
     reference=integers.quantize_int8,
-    answers=(ops.precision.quantize_int8, ops.precision.int8_scale),
+    answers=(precision.quantize_int8, precision.int8_scale),
     cases=[
         case(
             "two channels by hand",
@@ -77,12 +72,7 @@ quantize_int8 = Spec(
         "steps = np.rint(x / scale.reshape(...))\n"
         "return np.clip(steps, ...).astype(np.int8), scale",
     ),
-    mistakes=(
-        Mistake("what lies beyond the limit wraps round: clip before you make int8 of it", integers.wrapped),
-        Mistake("the numbers are cut off: round to the nearest", integers.cut_off),
-        Mistake("each channel has a scale of its own", integers.of_one_scale),
-        Mistake("the scale follows from limit, and not from the largest magnitude in x", integers.of_the_largest),
-    ),
+    mistakes=integers.QUANTIZE_MISTAKES,
     compare=integers.judge,
 )
 
@@ -90,8 +80,7 @@ quantize_int8 = Spec(
 # int8_matmul
 
 int8_matmul = Spec(
-    reference=integers.int8_matmul,
-    answers=(ops.precision.int8_matmul,),
+    reference=precision.int8_matmul,
     cases=[
         case(
             "by hand",
@@ -108,12 +97,7 @@ int8_matmul = Spec(
         "Give the factors a type that has room for the sums before you multiply: int32.",
         "return a.astype(...) @ b.astype(...)",
     ),
-    mistakes=(
-        Mistake("sums of int8 wrap round at 128: NumPy keeps the type of the factors", integers.wrapping),
-        Mistake("sums of 16 bits wrap round at 32,768", integers.in_int16),
-        Mistake("float32 counts to 2^24 exactly, and no further", integers.in_float32),
-        result("the result is int32", lambda y: y.astype(np.int64)),
-    ),
+    mistakes=integers.PRODUCT_MISTAKES,
     tolerance=0,
 )
 
@@ -122,7 +106,7 @@ int8_matmul = Spec(
 
 prune = Spec(
     reference=fewer.prune,
-    answers=(ops.precision.magnitude_mask, nn.Sequential.prune),
+    answers=(precision.magnitude_mask, nn.Sequential.prune),
     cases=[
         case(
             "four weights, half of them",
@@ -145,23 +129,14 @@ prune = Spec(
         "for update in updates:\n"
         "    weight = (weight - update) * ...",
     ),
-    mistakes=(
-        Mistake("what was pruned grows again in an update: multiply by the mask after each", fewer.masked_once),
-        Mistake("the mask is that of the weights before the first update", fewer.masked_at_the_end),
-        Mistake("which weights go is decided once, and not again after each update", fewer.masked_anew),
-        Mistake("the smallest magnitudes go, and not the largest", fewer.largest_first),
-        Mistake("small is what lies near 0: np.abs(weight)", fewer.by_value),
-        Mistake("int cuts off: one weight fewer goes than by rounding", fewer.rounded),
-        Mistake("the smallest magnitudes go before the first update, too", fewer.masked_in_updates),
-    ),
+    mistakes=fewer.PRUNE_MISTAKES,
 )
 
 
 # binary_matmul
 
 binary_matmul = Spec(
-    reference=fewer.binary_matmul,
-    answers=(ops.precision.binary_matmul,),
+    reference=precision.binary_matmul,
     cases=[
         case("one word each", **fewer.signs(2, 3, 64)),
         case("three words each", **fewer.signs(4, 2, 192)),
@@ -180,20 +155,7 @@ binary_matmul = Spec(
         "    differ[:, -1] &= last\n"
         "    y[row] = k - 2 * np.bitwise_count(differ).sum(...)",
     ),
-    mistakes=(
-        Mistake("bits beyond the k-th are anything, and must not count", fewer.with_the_tail),
-        Mistake("a sign that differs takes 2 away: the 1 that is missing, and the -1 that is there", fewer.once),
-        Mistake("where k % 64 is 0 the last word is full: all of its bits count", fewer.without_a_full_word),
-        Mistake(
-            "the first sign lies in the lowest bit: of the last word the k % 64 lowest count",
-            fewer.from_the_highest_bit,
-        ),
-        Mistake("only the last word has bits left over: all bits of the others count", fewer.masked_in_each_word),
-        result(
-            "below 0 unsigned numbers wrap round, and the counts are such: .sum(axis=1, dtype=np.int32)",
-            lambda y: y.astype(np.uint64),
-        ),
-    ),
+    mistakes=fewer.BINARY_MISTAKES,
     tolerance=0,
     speed=Speed(
         baseline=fewer.unpacked,
@@ -210,7 +172,7 @@ binary_matmul = Spec(
 
 straight_through = Spec(
     reference=fewer.straight_through,
-    answers=(ops.precision.straight_through, nn.Sequential.binarize),
+    answers=(precision.straight_through, nn.Sequential.binarize),
     cases=[random_case("a layer", fewer.any_layer), random_case("another layer", fewer.any_layer)],
     points=2,
     hints=(
@@ -220,13 +182,6 @@ straight_through = Spec(
         "beyond.",
         "by_x = (grad @ signs of weight) * (np.abs(x) <= 1)\nby_weight = the same with x and weight exchanged",
     ),
-    mistakes=(
-        Mistake("the forward pass multiplied signs: their product's gradient has signs, too", fewer.of_the_values),
-        Mistake("beyond 1 nothing passes: (np.abs(x) <= 1)", fewer.not_stopped),
-        Mistake("beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)", fewer.x_stopped_alone),
-        Mistake("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", fewer.weight_stopped_alone),
-        Mistake("0 counts as negative: its sign is -1", fewer.zero_is_positive),
-        Mistake("0 counts as negative: its sign is -1, and np.sign gives 0", fewer.zero_is_zero),
-    ),
+    mistakes=fewer.STRAIGHT_MISTAKES,
     compare=named("the gradient by x", "the gradient by weight"),
 )

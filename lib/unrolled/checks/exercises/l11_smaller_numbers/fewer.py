@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import floor
 
 import numpy as np
 
-from unrolled import ops
-from unrolled.checks.spec import Draw, Inputs
+from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.spec import Draw, Inputs, draw_all
 from unrolled.device import Array
+from unrolled.ops import precision
 
 WORD = 64
 ONES = 2**WORD - 1
@@ -16,10 +18,7 @@ ONES = 2**WORD - 1
 
 def prune(weight: Array, fraction: float, updates: list[Array]) -> Array:
     """Return the weights with the smallest magnitudes at 0, after updates that leave these at 0."""
-    mask = kept(weight, fraction)
-    for update in updates:
-        weight = (weight - update) * mask
-    return weight * mask
+    return masked(weight, kept(weight, fraction), updates)
 
 
 def kept(weight: Array, fraction: float) -> Array:
@@ -27,6 +26,13 @@ def kept(weight: Array, fraction: float) -> Array:
     mask = np.ones(weight.size, weight.dtype)
     mask[np.argsort(np.abs(weight), axis=None)[: floor(fraction * weight.size)]] = 0
     return mask.reshape(weight.shape)
+
+
+def masked(weight: Array, mask: Array, updates: list[Array]) -> Array:
+    """Return the weights with a mask on them, after updates and after each."""
+    for update in updates:
+        weight = (weight - update) * mask
+    return weight * mask
 
 
 def any_pruning(rng: np.random.Generator) -> Inputs:
@@ -42,62 +48,49 @@ def uneven_pruning(rng: np.random.Generator) -> Inputs:
     return {"weight": weight, "fraction": 0.77, "updates": [update]}
 
 
-def rounded(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where the number of those that go is rounded to the nearest."""
-    most = round(fraction * weight.size)
-    return prune(weight, (most + 0.5) / weight.size, updates)  # half a weight more: a quotient may fall short
-
-
-def masked_in_updates(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where the mask is first used after an update."""
-    return prune(weight, fraction, updates) if updates else weight.copy()
-
-
-def masked_once(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where what was pruned grows again."""
-    weight = weight * kept(weight, fraction)
+def updated(weight: Array, updates: list[Array]) -> Array:
+    """Return the weights after updates."""
     for update in updates:
         weight = weight - update
     return weight
 
 
-def masked_at_the_end(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where the mask is that of the last ones."""
-    for update in updates:
-        weight = weight - update
-    return weight * kept(weight, fraction)
+def _masked_anew(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    for update in [0, *updates]:
+        weight = prune(weight - update, fraction, [])
+    return weight
 
 
-def largest_first(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where the largest magnitudes go."""
-    mask = 1 - kept(weight, 1 - fraction)
-    for update in updates:
-        weight = (weight - update) * mask
-    return weight * mask
-
-
-def by_value(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where the smallest values go, the most negative first."""
-    mask = np.ones(weight.size, weight.dtype)
-    mask[np.argsort(weight, axis=None)[: floor(fraction * weight.size)]] = 0
-    mask = mask.reshape(weight.shape)
-    for update in updates:
-        weight = (weight - update) * mask
-    return weight * mask
+PRUNE_MISTAKES = (
+    Mistake(
+        "what was pruned grows again in an update: multiply by the mask after each",
+        lambda weight, fraction, updates: updated(prune(weight, fraction, []), updates),
+    ),
+    Mistake(
+        "the mask is that of the weights before the first update",
+        lambda weight, fraction, updates: prune(updated(weight, updates), fraction, []),
+    ),
+    Mistake("which weights go is decided once, and not again after each update", _masked_anew),
+    Mistake(
+        "the smallest magnitudes go, and not the largest",
+        lambda weight, fraction, updates: masked(weight, 1 - kept(weight, 1 - fraction), updates),
+    ),
+    Mistake(
+        "small is what lies near 0: np.abs(weight)",
+        lambda weight, fraction, updates: masked(weight, kept(weight - weight.min(), fraction), updates),
+    ),
+    given(
+        "int cuts off: one weight fewer goes than by rounding",  # half a weight more: a quotient may fall short
+        fraction=lambda weight, fraction: (round(fraction * weight.size) + 0.5) / weight.size,
+    ),
+    Mistake(
+        "the smallest magnitudes go before the first update, too",
+        lambda weight, fraction, updates: prune(weight, fraction, updates) if updates else weight.copy(),
+    ),
+)
 
 
 # one bit
-
-
-def binary_matmul(a: Array, b: Array, k: int) -> Array:
-    """Return products of signs a (N, W) and b (M, W), packed in words of 64, with k values in a row: (N, M) int32."""
-    words = np.full(a.shape[1], ONES, np.uint64)
-    if k % WORD:
-        words[-1] = (1 << k % WORD) - 1
-    y = np.empty((len(a), len(b)), np.int32)
-    for row, signs in enumerate(a):
-        y[row] = k - 2 * np.bitwise_count((signs ^ b) & words).sum(axis=1, dtype=np.int32)
-    return y
 
 
 def unpacked(a: Array, b: Array, k: int) -> Array:
@@ -125,44 +118,41 @@ def _words(*shape: int) -> Draw:
 def any_signs(rng: np.random.Generator) -> Inputs:
     """Draw signs of any number."""
     n, m, k = (int(each) for each in rng.integers((1, 1, 1), (7, 7, 300)))
-    drawn = signs(n, m, k)
-    return {**drawn, "a": drawn["a"].make(rng), "b": drawn["b"].make(rng)}
+    return draw_all(signs(n, m, k), rng)
 
 
-def counted(a: Array, b: Array, k: int, words: Array) -> Array:
-    """Return the products where the bits of these words (W,) count, be they the right ones or not."""
-    differ = np.bitwise_count((a[:, None] ^ b) & words)
-    return np.asarray(k - 2 * differ.sum(axis=2, dtype=np.int32), np.int32)
+def _counted(says: str, last: Callable[[int], int], all_words: bool = False) -> Mistake:
+    """Return the mistake of a last word of which the bits last(k % 64) count; of the others all bits, or the same."""
+
+    def wrong(a: Array, b: Array, k: int) -> Array:
+        words = np.full(a.shape[1], ONES, np.uint64)
+        words[slice(None) if all_words else -1] = last(k % WORD)
+        differ = np.bitwise_count((a[:, None] ^ b) & words)
+        return np.asarray(k - 2 * differ.sum(axis=2, dtype=np.int32), np.int32)
+
+    return Mistake(says, wrong)
 
 
-def with_the_tail(a: Array, b: Array, k: int) -> Array:
-    """Return the products where bits beyond the k-th count."""
-    return counted(a, b, k, np.full(a.shape[1], ONES, np.uint64))
-
-
-def without_a_full_word(a: Array, b: Array, k: int) -> Array:
-    """Return the products where the mask of the last word is empty if that word is full."""
-    words = np.full(a.shape[1], ONES, np.uint64)
-    words[-1] = (1 << k % WORD) - 1
-    return counted(a, b, k, words)
-
-
-def from_the_highest_bit(a: Array, b: Array, k: int) -> Array:
-    """Return the products where the first sign is taken to lie in the highest bit."""
-    words = np.full(a.shape[1], ONES, np.uint64)
-    if k % WORD:
-        words[-1] = 2**WORD - 2 ** (WORD - k % WORD)
-    return counted(a, b, k, words)
-
-
-def masked_in_each_word(a: Array, b: Array, k: int) -> Array:
-    """Return the products where each word is cut to as many bits as the last one."""
-    return counted(a, b, k, np.full(a.shape[1], (1 << k % WORD) - 1 if k % WORD else ONES, np.uint64))
-
-
-def once(a: Array, b: Array, k: int) -> Array:
-    """Return k less the number of signs that differ, once."""
-    return (k + binary_matmul(a, b, k)) // 2
+BINARY_MISTAKES = (
+    _counted("bits beyond the k-th are anything, and must not count", lambda rest: ONES),
+    result(
+        "a sign that differs takes 2 away: the 1 that is missing, and the -1 that is there", lambda y, k: (k + y) // 2
+    ),
+    _counted("where k % 64 is 0 the last word is full: all of its bits count", lambda rest: (1 << rest) - 1),
+    _counted(
+        "the first sign lies in the lowest bit: of the last word the k % 64 lowest count",
+        lambda rest: 2**WORD - 2 ** (WORD - rest) if rest else ONES,
+    ),
+    _counted(
+        "only the last word has bits left over: all bits of the others count",
+        lambda rest: (1 << rest) - 1 if rest else ONES,
+        all_words=True,
+    ),
+    result(
+        "below 0 unsigned numbers wrap round, and the counts are such: .sum(axis=1, dtype=np.int32)",
+        lambda y: y.astype(np.uint64),
+    ),
+)
 
 
 # straight through
@@ -170,8 +160,21 @@ def once(a: Array, b: Array, k: int) -> Array:
 
 def straight_through(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
     """Return the gradients by x (N, K) and weight (M, K) of sign(x) @ sign(weight).T, (N, M), straight through."""
-    by_x, by_weight = grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
-    return by_x * (np.abs(x) <= 1), by_weight * (np.abs(weight) <= 1)
+    by_x, by_weight = _by_signs(precision.binarize)(grad, x, weight)
+    return by_x, by_weight
+
+
+def _by_signs(sign: Callable[[Array], Array], stop_x: bool = True, stop_weight: bool = True) -> Function:
+    """Return what gives both gradients, with signs by this function, and what lies beyond 1 stopped or not."""
+
+    def gradients(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+        by_x, by_weight = grad @ sign(weight), grad.T @ sign(x)
+        return (
+            precision.straight_through(by_x, x) if stop_x else by_x,
+            precision.straight_through(by_weight, weight) if stop_weight else by_weight,
+        )
+
+    return gradients
 
 
 def any_layer(rng: np.random.Generator) -> Inputs:
@@ -182,41 +185,18 @@ def any_layer(rng: np.random.Generator) -> Inputs:
     return {"grad": grad, "x": 1.5 * x, "weight": 1.5 * weight}
 
 
-def of_the_values(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients of x @ weight.T."""
-    return (grad @ weight) * (np.abs(x) <= 1), (grad.T @ x) * (np.abs(weight) <= 1)
-
-
-def zero_is_positive(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients where the sign of 0 is 1."""
-    x_signs, weight_signs = (np.where(values >= 0, np.float32(1), np.float32(-1)) for values in (x, weight))
-    return (grad @ weight_signs) * (np.abs(x) <= 1), (grad.T @ x_signs) * (np.abs(weight) <= 1)
-
-
-def zero_is_zero(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients where the sign of 0 is 0."""
-    return (grad @ np.sign(weight)) * (np.abs(x) <= 1), (grad.T @ np.sign(x)) * (np.abs(weight) <= 1)
-
-
-def masked_anew(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights where each update is followed by a mask of its own."""
-    weight = weight * kept(weight, fraction)
-    for update in updates:
-        weight = weight - update
-        weight = weight * kept(weight, fraction)
-    return weight
-
-
-def not_stopped(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients that pass for values beyond 1, too."""
-    return grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
-
-
-def x_stopped_alone(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients where weights beyond 1 are not stopped."""
-    return straight_through(grad, x, weight)[0], not_stopped(grad, x, weight)[1]
-
-
-def weight_stopped_alone(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients where values of x beyond 1 are not stopped."""
-    return not_stopped(grad, x, weight)[0], straight_through(grad, x, weight)[1]
+STRAIGHT_MISTAKES = (
+    Mistake("the forward pass multiplied signs: their product's gradient has signs, too", _by_signs(lambda x: x)),
+    Mistake(
+        "beyond 1 nothing passes: (np.abs(x) <= 1)", _by_signs(precision.binarize, stop_x=False, stop_weight=False)
+    ),
+    Mistake(
+        "beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)",
+        _by_signs(precision.binarize, stop_weight=False),
+    ),
+    Mistake("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", _by_signs(precision.binarize, stop_x=False)),
+    Mistake(
+        "0 counts as negative: its sign is -1", _by_signs(lambda x: np.where(x >= 0, np.float32(1), np.float32(-1)))
+    ),
+    Mistake("0 counts as negative: its sign is -1, and np.sign gives 0", _by_signs(np.sign)),
+)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
@@ -17,8 +18,12 @@ EDGE = 1e-3  # of a step: who rounds a tie the other way is as near
 def quantize_int8(x: Array, limit: Array) -> tuple[Array, Array]:
     """Return x (C, ...) in int8, and the scale (C,) of each channel: limit / 127, or 1 where limit is 0."""
     scale = np.where(limit > 0, limit / np.float32(MOST), np.float32(1)).astype(np.float32)
-    steps = np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
-    return np.clip(steps, -MOST, MOST).astype(np.int8), scale
+    return np.clip(np.rint(in_steps(x, scale)), -MOST, MOST).astype(np.int8), scale
+
+
+def in_steps(x: Array, scale: Array) -> Array:
+    """Return x (C, ...) divided by the scale (C,) of each channel."""
+    return np.asarray(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
 
 
 def judge(got: Any, expected: tuple[Array, Array], inputs: Inputs) -> Mismatch | None:
@@ -56,36 +61,24 @@ def clipped(rng: np.random.Generator) -> Inputs:
     return {"x": x, "limit": np.percentile(np.abs(x), 90, axis=1).astype(np.float32)}
 
 
-def wrapped(x: Array, limit: Array) -> tuple[Array, Array]:
-    """Return what comes out where values beyond the limit wrap round."""
-    _, scale = quantize_int8(x, limit)
-    steps = np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
-    return steps.astype(np.int64).astype(np.int8), scale
-
-
-def cut_off(x: Array, limit: Array) -> tuple[Array, Array]:
-    """Return what comes out where numbers are cut off instead of rounded."""
-    _, scale = quantize_int8(x, limit)
-    steps = np.trunc(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
-    return np.clip(steps, -MOST, MOST).astype(np.int8), scale
-
-
-def of_one_scale(x: Array, limit: Array) -> tuple[Array, Array]:
-    """Return what comes out with one scale for all channels."""
-    return quantize_int8(x, np.full_like(limit, limit.max()))
-
-
-def of_the_largest(x: Array, limit: Array) -> tuple[Array, Array]:
-    """Return what comes out where each channel's own largest magnitude takes the place of the limit."""
-    return quantize_int8(x, np.abs(x).reshape(len(x), -1).max(axis=1))
+QUANTIZE_MISTAKES = (
+    result(
+        "what lies beyond the limit wraps round: clip before you make int8 of it",
+        lambda y, x: (np.rint(in_steps(x, y[1])).astype(np.int64).astype(np.int8), y[1]),
+    ),
+    result(
+        "the numbers are cut off: round to the nearest",
+        lambda y, x: (np.clip(np.trunc(in_steps(x, y[1])), -MOST, MOST).astype(np.int8), y[1]),
+    ),
+    given("each channel has a scale of its own", limit=lambda limit: np.full_like(limit, limit.max())),
+    given(
+        "the scale follows from limit, and not from the largest magnitude in x",
+        limit=lambda x: np.abs(x).reshape(len(x), -1).max(axis=1),
+    ),
+)
 
 
 # products
-
-
-def int8_matmul(a: Array, b: Array) -> Array:
-    """Return a (N, K) @ b (K, M) of int8 in int32."""
-    return a.astype(np.int32) @ b.astype(np.int32)
 
 
 def any_factors(rng: np.random.Generator) -> Inputs:
@@ -104,16 +97,16 @@ def _whole(rng: np.random.Generator, *shape: int) -> Array:
     return rng.integers(-MOST, MOST + 1, shape).astype(np.int8)
 
 
-def wrapping(a: Array, b: Array) -> Array:
-    """Return the product as NumPy sums int8: modulo 256."""
-    return (a @ b).astype(np.int32)
-
-
-def in_int16(a: Array, b: Array) -> Array:
-    """Return the product with sums of 16 bits."""
-    return (a.astype(np.int16) @ b.astype(np.int16)).astype(np.int32)
-
-
-def in_float32(a: Array, b: Array) -> Array:
-    """Return the product with sums in float32, which counts to 2^24."""
-    return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.int32)
+PRODUCT_MISTAKES = (
+    Mistake(
+        "sums of int8 wrap round at 128: NumPy keeps the type of the factors", lambda a, b: (a @ b).astype(np.int32)
+    ),
+    Mistake(
+        "sums of 16 bits wrap round at 32,768",
+        lambda a, b: (a.astype(np.int16) @ b.astype(np.int16)).astype(np.int32),
+    ),
+    Mistake(
+        "float32 counts to 2^24 exactly, and no further",
+        lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.int32),
+    ),
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.mistakes import Mistake, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
@@ -73,27 +75,32 @@ def doubling(rng: np.random.Generator) -> Inputs:
     return {**finite(rng), "scale": 256.0, "good_steps": 6, "every": 7}
 
 
-def divided_in_float16(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
-    """Return the step where the scale is taken away before the gradients are float32."""
-    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
-    with np.errstate(all="ignore"):
-        small = (gradients / np.float16(min(scale, 65504))).astype(np.float32)
-    return None if found is None else small, after, count
+def _gradients(says: str, change: Callable[[Array, float, float], Array]) -> Mistake:
+    """Return the mistake of `change(gradients, scale, next scale)` for the gradients, where all are finite."""
+
+    def changed(y: Step, gradients: Array, scale: float) -> Step:
+        found, after, count = y
+        with np.errstate(all="ignore"):
+            return None if found is None else change(gradients, scale, after), after, count
+
+    return result(says, changed)
 
 
-def with_the_scale(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
-    """Return the step whose gradients still carry the scale."""
-    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
-    return None if found is None else gradients.astype(np.float32), after, count
-
-
-def with_the_next_scale(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
-    """Return the step whose gradients are divided by the scale of the step after."""
-    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
-    return None if found is None else gradients.astype(np.float32) / np.float32(after), after, count
-
-
-def never_back(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
-    """Return the step that counts on after the scale has changed."""
-    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
-    return found, after, count if after == scale else good_steps + 1
+MISTAKES = (
+    _gradients(
+        "the scale is taken away in float16, where small gradients become 0",
+        lambda gradients, scale, after: (gradients / np.float16(min(scale, 65504))).astype(np.float32),
+    ),
+    _gradients(
+        "the gradients still carry the scale: divide by it",
+        lambda gradients, scale, after: gradients.astype(np.float32),
+    ),
+    _gradients(
+        "these gradients carry the scale of this step, not that of the next one",
+        lambda gradients, scale, after: gradients.astype(np.float32) / np.float32(after),
+    ),
+    result(
+        "counting begins again where the scale changes: good_steps is 0 then",
+        lambda y, scale, good_steps: y if y[1] == scale else (y[0], y[1], good_steps + 1),
+    ),
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from unrolled import parallel
 from unrolled.checks.exercises.l12_many_devices import judging, overlap, replicas, ring, schedules, splits
-from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Spec, Speed, case, normal, random_case
 from unrolled.parallel import data_parallel, pipeline
 
@@ -31,15 +30,7 @@ data_parallel_step = Spec(
         "total = comm.all_reduce(total)\n"
         "return (total[:-1] / ...).reshape(weight.shape)",
     ),
-    mistakes=(
-        Mistake(
-            "this is the mean of the ranks' means: a rank with few samples counts as much as one with many",
-            replicas.mean_of_means,
-        ),
-        Mistake("this is the sum of the ranks' means: each is a mean over its own samples only", replicas.sum_of_means),
-        Mistake("this is the sum over all samples: divide by how many there are on all ranks", replicas.sum_of_sums),
-        Mistake("each rank has the gradient of its own samples: sum over ranks", replicas.its_own),
-    ),
+    mistakes=replicas.MISTAKES,
     compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count, replicas.appended),
     call=judging.on_network,
     ranks=True,
@@ -61,12 +52,12 @@ data_parallel_step = Spec(
 # ring_allreduce
 
 ring_allreduce = Spec(
-    reference=splits.ring_allreduce,
+    reference=ring.ring_allreduce,
     cases=[
-        random_case("three ranks, six numbers", splits.arrays(3, 6)),
-        random_case("four ranks, ten numbers: chunks of 3 and 2", splits.arrays(4, 10)),
-        random_case("five ranks, three numbers: some chunks are empty", splits.arrays(5, 3)),
-        random_case("any ranks and numbers", splits.any_arrays),
+        random_case("three ranks, six numbers", ring.arrays(3, 6)),
+        random_case("four ranks, ten numbers: chunks of 3 and 2", ring.arrays(4, 10)),
+        random_case("five ranks, three numbers: some chunks are empty", ring.arrays(5, 3)),
+        random_case("any ranks and numbers", ring.any_arrays),
     ],
     points=4,
     hints=(
@@ -84,18 +75,7 @@ ring_allreduce = Spec(
         "    mine[...] = ... if k < comm.size else ...\n"
         "return y",
     ),
-    mistakes=(
-        *ring.wrong_rounds(1),
-        Mistake(
-            "each rank has its own x: nothing was summed, or the sums never reached the array that you return",
-            lambda comm, x: x.copy(),
-        ),
-        Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
-        Mistake(
-            "the last numbers are a rank's own: chunks of n // p leave them out, and np.array_split does not",
-            splits.without_the_rest,
-        ),
-    ),
+    mistakes=ring.mistakes(1),
     compare=ring.through_a_ring(1),
     call=judging.on_network,
     ranks=True,
@@ -119,18 +99,7 @@ column_row_linear = Spec(
         "belongs to the sum, and not to each of its terms.",
         "hidden = np.maximum(..., 0)\nreturn comm.all_reduce(...) + ...",
     ),
-    mistakes=(
-        Mistake("bias2 is in it once for each rank: add it after the sum", splits.with_each_bias),
-        Mistake("each rank has its own terms only: sum over ranks", splits.not_summed),
-        Mistake("the ReLU between the layers is missing", splits.without_relu),
-        Mistake("bias2 is missing: add it once, after the sum", splits.without_bias2),
-        Mistake("the sum is divided by comm.size: the ranks' terms add up to the result", splits.mean_of_terms),
-        *(
-            Mistake(f"hidden units of different ranks are summed: {splits.STAY}", splits.hidden_summed(before, again))
-            for before in (True, False)
-            for again in (True, False)
-        ),
-    ),
+    mistakes=splits.MISTAKES,
     compare=judging.all_reduces(splits.BROUGHT, splits.terms, splits.stay),
     call=judging.on_network,
     crash_advice=splits.stay_besides,
@@ -149,7 +118,7 @@ SIZES = [
 ]
 
 pipeline_schedule = Spec(
-    reference=schedules.reference,
+    reference=pipeline.gpipe,
     answers=SCHEDULES,
     cases=SIZES,
     points=2,
@@ -165,21 +134,7 @@ pipeline_schedule = Spec(
         '        rows[s][...] = ("B", i)\n'
         "return rows",
     ),
-    mistakes=(
-        Mistake("your stages all begin at once: micro-batch i reaches stage s only in slot s + i", schedules.at_once),
-        Mistake(
-            "your way back begins in the first stage: it must begin in the last one",
-            schedules.back_from_the_first,
-        ),
-        Mistake(
-            "backward passes begin in slot m, when the last stage has forward passes to do until slot m + p - 2",
-            schedules.back_too_early,
-        ),
-        Mistake(
-            "each micro-batch waits until the one before is through: begin it one slot after the one before",
-            schedules.one_by_one,
-        ),
-    ),
+    mistakes=schedules.MISTAKES,
     compare=schedules.judge,
 )
 
@@ -202,18 +157,7 @@ lean_schedule = Spec(
         "        rows[s].append(orders[s].pop(0) if s in begun else None)\n"
         "    done.update(...)",
     ),
-    mistakes=(
-        Mistake("all forward passes come first, so that each stage holds all m", schedules.reference),
-        Mistake("all forward passes come first, so that each stage holds all m", schedules.forward_first),
-        Mistake(
-            "each stage holds up to p micro-batches: stage s needs p - s, since its way to the last stage is shorter",
-            schedules.same_on_each_stage,
-        ),
-        Mistake(
-            "too few forward passes come before the first backward pass: stage s needs p - s, or it has to wait",
-            schedules.one_too_few,
-        ),
-    ),
+    mistakes=schedules.LEAN_MISTAKES,
     compare=schedules.judge_memory,
 )
 
@@ -236,10 +180,7 @@ overlapped_gradients = Spec(
         "    pending.append(comm.start_all_reduce(...))\n"
         "return ...  # each one's wait(), the first layer first",
     ),
-    mistakes=(
-        Mistake("these are the gradients of a rank's own samples: sum over ranks", overlap.own_layers),
-        Mistake("the list begins with the last layer: turn it round", overlap.first_layer_first),
-    ),
+    mistakes=overlap.MISTAKES,
     compare=overlap.judge,
     call=judging.on_network,
     crash_advice=overlap.one_shape,

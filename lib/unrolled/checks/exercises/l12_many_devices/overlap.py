@@ -10,6 +10,7 @@ import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network, same_numbers
+from unrolled.checks.mistakes import Mistake, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
@@ -84,11 +85,6 @@ def layers(rng: np.random.Generator) -> Inputs:
     return {"network": network, "arguments": arguments}
 
 
-def own_layers(comm: Communicator, grad: Array, layers: Sequence[Layer]) -> list[Array]:
-    """Return the gradients of a rank's own samples."""
-    return own_gradients(grad, layers)
-
-
 def own_gradients(grad: Array, layers: Sequence[Layer]) -> list[Array]:
     """Return each layer's gradient for a rank's own samples, in no modelled time."""
     found = []
@@ -98,9 +94,13 @@ def own_gradients(grad: Array, layers: Sequence[Layer]) -> list[Array]:
     return found[::-1]
 
 
-def first_layer_first(comm: Communicator, grad: Array, layers: Sequence[Layer]) -> list[Array]:
-    """Return the right gradients in the order in which the backward pass finds them."""
-    return overlapped_gradients(comm, grad, layers)[::-1]
+MISTAKES = (
+    Mistake(
+        "these are the gradients of a rank's own samples: sum over ranks",
+        lambda comm, grad, layers: own_gradients(grad, layers),
+    ),
+    result("the list begins with the last layer: turn it round", lambda y: y[::-1]),
+)
 
 
 def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from unrolled import ops
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
+from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Draw, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network, shard
@@ -18,12 +18,14 @@ BROUGHT = "the gradient of its own samples' summed loss, and their count"
 
 def data_parallel_step(comm: Communicator, weight: Array, x: Array, labels: Array) -> Array:
     """Return the gradient (K, M) by weight of the mean loss over all ranks' samples x (N, K), on each rank."""
-    total = np.zeros(weight.size + 1, np.float32)
-    if len(x):
-        total[:-1] = (on_one_rank(weight, x, labels) * np.float32(len(x))).ravel()
-    total[-1] = len(x)
-    total = comm.all_reduce(total)
+    count = np.float32(len(x))
+    total = comm.all_reduce(np.append(own(weight, x, labels) * count, count))
     return (total[:-1] / total[-1]).reshape(weight.shape)
+
+
+def own(weight: Array, x: Array, labels: Array) -> Array:
+    """Return the gradient (K, M) by weight of the mean loss over a rank's own samples: zeros where it has none."""
+    return on_one_rank(weight, x, labels) if len(x) else np.zeros_like(weight)
 
 
 def on_one_rank(weight: Array, x: Array, labels: Array) -> Array:
@@ -46,30 +48,24 @@ def labels_of(n: int, classes: int) -> Draw:
     return Draw(lambda rng: rng.integers(0, classes, n))
 
 
-def mean_of_means(comm: Communicator, weight: Array, x: Array, labels: Array) -> Array:
-    """Return the mean over ranks of the gradients of their own means."""
-    return comm.all_reduce(_own(weight, x, labels)) / np.float32(comm.size)
-
-
-def sum_of_means(comm: Communicator, weight: Array, x: Array, labels: Array) -> Array:
-    """Return the sum over ranks of the gradients of their own means."""
-    return comm.all_reduce(_own(weight, x, labels))
-
-
-def sum_of_sums(comm: Communicator, weight: Array, x: Array, labels: Array) -> Array:
-    """Return the gradient of the summed loss."""
-    return comm.all_reduce(_own(weight, x, labels) * np.float32(len(x)))
-
-
-def its_own(comm: Communicator, weight: Array, x: Array, labels: Array) -> Array:
-    """Return the gradient of a rank's own mean."""
-    return _own(weight, x, labels)
-
-
-def _own(weight: Array, x: Array, labels: Array) -> Array:
-    if not len(x):
-        return np.zeros_like(weight)
-    return x.T @ ops.softmax_cross_entropy(x @ weight, labels)[1]
+MISTAKES = (
+    Mistake(
+        "this is the mean of the ranks' means: a rank with few samples counts as much as one with many",
+        lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels)) / np.float32(comm.size),
+    ),
+    Mistake(
+        "this is the sum of the ranks' means: each is a mean over its own samples only",
+        lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels)),
+    ),
+    Mistake(
+        "this is the sum over all samples: divide by how many there are on all ranks",
+        lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels) * np.float32(len(x))),
+    ),
+    Mistake(
+        "each rank has the gradient of its own samples: sum over ranks",
+        lambda comm, weight, x, labels: own(weight, x, labels),
+    ),
+)
 
 
 def samples(*counts: int) -> Callable[[np.random.Generator], Inputs]:
@@ -99,5 +95,5 @@ def gradient_and_count(weight: Array, x: Array, labels: Array, ranks: int) -> li
 
     Or a gradient alone, which gives the right values where all have the same number: other cases tell why it is wrong.
     """
-    mean = _own(weight, x, labels)
+    mean = own(weight, x, labels)
     return [np.append((mean * len(x)).ravel(), len(x)), mean, mean * len(x)]

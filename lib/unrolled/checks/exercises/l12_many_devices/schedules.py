@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, shortened
+from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Inputs
 from unrolled.parallel import gpipe
 from unrolled.parallel.pipeline import activations, alternating, faults, placed
@@ -14,11 +16,6 @@ from unrolled.parallel.pipeline import activations, alternating, faults, placed
 Slots = list[list[Any]]
 ONE_LIST = "all rows are the same: [[None] * n] * p is one list, p times; [[None] * n for _ in range(p)] makes p lists"
 SHAPE = 'expected a list for each stage, its slots ("F", i), ("B", i) or None'
-
-
-def reference(stages: int, micro_batches: int) -> Slots:
-    """Return the schedule with all forward passes first."""
-    return gpipe(stages, micro_batches)
 
 
 def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -105,19 +102,21 @@ def at_once(stages: int, micro_batches: int) -> Slots:
     return [list(row) for _ in range(stages)]
 
 
-def back_from_the_first(stages: int, micro_batches: int) -> Slots:
-    """Return backward passes that go the way of the forward passes."""
-    half = micro_batches + stages - 1
-    return _filled(stages, micro_batches, lambda stage: half + stage)
+def _filled(says: str, back: Callable[[int, int, int], int]) -> Mistake:
+    """Return the mistake of forward pass i in slot s + i of stage s, and backward pass i in slot back(s, p, m) + i."""
+
+    def schedule(stages: int, micro_batches: int) -> Slots:
+        rows: Slots = [[None] * (2 * (micro_batches + stages - 1)) for _ in range(stages)]
+        for stage, row in enumerate(rows):
+            for i in range(micro_batches):
+                row[stage + i] = ("F", i)
+                row[back(stage, stages, micro_batches) + i] = ("B", i)
+        return rows
+
+    return Mistake(says, schedule)
 
 
-def back_too_early(stages: int, micro_batches: int) -> Slots:
-    """Return backward passes that begin in slot m, where the last stage still has forward passes to do."""
-    return _filled(stages, micro_batches, lambda stage: micro_batches + stages - 1 - stage)
-
-
-def one_by_one(stages: int, micro_batches: int) -> Slots:
-    """Return passes of a micro-batch that begin when the micro-batch before is through."""
+def _one_by_one(stages: int, micro_batches: int) -> Slots:
     rows: Slots = [[None] * (2 * stages * micro_batches) for _ in range(stages)]
     for stage, row in enumerate(rows):
         for i in range(micro_batches):
@@ -126,9 +125,17 @@ def one_by_one(stages: int, micro_batches: int) -> Slots:
     return rows
 
 
-def forward_first(stages: int, micro_batches: int) -> Slots:
-    """Return all forward passes before all backward passes, both from the first micro-batch on."""
-    return _filled(stages, micro_batches, lambda stage: micro_batches + 2 * (stages - 1) - stage)
+MISTAKES = (
+    Mistake("your stages all begin at once: micro-batch i reaches stage s only in slot s + i", at_once),
+    _filled("your way back begins in the first stage: it must begin in the last one", lambda s, p, m: m + p - 1 + s),
+    _filled(
+        "backward passes begin in slot m, when the last stage has forward passes to do until slot m + p - 2",
+        lambda s, p, m: m + p - 1 - s,
+    ),
+    Mistake(
+        "each micro-batch waits until the one before is through: begin it one slot after the one before", _one_by_one
+    ),
+)
 
 
 def same_on_each_stage(stages: int, micro_batches: int) -> Slots:
@@ -151,17 +158,23 @@ def _next_pass(done: set[tuple[int, str, int]], stage: int, stages: int, micro_b
     return ("F", forward) if free and (stage == 0 or (stage - 1, "F", forward) in done) else None
 
 
-def one_too_few(stages: int, micro_batches: int) -> Slots:
+def _one_too_few(stages: int, micro_batches: int) -> Slots:
     """Return what 1F1B gives if stage s begins with p - s - 1 forward passes, one at the least."""
     first = [max(1, stages - stage - 1) for stage in range(stages)]
     return placed([alternating(min(count, micro_batches), micro_batches) for count in first])
 
 
-def _filled(stages: int, micro_batches: int, back: Any) -> Slots:
-    """Forward pass i in slot s + i of stage s, backward pass i in slot back(s) + i."""
-    rows: Slots = [[None] * (2 * (micro_batches + stages - 1)) for _ in range(stages)]
-    for stage, row in enumerate(rows):
-        for i in range(micro_batches):
-            row[stage + i] = ("F", i)
-            row[back(stage) + i] = ("B", i)
-    return rows
+FORWARD_FIRST = "all forward passes come first, so that each stage holds all m"
+
+LEAN_MISTAKES = (
+    Mistake(FORWARD_FIRST, gpipe),
+    _filled(FORWARD_FIRST, lambda s, p, m: m + 2 * (p - 1) - s),
+    Mistake(
+        "each stage holds up to p micro-batches: stage s needs p - s, since its way to the last stage is shorter",
+        same_on_each_stage,
+    ),
+    Mistake(
+        "too few forward passes come before the first backward pass: stage s needs p - s, or it has to wait",
+        _one_too_few,
+    ),
+)

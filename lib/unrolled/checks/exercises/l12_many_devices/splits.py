@@ -1,4 +1,4 @@
-"""A ring of ranks, and layers split among them. Right programs, and usual wrong ones."""
+"""Two layers that are split among ranks: the right program, and usual wrong ones."""
 
 from __future__ import annotations
 
@@ -8,91 +8,13 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
+from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
 
-Program = Callable[[Communicator, Array], Array]
-
 BROUGHT = "what this rank's hidden units add to the result"
 STAY = "hidden units stay where they are: call one all_reduce, of what the second layer gives"
-
-
-def ring_allreduce(comm: Communicator, x: Array) -> Array:
-    """Return the sum of all ranks' x (n,), by 2 (p - 1) rounds of chunks that go round a ring."""
-    return ring()(comm, x)
-
-
-def ring(step: int = 1, first: int = 1, off: int = 0, keeps: bool = True, same: bool = False) -> Program:
-    """Return an all-reduce in which rank r sends to rank r + step, with `first` the number of its first round.
-
-    A number other than 1 calls the chunks otherwise, and the sums stay the same. The second half begins `off` rounds
-    too late, which is wrong unless it is 0. Wrong, too: the second half adds (not `keeps`), or what comes goes to the
-    chunk that was sent in the `same` round.
-    """
-
-    def program(comm: Communicator, x: Array) -> Array:
-        y = x.copy()
-        chunks = np.array_split(y, comm.size)
-        half = first + comm.size - 1
-        _go_round(comm, chunks, range(first, half), step, adds=True, same=same)
-        second = range(half + off, half + off + comm.size - 1)
-        _go_round(comm, chunks, second, step, adds=not keeps, same=same)
-        return y
-
-    return program
-
-
-def half_a_ring(step: int = 1, first: int = 1) -> Program:
-    """Return what leaves a rank with the first half: one chunk is a sum of all, the others of some."""
-
-    def program(comm: Communicator, x: Array) -> Array:
-        y = x.copy()
-        _go_round(comm, np.array_split(y, comm.size), range(first, first + comm.size - 1), step, adds=True)
-        return y
-
-    return program
-
-
-def _go_round(
-    comm: Communicator, chunks: list[Array], rounds: range, step: int, adds: bool, same: bool = False
-) -> None:
-    """In round k send chunk r - k on, and add what comes to chunk r - k - 1, or keep it in its place.
-
-    With `same` it goes to chunk r - k.
-    """
-    for k in rounds:
-        comm.send(chunks[(comm.rank - step * k) % comm.size], (comm.rank + step) % comm.size)
-        mine = chunks[(comm.rank - step * (k + (not same))) % comm.size]
-        came = comm.receive(np.empty_like(mine), (comm.rank - step) % comm.size)
-        mine[...] = mine + came if adds else came
-
-
-def without_the_rest(comm: Communicator, x: Array) -> Array:
-    """Return what chunks of n // p numbers give: those behind the last chunk stay a rank's own."""
-    y, whole = x.copy(), len(x) // comm.size * comm.size
-    y[:whole] = ring_allreduce(comm, x[:whole])
-    return y
-
-
-def mean(comm: Communicator, x: Array) -> Array:
-    """Return the mean over ranks."""
-    return ring_allreduce(comm, x) / np.float32(comm.size)
-
-
-def arrays(ranks: int, size: int) -> Callable[[np.random.Generator], Inputs]:
-    """Return a draw of an array (size,) on each rank."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        arguments = [(rng.standard_normal(size).astype(np.float32),) for _ in range(ranks)]
-        return {"network": kept_network(ranks, rng), "arguments": arguments}
-
-    return draw
-
-
-def any_arrays(rng: np.random.Generator) -> Inputs:
-    """Draw arrays of three to six ranks, whose size they hardly ever divide."""
-    return arrays(int(rng.integers(3, 7)), int(rng.integers(20, 200)))(rng)
 
 
 def column_row_linear(
@@ -103,42 +25,36 @@ def column_row_linear(
     return comm.all_reduce(hidden @ weight2) + bias2
 
 
-def with_each_bias(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
-    """Return the layers where each rank adds the second bias."""
-    return comm.all_reduce(np.maximum(x @ weight1 + bias1, 0) @ weight2 + bias2)
-
-
-def not_summed(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
-    """Return the layers of this rank's part alone."""
-    return np.maximum(x @ weight1 + bias1, 0) @ weight2 + bias2
-
-
-def without_relu(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
-    """Return the layers without what is between them."""
-    return comm.all_reduce((x @ weight1 + bias1) @ weight2) + bias2
-
-
-def mean_of_terms(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
-    """Return the layers with the sum over hidden units divided by the number of ranks."""
-    hidden = np.maximum(x @ weight1 + bias1, 0)
-    return comm.all_reduce(hidden @ weight2) / np.float32(comm.size) + bias2
-
-
-def without_bias2(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
-    """Return the layers without the second bias."""
-    return comm.all_reduce(np.maximum(x @ weight1 + bias1, 0) @ weight2)
-
-
-def hidden_summed(before_relu: bool, again: bool) -> Callable[..., Array]:
-    """Return what sums hidden units over ranks, before the ReLU or after it, and what comes of them again or not."""
+def _layers(says: str, relu: bool = True, before: bool = False, after: bool = False, again: bool = True) -> Mistake:
+    """Return the mistake of no ReLU, of a sum of hidden units over ranks before or after it, or of none at the end."""
 
     def program(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
         hidden = x @ weight1 + bias1
-        hidden = np.maximum(comm.all_reduce(hidden), 0) if before_relu else comm.all_reduce(np.maximum(hidden, 0))
+        hidden = comm.all_reduce(hidden) if before else hidden
+        hidden = np.maximum(hidden, 0) if relu else hidden
+        hidden = comm.all_reduce(hidden) if after else hidden
         y = hidden @ weight2
         return (comm.all_reduce(y) if again else y) + bias2
 
-    return program
+    return Mistake(says, program)
+
+
+SUMMED = f"hidden units of different ranks are summed: {STAY}"
+
+MISTAKES = (
+    given("bias2 is in it once for each rank: add it after the sum", bias2=lambda comm, bias2: comm.size * bias2),
+    _layers("each rank has its own terms only: sum over ranks", again=False),
+    _layers("the ReLU between the layers is missing", relu=False),
+    given("bias2 is missing: add it once, after the sum", bias2=lambda bias2: 0 * bias2),
+    given(
+        "the sum is divided by comm.size: the ranks' terms add up to the result",
+        weight2=lambda comm, weight2: weight2 / np.float32(comm.size),
+    ),
+    _layers(SUMMED, before=True),
+    _layers(SUMMED, before=True, again=False),
+    _layers(SUMMED, after=True),
+    _layers(SUMMED, after=True, again=False),
+)
 
 
 def stay(got: Any, network: Network) -> tuple[str, ...]:

@@ -72,8 +72,9 @@ capturable_step = Spec(
 
 # replayed_epoch
 
+A_STEP = 2  # launches
 FEW = Budget(
-    launches=2 * steps.STEPS + 30, because="two a step, and 30 for the start", graphs=1, synchronizations=2, made=0
+    launches=A_STEP * steps.STEPS + 30, because="two a step, and 30 for the start", graphs=1, synchronizations=2, made=0
 )
 
 TWICE = (
@@ -94,6 +95,7 @@ def _each_again(order: Array) -> Array:
 
 replayed_epoch = Spec(
     reference=steps.replayed,
+    numbers={"launches": A_STEP},
     cases=[
         gpu_case("forty steps on batches of 4", FEW, **steps.epoch(steps.STEPS, 4, 30, 3, 2)),
         random_gpu_case("any size", steps.any_epoch, FEW),
@@ -165,6 +167,7 @@ replayed_epoch = Spec(
 
 time_to_accuracy = Spec(
     reference=against_the_clock.recipe,
+    numbers={"accuracy": 100 * against_the_clock.ASKED},
     cases=[random_case("digits in disguise, three seeds", against_the_clock.small_digits)],
     points=4,
     hints=(

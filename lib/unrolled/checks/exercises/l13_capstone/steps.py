@@ -9,7 +9,7 @@ import numpy as np
 from unrolled import kernels
 from unrolled.checks import graphs
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Draw, Function, Inputs, normal
+from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal
 from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
@@ -125,8 +125,7 @@ def buffers(n: int, inputs: int, outputs: int, launches: int = 3, new_rate: bool
 def any_buffers(rng: np.random.Generator) -> Inputs:
     """Draw buffers of any size, and a rate that changes."""
     n, inputs, outputs = (int(size) for size in rng.integers(2, 9, 3))
-    drawn = buffers(n, inputs, outputs, launches=4, new_rate=True)
-    return {name: value.make(rng) if isinstance(value, Draw) else value for name, value in drawn.items()}
+    return draw_all(buffers(n, inputs, outputs, launches=4, new_rate=True), rng)
 
 
 def descend(x: Array, target: Array, weight: Array, error: Array, grad: Array) -> None:
@@ -190,7 +189,7 @@ def epoch(steps: int, batch: int, images: int, inputs: int, outputs: int) -> Inp
 def any_epoch(rng: np.random.Generator) -> Inputs:
     """Draw an epoch of STEPS steps of any size."""
     batch, inputs, outputs = (int(size) for size in rng.integers(2, 7, 3))
-    return {name: draw.make(rng) for name, draw in epoch(STEPS, batch, 30, inputs, outputs).items()}
+    return draw_all(epoch(STEPS, batch, 30, inputs, outputs), rng)
 
 
 STEPS = 40

@@ -1,4 +1,4 @@
-"""Variants of the exercises of lesson 13: a step with weight decay, two steps a graph, shares in place of factors."""
+"""The variant of lesson 13: a step with momentum and weight decay."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.checks import graphs
-from unrolled.checks.compare import Mismatch, Remark
-from unrolled.checks.exercises.l13_capstone import exercises, factors, steps
+from unrolled.checks.exercises.l13_capstone import exercises, steps
 from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Budget, Draw, Function, Inputs, gpu_case, normal, random_gpu_case, variant
+from unrolled.checks.spec import Function, Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
 from unrolled.device import Array, array_module
-
-# weight decay
 
 DECAY = 0.01
 
@@ -60,8 +57,7 @@ def _buffers(n: int, inputs: int, outputs: int) -> Inputs:
 
 def _any_buffers(rng: np.random.Generator) -> Inputs:
     n, inputs, outputs = (int(size) for size in rng.integers(2, 9, 3))
-    drawn = _buffers(n, inputs, outputs)
-    return {name: value.make(rng) if isinstance(value, Draw) else value for name, value in drawn.items()}
+    return draw_all(_buffers(n, inputs, outputs), rng)
 
 
 capturable_step_decay = variant(
@@ -90,70 +86,4 @@ capturable_step_decay = variant(
         Mistake(exercises.RATE_STAYS, decaying(falls=1)),
     ),
     call=_under_capture,
-)
-
-
-# two steps a graph
-
-FEWER = Budget(
-    launches=steps.STEPS // 2 + 30,
-    because="one for two steps, and 30 for the start",
-    graphs=1,
-    synchronizations=2,
-    made=0,
-)
-
-replayed_epoch_pairs = variant(
-    exercises.replayed_epoch,
-    cases=[
-        gpu_case("forty steps on batches of 4", FEWER, **steps.epoch(steps.STEPS, 4, 30, 3, 2)),
-        random_gpu_case("any size", steps.any_epoch, FEWER),
-    ],
-    hints=(
-        "Put two whole steps into the graph, each with the choice of its batch. Then half as many launches are left.",
-        "place (1,) says which row of order comes next, and the graph adds 1 to it in each of its two steps. "
-        "`captured` runs the program once: afterwards the weight and the place have to be put back.",
-        "def program():\n"
-        "    for _ in range(2):\n"
-        "        xp.take(order, place, axis=0, out=rows)\n"
-        "        ... images and targets of rows[0] into x and target, then descend, then the place\n"
-        "graph = captured(program, stream)\n"
-        "trained[...], place[...] = ...\n"
-        "... and half as many launches as order has rows",
-    ),
-)
-
-
-# shares
-
-
-def shares(run: Any, causes: list[str]) -> dict[str, float]:
-    """Return by cause the share of the seconds without it that it saves, with all others on."""
-    return {cause: 1 - 1 / factor for cause, factor in factors.turned_off_alone(run, causes).items()}
-
-
-def _compare_shares(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
-    """Judge shares as the factors that they stand for."""
-    if isinstance(got, dict) and all(isinstance(value, float) for value in got.values()):
-        if any(value >= 1 for value in got.values()):
-            return Mismatch(("a share of 1 or more would leave no seconds: 1 - with everything / without the cause",))
-        got = {name: 1 / (1 - value) for name, value in got.items()}
-    return factors.compare(got, expected, inputs)
-
-
-ablation_shares = variant(
-    exercises.ablation,
-    reference=shares,
-    hints=(
-        "A cause's share is the part of the seconds that is saved by it, of the seconds without it. All other causes "
-        "stay on. And one run of each says little: some runs are disturbed.",
-        "run() has everything on, and run(**{cause: False}) has one cause off. The share is 1 - the first / the "
-        "second. Take it of two runs that follow each other, several times, and then the median.",
-        "for _ in range(9):\n"
-        "    for cause in causes:\n"
-        "        everything = run()\n"
-        "        found[cause].append(1 - everything / ...)\n"
-        "return {cause: float(np.median(...)) ...}",
-    ),
-    compare=_compare_shares,
 )

@@ -1,0 +1,105 @@
+"""What a lesson has from its specs: the points of its checks, and the numbers that its text quotes.
+
+In a cell of text `{T}` stands for how many times as fast as its baseline an exercise has to be, `{points}` for what its
+check is worth, and `{launches}` and the like for the `numbers` of its spec. The exercise is the one whose heading is
+the last above. Where its speed is not measured, a sentence with `{T}` is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from unrolled_grader.authoring.variants import HEADING, LessonError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from unrolled.checks import Spec
+    from unrolled.checks.choices import Choices
+
+CELL = "check_"
+NUMBER = re.compile(r"(?P<code>```.*?```|`[^`]*`)|\{(?P<name>\w+)\}", re.DOTALL)
+GAP = re.compile(r"((?<=[.?!)])\s+)")  # between sentences
+
+
+def by_name(chosen: Choices, lessons: Iterable[str]) -> dict[str, Spec]:
+    """Return the specs of all exercises as a class asks them. Raises LessonError for a choice that is not there."""
+    from unrolled import checks
+
+    if found := checks.problems(chosen, lessons):
+        raise LessonError("; ".join(found))
+    return {
+        name: spec for specs in checks.asked(replace(chosen, lessons=None)).values() for name, spec in specs.items()
+    }
+
+
+def write(lesson: str, cells: Iterable[NotebookNode], specs: Mapping[str, Spec]) -> None:
+    """Put the points of checks and the numbers of the text into a lesson's cells.
+
+    Raises LessonError for a check with points in the cell and in a spec, or in neither, and for an unknown number.
+    """
+    exercise = ""
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            cell.source, exercise = _with_numbers(lesson, cell.source, exercise, specs)
+        else:
+            _put_points(lesson, cell, specs)
+
+
+def _put_points(lesson: str, cell: NotebookNode, specs: Mapping[str, Spec]) -> None:
+    mark = cell.metadata.get("nbgrader", {})
+    if not mark.get("grade"):
+        return
+    spec = specs.get(mark["grade_id"].removeprefix(CELL))
+    if (spec is None) != ("points" in mark):
+        reason = "there is no spec for it" if spec is None else "take its points out, they stand in its spec"
+        raise LessonError(f"{lesson}: the cell {mark['grade_id']}: {reason}")
+    if spec is not None:
+        mark["points"] = spec.total_points
+
+
+def _with_numbers(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -> tuple[str, str]:
+    """The text with numbers in place of their names, and the exercise whose heading is the last so far."""
+    parts, start = [], 0
+    for heading in HEADING.finditer(text):
+        parts.append(_quoting(lesson, text[start : heading.start()], exercise, specs))
+        exercise, start = heading["name"], heading.start()
+    parts.append(_quoting(lesson, text[start:], exercise, specs))
+    return "".join(parts), exercise
+
+
+def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -> str:
+    spec = specs.get(exercise)
+    known = _numbers(spec) if spec is not None else {}
+    if "T" not in known and spec is not None:
+        text = "".join(sentence for sentence in _sentences(text) if "{T}" not in sentence)
+
+    def number(found: re.Match[str]) -> str:
+        if found["code"]:
+            return found[0]
+        if found["name"] not in known:
+            has = ", ".join(f"{{{name}}}" for name in known) or "none"
+            raise LessonError(f"{lesson}: {exercise or 'text without an exercise'} quotes {found[0]}; there is {has}")
+        return f"{known[found['name']]:,g}"
+
+    return NUMBER.sub(number, text)
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, each with the space behind it."""
+    parts = [*GAP.split(text), ""]
+    return [sentence + gap for sentence, gap in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _numbers(spec: Spec) -> dict[str, float]:
+    speed = {"T": spec.speed.at_least} if spec.speed is not None else {}
+    return {**speed, "points": spec.total_points, **spec.numbers}
+
+
+def total(notebook: Mapping[str, Any]) -> float:
+    """Return what a notebook is worth: the points of all its graded cells."""
+    marks = (cell["metadata"].get("nbgrader", {}) for cell in notebook["cells"])
+    return float(sum(mark["points"] for mark in marks if mark.get("grade")))

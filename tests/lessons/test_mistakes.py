@@ -1,0 +1,49 @@
+"""Every usual mistake of every spec is recognized: an answer that makes it reads its words."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from facts import CASE_LIMIT, WITH_ANSWERS, without_speed
+
+from unrolled import checks
+from unrolled.checks.mistakes import Function, Mistake
+
+SPECS = checks.all_specs()
+UNWRITTEN = 77
+"""Stands where a mistake leaves whatever was in memory."""
+MISTAKES = [
+    pytest.param(name, mistake, id=f"{name}-{index}")
+    for name, spec in SPECS.items()
+    for index, mistake in enumerate(spec.mistakes)
+]
+
+
+def answer(spec: checks.Spec, mistake: Mistake) -> Function:
+    """Return the wrong answer that this mistake makes of the reference."""
+    wrong = mistake.of(spec.reference)
+
+    def function(*positional: Any, **named: Any) -> Any:
+        y = wrong(*positional, **named)
+        return y.filled(UNWRITTEN) if isinstance(y, np.ma.MaskedArray) else y
+
+    return function
+
+
+def on_host(spec: checks.Spec) -> checks.Spec:
+    """Return the spec as far as it judges values: mistakes are NumPy's, and launch no kernels."""
+    cases = [dataclasses.replace(case, on_gpu=False, budget=None) for case in spec.cases]
+    return dataclasses.replace(without_speed(spec), cases=cases)
+
+
+@pytest.mark.parametrize(("name", "mistake"), MISTAKES)
+def test_a_mistake_is_recognized(name: str, mistake: Mistake) -> None:
+    spec = SPECS[name]
+    report = checks.run(
+        name, on_host(spec), answer(spec, mistake), climb=False, place=WITH_ANSWERS, case_limit=CASE_LIMIT
+    )
+    assert report.points == 0
+    assert mistake.says in str(report)
