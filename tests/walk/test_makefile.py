@@ -221,31 +221,15 @@ def test_a_stage_says_its_name_and_how_long_it_took_and_ends_as_its_command(code
 
 
 SPARED = (
-    "work/02_convolution.ipynb",
-    "work/journal.json",
-    "work/__pycache__/mine.pyc",
-    "work/build/mine.txt",
-    "grades/scores.csv",
-    "grader/submitted/ann/02_convolution/02_convolution.ipynb",
-    "grader/submitted/ann/__pycache__/hers.pyc",
-    "grader/autograded/ann/02_convolution/02_convolution.ipynb",
-    "grader/feedback/ann/02_convolution/02_convolution.html",
-    "grader/gradebook.db",
-    "lessons/02_convolution.py",
-    "notebooks/02_convolution/02_convolution.ipynb",
+    *("work/02_convolution.ipynb", "work/journal.json", "work/__pycache__/mine.pyc", "work/build/mine.txt"),
+    *("grades/scores.csv", "grader/gradebook.db", "grader/submitted/ann/__pycache__/hers.pyc"),
+    *(f"grader/{folder}/ann/02_convolution/02_convolution.ipynb" for folder in ("submitted", "autograded", "feedback")),
+    *("lessons/02_convolution.py", "notebooks/02_convolution/02_convolution.ipynb"),
 )
 REMOVED = (
-    ".venv/bin/python",
-    ".venv-colab/bin/python",
-    "build/lib/x.py",
-    "unrolled.egg-info/PKG-INFO",
-    ".pytest_cache/x",
-    ".mypy_cache/x",
-    ".ruff_cache/x",
-    ".hypothesis/x",
-    "artifacts/benchmarks/cpu.json",
-    "lib/unrolled/__pycache__/x.pyc",
-    "notebooks/02_convolution/.ipynb_checkpoints/x.ipynb",
+    *(".venv/bin/python", ".venv-colab/bin/python", "build/lib/x.py", "unrolled.egg-info/PKG-INFO"),
+    *(".pytest_cache/x", ".mypy_cache/x", ".ruff_cache/x", ".hypothesis/x", "artifacts/benchmarks/cpu.json"),
+    *("lib/unrolled/__pycache__/x.pyc", "notebooks/02_convolution/.ipynb_checkpoints/x.ipynb"),
 )
 
 
