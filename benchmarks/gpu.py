@@ -76,9 +76,9 @@ def driver() -> str | None:
     """Return the version of the driver as NVIDIA names it, None where nvidia-smi does not tell."""
     import subprocess
 
-    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return None
 

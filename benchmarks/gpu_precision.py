@@ -41,11 +41,11 @@ def product_rows(n: int) -> list[Row]:
     a, b = x.astype(cp.float16), y.astype(cp.float16)
     p, q = (cp.clip(cp.rint(40 * each), -127, 127).astype(cp.int8) for each in (x, y))
     mask = cp.asarray(rng.random((n, n)) < 0.1, cp.float32)
-    held = precision.sparse(y * mask)
+    sparse = precision.sparse(y * mask)
     kinds = {
         "float16": lambda: cp.matmul(a, b),
         "int8": lambda: precision.int8_matmul(p, q),
-        "sparse, 90 % zeros": lambda: precision.sparse_matmul(x, held),
+        "sparse, 90 % zeros": lambda: precision.sparse_matmul(x, sparse),
     }
     calls = 40 if n < 4096 else 5
     rows = []

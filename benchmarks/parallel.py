@@ -63,8 +63,8 @@ def time_all_reduce(comm: Any, sizes: list[int], rounds: int) -> list[dict[str, 
         xs = [cp.random.default_rng(rank).random(size // 4, dtype=cp.float32) for rank in range(comm.size)]
         x, out = xs[comm.rank], cp.empty_like(xs[0])
         stream = cp.cuda.get_current_stream().ptr
-        told = (x.data.ptr, out.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
-        ours, peer = partial(comm.all_reduce, x, out), partial(bare.allReduce, *told)
+        arguments = (x.data.ptr, out.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+        ours, peer = partial(comm.all_reduce, x, out), partial(bare.allReduce, *arguments)
         steps = {"ours": ours, "peer": peer}
         for step in steps.values():
             out.fill(-1)

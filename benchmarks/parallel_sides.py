@@ -154,8 +154,8 @@ class Side:
             self._thread = threading.Thread(target=start, args=(listener.address, ranks, *arguments), daemon=True)
             self._thread.start()
             self._lines = [listener.accept() for _ in range(ranks)]
-        told = dict(line.recv() for line in self._lines)
-        self.norm = told[0]
+        norms = dict(line.recv() for line in self._lines)
+        self.norm = norms[0]
 
     def turn(self, calls: int) -> float:
         """Return the seconds of one call, on the rank that took longest."""

@@ -78,9 +78,9 @@ def small(lesson: str) -> NotebookNode:
     """Return a lesson's solution: its first cell, its exercises, the functions that they call, and the checks."""
     nb = cells.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
-    asked = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
-    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in asked))
-    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in asked or defined(cell.source) & used]
+    wanted = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
+    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in wanted))
+    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in wanted or defined(cell.source) & used]
     return nb
 
 

@@ -49,7 +49,7 @@ def make(house: Path, *arguments: str, **environment: str) -> subprocess.Complet
     return subprocess.run(["make", *arguments], cwd=house, env={**env, **environment}, capture_output=True, text=True)
 
 
-def said(result: subprocess.CompletedProcess[str]) -> list[str]:
+def messages(result: subprocess.CompletedProcess[str]) -> list[str]:
     """What the user reads, without make's own closing line."""
     return [line for line in (result.stdout + result.stderr).splitlines() if not line.startswith("make:")]
 
@@ -61,7 +61,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def asked(house: Path) -> str:
+def calls(house: Path) -> str:
     log = house / ".venv" / "bin" / "asked"
     return log.read_text(encoding="utf-8") if log.exists() else ""
 
@@ -93,7 +93,7 @@ def test_one_line_says_what_is_wrong_with_python(house, tmp_path, pretends, says
         python = str(script(tmp_path / "bin" / "python3", f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$2\"\n"))
     result = make(house, "demo", f"PYTHON={python}")
     assert result.returncode != 0
-    (line,) = said(result)
+    (line,) = messages(result)
     assert re.search(says, line)
     assert not (house / ".venv").exists()
 
@@ -101,7 +101,7 @@ def test_one_line_says_what_is_wrong_with_python(house, tmp_path, pretends, says
 def test_what_is_installed_and_how_long_it_takes_is_said_first(house, tmp_path):
     stand_in(house)
     for target, what in (("lab", "JupyterLab"), ("demo", "nbgrader")):
-        line, *_, last = said(make(house, target, PATH=without_gpu(tmp_path)))
+        line, *_, last = messages(make(house, target, PATH=without_gpu(tmp_path)))
         assert line.startswith("Installing into .venv, once: ")
         assert what in line
         assert re.search(r"\d+ packages, \d+ MB; \d+ s of one core", line)
@@ -122,7 +122,7 @@ def test_what_the_tests_lack_is_said_in_one_line_and_they_run(house):
     result = make(house, "test")
     assert result.returncode == 0
     assert result.stderr.count("sudo apt-get install some-package") == 1
-    assert "tests/grader" in asked(house)
+    assert "tests/grader" in calls(house)
 
 
 @pytest.mark.parametrize(("code", "passes"), [(0, True), (1, False), (3, True)])
@@ -138,7 +138,7 @@ def test_each_folder_of_tests_is_run_by_one_of_the_two_targets(house):
     run = {}
     for target in ("test", "test-all"):
         assert make(house, target).returncode == 0
-        run[target] = set(re.findall(r"tests/\w+", asked(house)))
+        run[target] = set(re.findall(r"tests/\w+", calls(house)))
         (house / ".venv" / "bin" / "asked").unlink()
     folders = {f"tests/{file.parts[-2]}" for file in (ROOT / "tests").glob("*/test_*.py")}
     assert run["test"] | run["test-all"] == folders
@@ -148,7 +148,7 @@ def test_each_folder_of_tests_is_run_by_one_of_the_two_targets(house):
 def test_without_a_network_one_line_says_so(house):
     result = make(house, "lab", f"PYTHON={sys.executable}", **NO_INDEX)
     assert result.returncode != 0
-    setting_up, line = said(result)
+    setting_up, line = messages(result)
     assert setting_up.startswith("Setting up .venv with Python 3.")
     assert "is there a network?" in line
     assert not (house / ".venv" / ".lab").exists(), "the next run must try again"
@@ -174,19 +174,19 @@ def test_lab_installs_once_and_starts_the_lab_with_the_lesson(house, tmp_path):
     stand_in(house)
     path = without_gpu(tmp_path)
     assert make(house, "lab", "LESSON=02", PATH=path).returncode == 0
-    assert "install -e .[lab]" in asked(house)
-    assert "gpu" not in asked(house)
-    assert asked(house).endswith("lab 02\n")
-    before = asked(house).count("install -e")
+    assert "install -e .[lab]" in calls(house)
+    assert "gpu" not in calls(house)
+    assert calls(house).endswith("lab 02\n")
+    before = calls(house).count("install -e")
     assert make(house, "lab", PATH=path).returncode == 0
-    assert asked(house).count("install -e") == before
+    assert calls(house).count("install -e") == before
 
 
 def test_lab_installs_cupy_only_where_a_driver_answers(house, tmp_path):
     stand_in(house)
     script(tmp_path / "gpu" / "nvidia-smi", "#!/bin/sh\necho GPU 0: a GPU\n")
     assert make(house, "lab", PATH=f"{tmp_path / 'gpu'}:{os.environ['PATH']}").returncode == 0
-    assert "install -e .[gpu]" in asked(house)
+    assert "install -e .[gpu]" in calls(house)
 
 
 def test_a_larger_environment_serves_a_smaller_target_without_pip(house, tmp_path):
@@ -195,10 +195,10 @@ def test_a_larger_environment_serves_a_smaller_target_without_pip(house, tmp_pat
     changed(house / "pyproject.toml", -60)
     (house / ".venv" / ".dev").touch()
     assert make(house, "lab", PATH=path).returncode == 0
-    assert "install" not in asked(house)
+    assert "install" not in calls(house)
     changed(house / "pyproject.toml", 60)
     assert make(house, "lab", PATH=path).returncode == 0
-    assert "install -e .[lab]" in asked(house), "pyproject.toml has changed since"
+    assert "install -e .[lab]" in calls(house), "pyproject.toml has changed since"
 
 
 def test_a_failing_pip_leaves_no_stamp(house):
