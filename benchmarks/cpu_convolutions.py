@@ -23,6 +23,7 @@ import numpy as np
 import threadpoolctl
 
 import common
+import cpu
 from unrolled import ops
 from unrolled.ops import methods
 from unrolled.ops.windows import Windows
@@ -56,12 +57,8 @@ class Case:
 
     def arrays(self, dtype: Any = np.float32, images: int | None = None) -> tuple[Any, ...]:
         """Return x, weight, bias, and a gradient to send back; fewer images if asked."""
-        rng = np.random.default_rng(0)
-        n, c, h, w = self.x_shape
-        n = images or n
-        output = (n, self.filters, *ops.conv2d_output_size((h, w), self.kernel, 1, self.padding))
-        shapes = ((n, c, h, w), (self.filters, c, self.kernel, self.kernel), (self.filters,), output)
-        return tuple(rng.normal(size=shape).astype(np.float32).astype(dtype) for shape in shapes)
+        arrays = cpu.convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding, images)
+        return tuple(array.astype(dtype) for array in arrays)
 
 
 TARGETS = (

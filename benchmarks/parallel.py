@@ -82,12 +82,7 @@ def time_both(steps: dict[str, Callable[[], Any]], calls: int, rounds: int) -> d
     import gpu_timing
     from parallel_sides import block
 
-    times: dict[str, list[float]] = {side: [] for side in steps}
-    for number in range(rounds + 1):
-        for side in list(steps) if number % 2 else list(reversed(steps)):
-            found = block(steps[side], calls)
-            if number:
-                times[side].append(found)
+    times = in_turns({side: partial(block, step, calls) for side, step in steps.items()}, rounds)
     return {**common.compared(times), "host_s": gpu_timing.host_seconds(steps["ours"])}
 
 
@@ -135,7 +130,7 @@ def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds
             agree([side for name, side in sides.items() if name.endswith(f" {ranks}")])
         for side in sides.values():
             stack.callback(side.close)
-        times = in_turns(sides, calls, rounds)
+        times = in_turns({name: partial(side.turn, calls) for name, side in sides.items()}, rounds)
     one = {side: statistics.median(times[f"{side} 1"]) for side in ("ours", "peer")}
     gain, rows = "efficiency" if section == "weak" else "speedup", []
     for ranks in cases:

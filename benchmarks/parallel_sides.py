@@ -169,13 +169,16 @@ class Side:
         self._thread.join(END)
 
 
-def in_turns(sides: Mapping[str, Side], calls: int, rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of a call of each side, `rounds` times, after one that does not count."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
+def in_turns(turns: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Return the seconds that each side's turn gives, `rounds` times, after one that does not count.
+
+    Their order alternates, so that it is the same on all ranks.
+    """
+    times: dict[str, list[float]] = {name: [] for name in turns}
     for number in range(rounds + 1):
-        order = list(sides) if number % 2 else list(reversed(sides))
+        order = list(turns) if number % 2 else list(reversed(turns))
         for name in order:
-            found = sides[name].turn(calls)
+            found = turns[name]()
             if number:
                 times[name].append(found)
     return times
