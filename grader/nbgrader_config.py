@@ -30,15 +30,9 @@ c.ClearSolutions.text_stub = "Your answer here."
 
 # How a submission is opened: what cannot be graded is recorded with the reason; only notebook and time stamp are taken.
 c.Autograde.exporter_class = "unrolled_grader.door.Door"
-# Repair takes the place of nbgrader's DeduplicateIds and puts missing cells back, which OverwriteCells then does not.
-# The judge takes the place of nbgrader's Execute and SaveAutoGrades, whose rule (no error: full marks) is not ours.
-c.Autograde.sanitize_preprocessors = [
-    "nbgrader.preprocessors.ClearOutput",
-    "unrolled_grader.plugin.Repair",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
+# The judge repairs what was handed in, and gives it back as it ran. It takes the place of nbgrader's Execute and
+# SaveAutoGrades, too, whose rule (no error: full marks) is not ours.
+c.Autograde.sanitize_preprocessors = []
 c.Autograde.autograde_preprocessors = [
     "unrolled_grader.plugin.Judge",
     "nbgrader.preprocessors.IgnorePattern",

@@ -33,7 +33,7 @@ LIBRARY = "lib/unrolled"
 class Change:
     """What a change would do."""
 
-    said: Mapping[str, list[str]]  # what a lesson asks otherwise, in words, by lesson
+    differences: Mapping[str, list[str]]  # what a lesson asks otherwise, in words, by lesson
     files: Mapping[Path, bytes | None]  # what changes; None: it goes
     again: Mapping[str, list[str]]  # the students whose submissions must be judged again, by lesson
     reasons: Mapping[str, str] = field(default_factory=dict)  # for the log, by the hash of what then judges a lesson
@@ -73,12 +73,12 @@ def _change(arguments: argparse.Namespace) -> int:
     if not found.files and not found.again:
         print("nothing changes: the class asks this already")
         return 0
-    tell(found, root)
+    print_change(found, root)
     lessons = sorted(found.again)
     if lessons and not arguments.later:
         _need_sandbox(root)
     if not arguments.yes:
-        _ask()
+        _confirm()
     if found.files:
         _put(root, folders, found)
         print("the class has changed")
@@ -115,20 +115,27 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
         raise CommandError(str(error)) from error
     now = trees.choices_of(wanted)
     otherwise = _built_otherwise(was, now)
-    before, after = checks.asked(was), checks.asked(now)
-    said = {lesson: words for lesson in {**before, **after} if (words := _said(before.get(lesson), after.get(lesson)))}
+    before, after = checks.specs_for(was), checks.specs_for(now)
+    differences = {
+        lesson: words
+        for lesson in {**before, **after}
+        if (words := _differences(before.get(lesson), after.get(lesson)))
+    }
     made = notebooks.make(root, now, otherwise)
     files: dict[Path, bytes | None] = dict(_changed_here(root, wanted, made))
     if theirs is not None:
         files |= _changed_there(root, theirs, wanted, made)
-    for lesson in said.keys() & after.keys() & before.keys():
-        said[lesson] += _total(root, lesson, made)
+    for lesson in differences.keys() & after.keys() & before.keys():
+        differences[lesson] += _total(root, lesson, made)
     asked = {lesson: _hash(root, lesson, made, specs) for lesson, specs in after.items()}
-    new = {asked[lesson]: "the class changed: " + "; ".join(said[lesson]) for lesson in said.keys() & asked.keys()}
-    return Change(said, files, _outdated(folders, asked), {**staged.reasons(root), **new})
+    new = {
+        asked[lesson]: "the class changed: " + "; ".join(differences[lesson])
+        for lesson in differences.keys() & asked.keys()
+    }
+    return Change(differences, files, _outdated(folders, asked), {**staged.reasons(root), **new})
 
 
-def _said(before: Mapping[str, Spec] | None, after: Mapping[str, Spec] | None) -> list[str]:
+def _differences(before: Mapping[str, Spec] | None, after: Mapping[str, Spec] | None) -> list[str]:
     """What a lesson asks otherwise, in words."""
     from unrolled.checks import choices
 
@@ -158,7 +165,7 @@ def _built_otherwise(was: Choices, now: Choices) -> list[str]:
     from unrolled import checks
     from unrolled.checks import choices
 
-    everything = [checks.asked(replace(chosen, lessons=None)) for chosen in (was, now)]
+    everything = [checks.specs_for(replace(chosen, lessons=None)) for chosen in (was, now)]
     parts = [{lesson: choices.parts(each) for lesson, each in asked.items()} for asked in everything]
     return [lesson for lesson in parts[1] if parts[0].get(lesson) != parts[1][lesson]]
 
@@ -229,11 +236,11 @@ def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]
     return found
 
 
-def tell(found: Change, root: Path) -> None:
+def print_change(found: Change, root: Path) -> None:
     """Print what would change, and what would be judged again."""
-    for lesson in sorted({*found.said, *found.again}):
+    for lesson in sorted({*found.differences, *found.again}):
         print(lesson)
-        for words in found.said.get(lesson, ["what judges it has changed since"]):
+        for words in found.differences.get(lesson, ["what judges it has changed since"]):
             print(f"  {words}")
         if students := found.again.get(lesson):
             print(f"  to be judged again: {len(students)} ({', '.join(map(_plain, students))})")
@@ -253,7 +260,7 @@ def _files(files: Mapping[Path, bytes | None], root: Path) -> str:
     return f"{here} here, {len(files) - here} in the learners' tree"
 
 
-def _ask() -> None:
+def _confirm() -> None:
     """Raise CommandError unless a person says yes."""
     if not sys.stdin.isatty():
         raise CommandError("nobody can be asked here, and nothing was changed: say --yes to go on")

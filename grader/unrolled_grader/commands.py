@@ -182,11 +182,11 @@ def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> lis
     from unrolled import checks
     from unrolled_grader.jobs import record
     from unrolled_grader.judge import intake
-    from unrolled_grader.receiving import collecting
+    from unrolled_grader.receiving import collect_command
 
     for stranger in intake.strangers(course.submitted, course.lessons()):
         print(f"passed over: {record.one_line(stranger)}")
-    if waiting := collecting.waiting(course):
+    if waiting := collect_command.waiting(course):
         print(waiting)
     return intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
 

@@ -53,7 +53,7 @@ class Door(NotebookExporter):
         path, directory = Path(filename), self.parent.coursedir
         specs: Mapping[str, checks.Spec] = checks.lessons().get(path.stem, {})
         try:
-            nb = opening.opened(intake.taken(path), path.stem, specs)
+            nb = opening.opened(intake.read(path), path.stem, specs)
             versions.release_for(versions.version_of(nb), gradebook.released_file(directory, path.stem))
         except opening.RefusedError as reason:
             judge = Judge(parent=self)
@@ -96,12 +96,12 @@ def _set_aside(converter: Autograde) -> None:
     odd = intake.odd(os.listdir(Path(directory.root, directory.submitted_directory)))
     names = {path: Path(path).parent.name for path in converter.assignments}
     asked = {directory.student_id} - {"*"}
-    told = [f"{name!r}: {odd[name]}" for name in sorted(odd) if not asked or name in {*asked, *names.values()}]
-    for reason in told:
+    reasons = [f"{name!r}: {odd[name]}" for name in sorted(odd) if not asked or name in {*asked, *names.values()}]
+    for reason in reasons:
         converter.log.warning("Set aside: the student's folder %s", reason)
     converter.assignments = {path: converter.assignments[path] for path, name in names.items() if name not in odd}
     if asked & odd.keys() or not converter.assignments:
-        raise NbGraderException(f"Nothing was graded: the student's folder {'; '.join(told)}")
+        raise NbGraderException(f"Nothing was graded: the student's folder {'; '.join(reasons)}")
 
 
 class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]

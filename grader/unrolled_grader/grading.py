@@ -17,7 +17,7 @@ from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
 from unrolled_grader.door import bring_time, refuse
 from unrolled_grader.jobs import job, record
-from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
 from unrolled_grader.judge.intake import Handed
 from unrolled_grader.judge.verdicts import Options
@@ -58,15 +58,8 @@ class Grading(Course):
 
     def judged(self, handed: Handed) -> Record | None:
         """Return the record of this very submission if it need not be judged again; None if it must be."""
-        kept = record.finished(self.grades, handed.student, handed.lesson)
         released = gradebook.released_file(self.directory, handed.lesson)
-        if kept is None or kept.key.specs != job.judging_hash(kept.version, released):
-            return None
-        if kept.problem or handed.problem:  # a problem that only repair or nbgrader had is perhaps gone
-            return kept if kept.problem and handed.problem and kept.digest == handed.digest else None
-        same = kept.key.submission if kept.digest == handed.digest else job.hash_of(handed, released)
-        key = Key(same, kept.key.specs, job.environment(self.options))
-        return kept if job.holds(kept, key, self.options) else None
+        return job.valid_record(self.grades, handed, released, self.options)
 
     def order(self, handed: Handed) -> dict[str, Any]:
         """Return the order for `job.perform` to judge a submission."""

@@ -6,7 +6,7 @@ full marks; a trailing number: the grade; text on stderr: zero) decides nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +23,10 @@ from unrolled_grader.authoring.notebooks import nbgrader_config
 from unrolled_grader.box import sandbox
 from unrolled_grader.classroom import gradebook, late, seeds, settings
 from unrolled_grader.jobs import job, record
-from unrolled_grader.jobs.record import Key, Record
-from unrolled_grader.jobs.versions import brought, fitted, release_for, version_of, worth
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.jobs.versions import converted_points, fitted_cells, worth
 from unrolled_grader.judge import evidence, intake
-from unrolled_grader.judge.verdicts import Options, Submission
+from unrolled_grader.judge.verdicts import Options
 from unrolled_grader.results import marking, standing
 
 STAMP = "unrolled_grading"
@@ -34,7 +34,7 @@ STAMP = "unrolled_grading"
 
 
 class Judge(NbGraderPreprocessor):  # type: ignore[misc]
-    """Score a sanitized notebook by what the judge finds, or has found; keep gradebook and record."""
+    """Put what the judge finds, or has found, in place of a submitted notebook; keep gradebook and record."""
 
     grades_directory = Unicode(
         "grades", help="Where records and scores.csv are kept, relative to CourseDirectory.root."
@@ -50,59 +50,55 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         student, lesson = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
         directory = CourseDirectory(parent=self)
         directory.db_url = resources["nbgrader"]["db_url"]
-        specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
-        self._warn_of_unknown(nb, lesson, set(specs))
-        kept, executed = self._job(directory, Submission(student, lesson, nb, specs))
+        released = gradebook.released(directory, lesson)
+        self._warn_of_unknown(released, lesson)
+        kept, executed = self._job(directory, student, lesson)
+        for note in kept.repairs:
+            self.log.warning("Repaired: %s", note)
         points = {evidence.CELL + score.check: kept.points_of(score.check) for score in kept.scores}
         withheld = [score for score in kept.scores if score.verdict == "deferred" and score.max_points > 0]
         deferred = {evidence.CELL + score.check for score in withheld}
-        released = gradebook.released(directory, lesson)
         if kept.version != unrolled.__version__:
-            points, absent = brought(kept.scores, worth(released))
+            points, absent = converted_points(kept.scores, worth(released))
             deferred |= absent
         same = marking.unchanged(self.grades(directory), student, lesson, executed)
         gradebook.save(directory, student, lesson, executed, points, deferred, same)
         with gradebook.opened(directory) as book:  # the submission is new, and has no extension yet
             late.settle(book, settings.read(Path(directory.root)), lesson, student)
         if kept.version != unrolled.__version__:
-            executed = fitted(executed, released)
+            executed = fitted_cells(executed, released)
         executed.metadata[STAMP] = kept.date
         return executed, resources
 
     def options(self) -> Options:
         """Return how to judge. UNROLLED_UNSAFE_NO_SANDBOX=1 in the environment does what `unsafe_no_sandbox` does."""
-        held = not (self.unsafe_no_sandbox or sandbox.allowed_without())
-        return Options(self.timing, sandbox=held, gpu=self.gpu)
+        boxed = not (self.unsafe_no_sandbox or sandbox.allowed_without())
+        return Options(self.timing, sandbox=boxed, gpu=self.gpu)
 
     def grades(self, directory: CourseDirectory) -> Path:
         """Return where records are kept."""
         return Path(directory.root, self.grades_directory)
 
-    def _job(self, directory: CourseDirectory, submission: Submission) -> tuple[Record, NotebookNode]:
-        """The finished job of this very notebook; judged now if there is none."""
+    def _job(self, directory: CourseDirectory, student: str, lesson: str) -> tuple[Record, NotebookNode]:
+        """The finished job of this very submission; performed now if there is none."""
         grades, options = self.grades(directory), self.options()
-        student, lesson = submission.student, submission.lesson
         path = Path(directory.format_path(directory.submitted_directory, student, lesson), f"{lesson}.ipynb")
-        released, version = gradebook.released_file(directory, lesson), version_of(submission.notebook)
-        release, digest = release_for(version, released), intake.digest(path)
-        handed = intake.Handed(student, lesson, path, digest)
-        held = job.hash_of(handed, released) if release else job.submission_hash(submission.notebook)
-        key = Key(held, job.judging_hash(version, released), job.environment(options))
-        kept, executed = record.finished(grades, student, lesson), record.notebook(grades, student, lesson)
-        if kept is None or executed is None or not job.holds(kept, key, options):
-            seed = seeds.seed_for(Path(directory.root), student, lesson, digest)
-            if release:
-                kept, executed = job.performed(job.order_for(handed, released, grades / "jobs", options, seed))
-            else:
-                kept, executed = job.judged(replace(submission, seed=seed), options, key, digest)
+        released = gradebook.released_file(directory, lesson)
+        handed = intake.Handed(student, lesson, path, intake.digest(path))
+        kept = job.valid_record(grades, handed, released, options)
+        executed = record.notebook(grades, student, lesson)
+        if kept is None or executed is None:
+            seed = seeds.seed_for(Path(directory.root), student, lesson, handed.digest)
+            kept, executed = job.perform_here(job.order_for(handed, released, grades / "jobs", options, seed))
             record.save(grades, kept, executed)
-        elif kept.digest != digest:  # the same notebook, handed in again
-            kept = replace(kept, digest=digest)
+        elif kept.digest != handed.digest:  # the same notebook, handed in again
+            kept = replace(kept, digest=handed.digest)
             record.save(grades, kept, executed)
         return kept, executed
 
-    def _warn_of_unknown(self, nb: NotebookNode, lesson: str, known: set[str]) -> None:
-        for cell in nb.cells:
+    def _warn_of_unknown(self, released: NotebookNode, lesson: str) -> None:
+        known: Collection[str] = checks.lessons().get(lesson, {})
+        for cell in released.cells:
             name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
             if is_grade(cell) and not is_solution(cell) and name.removeprefix(evidence.CELL) not in known:
                 self.log.warning("%s: no check is declared for the cell %r, so it earns nothing", lesson, name)
@@ -120,22 +116,6 @@ class Scores(NbGraderPreprocessor):  # type: ignore[misc]
         directory = CourseDirectory(parent=self)
         directory.db_url = resources["nbgrader"]["db_url"]
         standing.write_scores(directory, Judge(parent=self).grades(directory))
-        return nb, resources
-
-
-class Repair(NbGraderPreprocessor):  # type: ignore[misc]
-    """Give a submitted notebook its cells and grade_ids back, by the notebook that was handed out.
-
-    It takes the place of nbgrader's DeduplicateIds and of OverwriteCells.add_missing_cells. What it did is kept in the
-    sanitized notebook's metadata, for `Judge`.
-    """
-
-    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Repair `nb` and return it. Raises GradebookError if the lesson's notebook was not built."""
-        released = gradebook.released(CourseDirectory(parent=self), resources["nbgrader"]["assignment"])
-        nb = job.sanitized(nb, released)
-        for note in job.repairs(nb):
-            self.log.warning("Repaired: %s", note)
         return nb, resources
 
 

@@ -6,23 +6,35 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_cases import (
-    IMAGE,
-    NETWORKS,
-    OPTIMIZERS,
-    agree,
-    check_dropout,
-    check_interrupted,
-    dropping,
-    dying,
-    eager,
-    samples,
+from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, dropping, eager, samples
+from test_nn_compiled import (  # noqa: F401, these run here once more, on what the fixtures below give
+    test_a_label_that_is_no_class_is_named_on_a_gpu,
+    test_a_parameter_that_no_loss_shows_is_found_and_its_step_named,
+    test_a_parameter_that_was_not_finite_before_is_of_step_one,
+    test_an_interrupted_epoch_leaves_a_device_that_works,
+    test_an_optimizer_has_the_memory_of_before_the_bad_step,
+    test_an_optimizer_that_forgets_between_epochs_has_new_memory_in_the_graphs,
+    test_dropout_on_a_gpu,
+    test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there,
+    test_dropouts_of_a_smaller_last_batch_draw_the_same_after_a_bad_one,
+    test_labels_of_any_whole_numbers_are_the_same,
+    test_methods_and_seeds_that_change_are_named,
 )
 
 from unrolled import nn
 from unrolled.device import to_host
 
 cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
+
+
+@pytest.fixture(name="gpu")
+def _gpu() -> Any:
+    return cp
+
+
+@pytest.fixture(name="module")
+def _module() -> Any:
+    return cp
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -75,92 +87,6 @@ def test_single_steps_are_the_epoch() -> None:
     np.testing.assert_array_equal(losses, to_host(nn.compiled(many, nn.Adam(), 8).epoch(images, labels, order)))
 
 
-def test_an_optimizer_that_forgets_has_new_memory_in_the_graphs() -> None:
-    images, labels, order = samples(40, 10)
-    network, optimizer = NETWORKS["source A's"]().build(IMAGE, cp), nn.Adam()
-    steps, start = nn.compiled(network, optimizer, 8), to_host(network.parameters)
-    there = cp.asarray(images), cp.asarray(labels), order
-    for _ in range(3):
-        losses = to_host(steps.epoch(*there))
-    optimizer.reset()
-    network.parameters[...] = cp.asarray(start)
-    again = to_host(steps.epoch(*there))
-    other = NETWORKS["source A's"]().build(IMAGE)
-    np.testing.assert_allclose(again, eager(other, nn.Adam(), 8, (images, labels, order)), rtol=2e-4)
-    assert (again != losses).any()
-
-
-def test_a_label_that_is_no_class_is_named_with_its_step_and_its_value() -> None:
-    images, labels, order = samples(200, 10)
-    labels[order[100]] = 12
-    network = NETWORKS["source A's"]().build(IMAGE, cp)
-    steps = nn.compiled(network, nn.Adam(), 8)
-    with pytest.raises(nn.NonFiniteError, match="step 13: labels holds 12; expected 0 to 9"):
-        steps.epoch(cp.asarray(images), cp.asarray(labels), order)
-    assert bool(cp.isfinite(network.parameters).all())
-
-
-def test_images_that_are_not_finite_are_named() -> None:
-    images, labels, order = samples(64, 10)
-    images[order[20]] = np.nan
-    network = NETWORKS["source B's"]().build(IMAGE, cp)
-    with pytest.raises(nn.NonFiniteError, match=r"step 3: .*'images' of the input"):
-        nn.compiled(network, nn.SGD(), 8).epoch(cp.asarray(images), cp.asarray(labels), order)
-
-
-@pytest.mark.parametrize(("step", "steps"), [(1, 12), (7, 12), (12, 12)])
-def test_a_parameter_that_no_loss_shows_is_found_and_its_step_named(step: int, steps: int) -> None:
-    network, (images, labels, order) = dying(step, cp)
-    optimizer, twin = nn.SGD(12.0), dying(step, cp)[0]
-    with pytest.raises(nn.NonFiniteError, match=f"step {step}: .*'bias' of 1: Linear"):
-        nn.compiled(network, optimizer, 4).epoch(images, labels, order[: 4 * steps])
-    assert optimizer.steps == step - 1
-    if step > 1:
-        nn.compiled(twin, nn.SGD(12.0), 4).epoch(images, labels, order[: 4 * (step - 1)])
-    np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
-
-
-def test_a_loaded_optimizer_has_its_memory_back_after_a_bad_step(tmp_path: Any) -> None:
-    images, labels, order = samples(64, 10)
-    good = cp.asarray(images), cp.asarray(labels)
-    before, loaded = nn.Adam(), nn.Adam()
-    network = NETWORKS["source A's"]().build(IMAGE, cp)
-    nn.compiled(network, before, 8).epoch(*good, order)
-    before.save(tmp_path / "optimizer.npz")
-    kept = [to_host(memory) for memory in before.prepare(network.parameters)]
-    images[order[3]] = np.nan
-    with pytest.raises(nn.NonFiniteError, match=r"step 1: .*'images'"):
-        nn.compiled(network, loaded.load(tmp_path / "optimizer.npz"), 8).epoch(cp.asarray(images), good[1], order)
-    for memory, expected in zip(loaded.prepare(network.parameters), kept, strict=True):
-        np.testing.assert_array_equal(to_host(memory), expected)
-    assert loaded.steps == 8
-
-
-def test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there() -> None:
-    """Eagerly: no program has a Tanh. CuPy's generators have their state on the device."""
-
-    def made() -> nn.Sequential:
-        layers = nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Dropout(0.5), nn.Linear(10)
-        return nn.Sequential(*layers).build(IMAGE, cp)
-
-    images, labels, order = samples(48, 10)
-    good = cp.asarray(images), cp.asarray(labels)
-    images[order[40]] = np.nan
-    network, twin = made(), made()
-    steps, alike = (nn.compiled(each, nn.SGD(0.1), 8) for each in (network, twin))
-    for each in (steps, alike):
-        each.epoch(*good, order[:16])
-    with pytest.raises(nn.NonFiniteError, match="step 6"):
-        steps.epoch(cp.asarray(images), good[1], order)
-    alike.epoch(*good, order[:40])
-    np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
-    np.testing.assert_array_equal(to_host(steps.epoch(*good, order)), to_host(alike.epoch(*good, order)))
-
-
-def test_dropout() -> None:
-    check_dropout(cp)
-
-
 def test_dropout_drops_others_at_each_step_and_the_same_in_another_run() -> None:
     images, labels, _ = samples(8, 10)
     order = np.tile(np.arange(8), 5)
@@ -182,29 +108,6 @@ def test_what_no_program_has_runs_eagerly_with_the_reason() -> None:
     assert "Tanh" in str(steps.reason)
     there = cp.asarray(images), cp.asarray(labels), order
     np.testing.assert_array_equal(to_host(steps.epoch(*there)), eager(twin, nn.Adam(), 8, there))
-
-
-def test_a_network_that_changed_is_named() -> None:
-    images, labels, order = samples(8, 10)
-    network = NETWORKS["source A's"]().build(IMAGE, cp)
-    steps = nn.compiled(network, nn.Adam(), 8)
-    network.layers[0].stride = 2  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="compile it again"):
-        steps.epoch(cp.asarray(images), cp.asarray(labels), order)
-
-
-@pytest.mark.parametrize("epochs", [0, 1], ids=["while it compiles", "while it captures"])
-def test_an_interrupted_epoch_leaves_a_device_that_works(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_interrupted(cp, epochs, monkeypatch)
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
-def test_labels_of_any_whole_numbers_are_the_same(dtype: str) -> None:
-    (images, labels, order), losses = samples(200, 3), []
-    for kind in ("int64", dtype):
-        steps = nn.compiled(NETWORKS["one layer"]().build(IMAGE, cp), nn.SGD(0.1), 200)
-        losses.append(to_host(steps.epoch(cp.asarray(images), cp.asarray(labels.astype(kind)), order)))
-    np.testing.assert_array_equal(*losses)
 
 
 def test_64_steps_are_one_launch_of_a_graph() -> None:

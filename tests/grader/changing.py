@@ -75,7 +75,7 @@ def know(patch: Any, root: Path) -> None:
     patch.setattr(checks, "declared", lambda: DECLARED)
     patch.setattr(checks, "variants", lambda: VARIANTS)
     patch.setattr(checks, "_specs", checks._specs.__wrapped__)
-    patch.setattr(checks, "lessons", lambda: checks.asked(choices.read(root / settings.CHOICES)))
+    patch.setattr(checks, "lessons", lambda: checks.specs_for(choices.read(root / settings.CHOICES)))
 
 
 def make(folder: Path) -> Path:

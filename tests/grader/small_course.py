@@ -188,3 +188,27 @@ def perform_here(
 def rows(scores: Iterable[Any]) -> dict[str, tuple[str, float]]:
     """Verdict and points by part."""
     return {score.part: (score.verdict, score.points) for score in scores}
+
+
+def autograde(root: Path, student: str, **judge: Any) -> dict[str, Any]:
+    """nbgrader's own Autograde, as its command runs it, with these settings of the judge."""
+    from nbgrader.converters import Autograde
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.utils import capture_log
+
+    from unrolled_grader.authoring import notebooks
+
+    config = notebooks.nbgrader_config(root)
+    config.Judge.update(judge)
+    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
+    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
+    return result
+
+
+def grades(course: Any, student: str) -> dict[str, tuple[float | None, bool]]:
+    """Points, and whether a person is to look, by cell, as the gradebook has them."""
+    from unrolled_grader.classroom import gradebook
+
+    with gradebook.opened(course.directory) as book:
+        submitted = book.find_submission_notebook(LESSON, LESSON, student)
+        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}

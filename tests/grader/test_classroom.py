@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -82,11 +81,6 @@ def test_what_people_made_goes_nowhere(made: Path):
         assert not {name for name in there if "__pycache__" in name or name.endswith(".db")}
         assert not (made / tree / ".git").exists()
     assert (made / "instructors" / seeds.FILE).read_text(encoding="ascii") != "private"
-
-
-def test_the_seed_is_its_owners_alone_and_kept_out_of_git(made: Path):
-    if os.name == "posix":
-        assert stat.S_IMODE((made / "instructors" / seeds.FILE).stat().st_mode) == 0o600
     assert seeds.FILE in (made / "instructors" / ".gitignore").read_text(encoding="utf-8").split()
 
 
@@ -218,31 +212,14 @@ def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"lessons": "09"}, "there is no lesson '09'; there are 00_start_here"),
         ({"lessons": ","}, "--lessons names none"),
         ({"variant": ["im2col"]}, "--variant im2col: expected EXERCISE=SUFFIX"),
         ({"variant": ["im2col=upside_down"]}, "'im2col' has no variant 'upside_down': it has nhwc"),
-        (
-            {"variant": ["nosuch=x"]},
-            "there is no exercise 'nosuch'; there are variants of im2col",
-        ),
         ({"variant": ["im2col=nhwc"], "lessons": "0,1"}, "'im2col' is of lesson 02, which is not chosen"),
-        *(
-            (
-                {"threshold": [f"conv2d_gemm={t}"]},
-                f"--threshold conv2d_gemm={t}: expected CHECK=T, with a number above 0",
-            )
-            for t in ("fast", "", "0", "-1", "nan", "inf")
-        ),
-        ({"threshold": ["conv2d_gem=2"]}, "there is no check 'conv2d_gem'; there are ink, merge"),
+        ({"threshold": ["im2col=fast"]}, "--threshold im2col=fast: expected CHECK=T, with a number above 0"),
         ({"threshold": ["im2col=2"]}, "no speed part of 'im2col'"),
-        *(
-            ({"points": [f"im2col={n}"]}, f"--points im2col={n}: expected PART=N, with a whole number from 0 to 1000")
-            for n in ("many", "-1", "1.5", "1001")
-        ),
-        ({"points": ["conv2d_gem/speed=2"]}, "there is no check 'conv2d_gem'"),
+        ({"points": ["im2col=1001"]}, "--points im2col=1001: expected PART=N, with a whole number from 0 to 1000"),
         ({"points": ["im2col/speed=2"]}, "there is no part 'im2col/speed'"),
-        ({"without_speed": "09"}, "there is no lesson '09'; there are 00_start_here"),
         ({"with_speed": ""}, "--with-speed names none"),
         ({"syllabus": "4h"}, "there is no lesson '05_train_a_cnn'"),
     ],

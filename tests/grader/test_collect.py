@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from lms_exports import CLASS, Student, Upload, canvas_name, canvas_zip, moodle_
 
 from unrolled.notebook import handin
 from unrolled_grader.classroom import roster
-from unrolled_grader.receiving import collect, received
-from unrolled_grader.receiving.archive import ZipLimits
+from unrolled_grader.receiving import collect, placing, received
+from unrolled_grader.receiving import uploads as uploaded
 from unrolled_grader.receiving.collect import Classroom, Collected, CollectedRow
 
 LESSON, OTHER = "02_convolution", "03_pooling"
@@ -137,21 +137,6 @@ def test_a_resubmission_takes_the_place_and_the_earlier_one_stays_in_the_history
     assert desk.placed(ADA) == notebook("third")
 
 
-def test_in_an_unpacked_download_canvass_numbers_decide_not_the_disks_times(desk: Desk) -> None:
-    for number, when in ((1, 1_800_000_900), (2, 1_800_000_000)):
-        upload = Upload(ADA, notebook(str(number)), f"{LESSON}.ipynb", file=number)
-        desk.file(f"in/{canvas_name(upload)}", upload.data, when)
-    assert outcomes(desk.take(desk.folder / "in")) == ["earlier", "newest"]
-    assert desk.placed(ADA) == notebook("2")
-
-
-def test_what_is_kept_is_never_written_again(tmp_path: Path) -> None:
-    file = tmp_path / "kept"
-    received.put(file, b"first")
-    received.put(file, b"second")
-    assert file.read_bytes() == b"first"
-
-
 def test_the_same_notebook_again_keeps_the_first_time(desk: Desk) -> None:
     when = datetime(2027, 1, 4, 10, 0, tzinfo=timezone.utc).timestamp()
     desk.take(desk.file(f"in/{ADA.id}/{LESSON}.ipynb", notebook("a"), when))
@@ -267,21 +252,12 @@ def test_each_bad_upload_is_named_and_kept_and_the_rest_goes_on(desk: Desk) -> N
     assert desk.take(file).new == 0
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"no zip", "it is not a zip"),
-        (b"", "it is empty"),
-        (b"<html>", "a web page"),
-        (zipped([("s001/a.ipynb", notebook())])[:-40], "cut off"),
-    ],
-)
-def test_a_file_that_is_no_zip_is_kept_and_named(data: bytes, said: str, desk: Desk) -> None:
+def test_a_file_that_is_no_zip_is_kept_and_named(desk: Desk) -> None:
     good = desk.file("good.zip", zipped([("s001/a.ipynb", notebook())]))
-    report = desk.take(desk.file("export.zip", data), good)
+    report = desk.take(desk.file("export.zip", b"no zip"), good)
     assert outcomes(report) == ["set aside", "newest"]
-    assert said in report.rows[0].entry.problem
-    assert (collect.home(desk.submitted) / report.rows[0].entry.kept / "export.zip").read_bytes() == data
+    assert "it is not a zip" in report.rows[0].entry.problem
+    assert (collect.home(desk.submitted) / report.rows[0].entry.kept / "export.zip").read_bytes() == b"no zip"
     assert desk.take(desk.folder / "export.zip", good).new == 0
 
 
@@ -423,12 +399,138 @@ def test_names_on_disk_are_safe(name: str, safe: str) -> None:
     assert len(received.safe_name("長" * 300).encode()) < 200
 
 
-def test_the_limits_suit_a_class() -> None:
-    assert ZipLimits().total >= 30 * 10_000_000
-
-
 def test_a_newer_version_that_is_here_too_is_taken(desk: Desk) -> None:
     file = desk.file(f"{ADA.id}/x.ipynb", notebook("", LESSON, "99.0"))
     assert "newer than this course" in problems(desk.take(file))[0]
     room = Classroom(desk.people, LESSONS, versions=["99.0"])
     assert the(collect.take(desk.submitted, [file], room)).entry.note == "made with version 99.0"
+
+
+# One hostile upload, link or damaged line stops nobody else's
+
+BOTH = canvas_zip([Upload(ADA, notebook("a"), f"{LESSON}.ipynb"), Upload(ALAN, notebook("b"), f"{LESSON}.ipynb")])
+
+
+def sabotaged(handed: bytes, **about: str) -> bytes:
+    """A hand-in that says other things of itself."""
+    read = handin.read(handed)
+    told = {"format": handin.FORMAT, "version": 1, "course": read.course, "lesson": read.lesson,
+            "student": read.student, "made": "2027-01-10T10:00:00+00:00", "nonce": read.nonce,
+            "digest": read.digest}  # fmt: skip
+    members = {
+        f"{read.lesson}.ipynb": read.notebook,
+        "journal.json": b"{}",
+        "handin.json": json.dumps(told | about).encode(),
+    }
+    return zipped(members.items())
+
+
+HAND_IN = handin.make(notebook(), {}, ADA.id, LESSON)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        (f"lovelaceada_{ADA.lms_id}_1_x.zip", sabotaged(HAND_IN, made="9999-12-31T23:59:59-23:59")),
+        (f"lovelaceada_{ADA.lms_id}_1_x.zip", sabotaged(HAND_IN, made="0001-01-01T00:00:00+23:59")),
+        (f"lovelaceada_{ADA.lms_id}_1_x.zip", handin.make(notebook(), {}, ALAN.id, LESSON)),
+        (f"lovelaceada_{ADA.lms_id}_1_x.ipynb", notebook(version="9" * 5000)),
+        (f"lovelaceada_{ADA.lms_id}_{'9' * 5000}_x.ipynb", notebook()),
+    ],
+    ids=["the last second", "the first second", "somebody else's", "a version of 5000 digits", "a file of 5000 digits"],
+)
+def test_it_is_set_aside_and_the_rest_goes_on(desk: Desk, name: str, data: bytes) -> None:
+    alans = f"turingalan_{ALAN.lms_id}_2_{LESSON}.ipynb"
+    report = desk.take_zip(zipped([(name, data), (alans, notebook("b"))]))
+    assert outcomes(report) == ["set aside", "newest"]
+    assert desk.placed(ALAN) == notebook("b")
+
+
+def test_damage_that_nobody_thought_of_stops_no_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(item: uploaded.UploadedFile) -> list[uploaded.UploadedNotebook]:
+        if ADA.lms_id in item.name:
+            raise RecursionError("too deep")
+        return pieces(item)
+
+    pieces = uploaded.pieces
+    monkeypatch.setattr(uploaded, "pieces", broken)
+    report = desk.take_zip(BOTH)
+    assert outcomes(report) == ["set aside", "newest"]
+    assert "RecursionError: too deep" in report.rows[0].entry.problem
+    monkeypatch.undo()
+    assert [row.outcome for row in desk.take_zip(BOTH).rows] == ["newest", "newest"], "once it can be read, it is"
+
+
+def test_a_full_disk_is_named_and_the_next_run_mends_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: Path, content: bytes | Path, *, replacing: bool = False) -> None:
+        if ADA.id in str(file):
+            raise OSError(28, "No space left on device")
+        put(file, content, replacing=replacing)
+
+    put = received.put
+    for module in (received, placing):
+        monkeypatch.setattr(module, "put", full)
+        report = desk.take_zip(BOTH)
+        assert "No space left" in " ".join(report.problems)
+        assert desk.placed(ALAN) == notebook("b")
+        monkeypatch.undo()
+    assert desk.take_zip(BOTH).problems == ()
+    assert desk.placed(ADA) == notebook("a")
+
+
+def into_received(desk: Desk, outside: Path) -> Path:
+    return desk.folder / "grader" / "received" / "students" / ADA.id
+
+
+def into_submitted(desk: Desk, outside: Path) -> Path:
+    return desk.submitted / ADA.id
+
+
+def as_the_file(desk: Desk, outside: Path) -> Path:
+    (outside / "file").write_text("mine")
+    return desk.submitted / ADA.id / LESSON / f".{LESSON}.ipynb.part"
+
+
+@pytest.mark.parametrize("planted", [into_received, into_submitted, as_the_file])
+def test_nothing_is_written_through_a_link(desk: Desk, planted: Callable[[Desk, Path], Path]) -> None:
+    outside = desk.folder / "outside"
+    outside.mkdir()
+    link = planted(desk, outside)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside / "file" if (outside / "file").exists() else outside)
+    before = {path: path.read_text() for path in outside.iterdir()}
+    report = desk.take_zip(BOTH)
+    assert "a link lies in the way" in " ".join(report.problems)
+    assert {path: path.read_text() for path in outside.iterdir()} == before
+    assert desk.placed(ALAN) == notebook("b")
+
+
+def test_a_folder_or_file_in_the_way_is_named(desk: Desk) -> None:
+    (desk.submitted / ADA.id / LESSON / f"{LESSON}.ipynb").mkdir(parents=True)
+    (desk.submitted / ALAN.id).write_text("hm")
+    assert [problem.split(": ")[1] for problem in desk.take_zip(BOTH).problems] == ["not placed", "not placed"]
+    assert (desk.submitted / ALAN.id).read_text() == "hm"
+
+
+def test_a_damaged_index_says_nothing(desk: Desk) -> None:
+    file = desk.folder / "grader" / "received" / "index.jsonl"
+    file.parent.mkdir(parents=True)
+    lines = [{"id": [], "source": 1, "path": None}, [1], {"id": "x", "source": "", "path": ""},
+             {"id": "y", "source": "", "path": "", "student": ADA.id, "lesson": LESSON, "order": ["a", None],
+              "problem": 3, "late": "no", "kept": "../.."}]  # fmt: skip
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    known = received.Received(file.parent).entries
+    assert set(known) == {"x", "y"}
+    assert (known["y"].problem, known["y"].late, known["y"].order, known["y"].kept) == ("", False, (), "")
+    assert [row.outcome for row in desk.take_zip(BOTH).rows] == ["newest", "newest"]
+
+
+def test_a_learners_clock_does_not_outvote_the_platforms_late(desk: Desk) -> None:
+    due = datetime(2027, 1, 15, tzinfo=timezone.utc)
+    room = collect.Classroom(desk.people, {LESSON: ("im2col",)}, due=lambda student, lesson: due)
+    for made, stamp in ((due - timedelta(days=3), "2027-01-20"), (due + timedelta(hours=2), "2027-01-15 02:00")):
+        data = sabotaged(HAND_IN, made=made.isoformat())
+        file = desk.file("late.zip", canvas_zip([Upload(ADA, data, "x.zip", late=True)]))
+        (row,) = collect.take(desk.folder / stamp[:13] / "submitted", [file], room).rows
+        assert row.entry.when.startswith(stamp.replace(" ", "T"))
+        assert ("before it was due" in row.entry.note) == (made < due)

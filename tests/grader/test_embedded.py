@@ -30,14 +30,9 @@ def in_lines(text: str, width: int, before: str = "", after: str = "\n") -> str:
 
 DATA = {
     "a list": f"weights = {NUMBERS}",
-    "a list in lines": "weights = [\n" + "".join(f"    {number},\n" for number in NUMBERS) + "]",
     "nested tuples": f"weights = np.array({[tuple(NUMBERS[at : at + 10]) for at in range(0, 4000, 10)]})",
-    "whole numbers": f"weights = {list(BYTES)}",
-    "hexadecimal numbers": f"weights = {', '.join(map(hex, BYTES))}",
-    "calls around numbers": "weights = [" + ", ".join(f"F({number})" for number in NUMBERS) + "]",
     "assignments": "\n".join(f"w{at} = {number}" for at, number in enumerate(NUMBERS)),
     "a string": f"weights = {BASE64!r}",
-    "bytes": f"weights = {BYTES!r}",
     "raw bytes with escapes": "weights = b'" + "".join(f"\\x{byte:02x}" for byte in BYTES) + "'",
     "a long string in short lines": f'weights = """\n{in_lines(BASE64, 60)}"""',
     "a triple string of quotes": "weights = '''" + in_lines(BASE64, 30, '"', "'\n") + "'''",
@@ -45,27 +40,20 @@ DATA = {
     "strings that go on below": "weights = 'hello \\\n"
     + in_lines("to be or not to be ", 19, after="\\\n") * 1500
     + "'",
-    "strings that go on below, as on Windows": "weights = 'hello \\\r\n" + "to be or not to be \\\r\n" * 1500 + "'",
     "a string behind a backslash": 'weights = \'\\\\\' + """\n' + "to be or not to be\n" * 1500 + '"""',
     "many short strings": "\n".join(f"a.append({BASE64[at : at + 6]!r})" for at in range(0, 20_000, 6)),
     "a string behind a quote in a comment": f"# don't\nweights = {BASE64!r}",
     "a string behind a comment that ends in a backslash": "# \\\nweights = ('" + "to be or not to be\\\n" * 1500 + "')",
     "a file": f"%%writefile weights.txt\n{in_lines('to be or not to be ' * 1500, 60)}",
-    "a file below an empty line": f"\n%%writefile weights.txt\n{in_lines('to be or not to be ' * 1500, 60)}",
-    "a shell script": f"%%bash\n{in_lines('to be or not to be ' * 1500, 60)}",
     "a shell line": f"!echo {BASE64} | base64 -d > weights.npy",
     "base64 in comments": in_lines(BASE64, 76, "# "),
-    "short base64 in comments": in_lines(BASE64, 32, "# "),
     "numbers in comments": "".join(f"# {number}\n" for number in NUMBERS * 2),
     "names": "\n".join(
         f"w_{BASE64[at : at + 60].replace('+', '_').replace('/', '_')} = 0" for at in range(0, 26_000, 60)
     ),
     "no Python, in lines": in_lines(BASE64, 60),
-    "no Python, one line": "to be or not to be " * 1500,
     "a string that never ends": f"weights = '{BASE64}",
-    "a triple string that never ends": f'weights = """{in_lines("to be or not to be ", 19) * 1500}',
     "below a magic whose body is code": f"%%time\nweights = {NUMBERS}",
-    "lines that end as on Windows": "weights = [\r\n" + "".join(f"{number},\r\n" for number in NUMBERS) + "]",
 }
 
 
@@ -142,19 +130,12 @@ SIZE = 300_000
 HOSTILE = {
     "deep nesting": "[" * SIZE,
     "one number": "1" * SIZE,
-    "one name": "a" * SIZE,
     "escapes": '"' + '\\"' * (SIZE // 2),
-    "backslashes": "\\" * SIZE,
     "quotes": '"' * SIZE,
     "quotes in turn": "\"'" * (SIZE // 2),
-    "quotes, a line each": "'\n" * (SIZE // 2),
     "triple quotes that never end": "'''\"\"\"" + "x" * SIZE,
-    "comments": "#\n" * (SIZE // 2),
     "long lines, not quite too long": ("# " + "ab " * 300 + "\n") * (SIZE // 903),
     "long words, not quite too long": ("a" * 19 + " ") * (SIZE // 20),
-    "lines": "\n" * SIZE,
-    "spaces": " " * SIZE,
-    "dots": "." * SIZE,
 }
 
 

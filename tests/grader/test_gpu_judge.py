@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import gpu_specs
+import graph_specs
+import kernel_specs
 from unrolled import checks
 from unrolled.checks import Spec
 from unrolled.checks.spec import gpu_case, normal
+from unrolled.simgpu import cuda
 from unrolled_grader.box import gpu, sandbox
 from unrolled_grader.judge import checking
+from unrolled_grader.judge import verdicts as judging
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts, judge
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
@@ -38,7 +43,7 @@ def points(verdicts: Verdicts) -> dict[str, float]:
     return {score.part: score.points for score in verdicts.scores}
 
 
-def said(verdicts: Verdicts, name: str) -> list[str]:
+def findings_under(verdicts: Verdicts, name: str) -> list[str]:
     """What stands under a check, but for its points and the lines of code, which only the learner's check knows."""
     for cell in verdicts.notebook.cells:
         if cell.metadata["nbgrader"]["grade_id"] == f"check_{name}":
@@ -72,7 +77,7 @@ def test_the_judge_finds_what_the_learner_finds_in_the_same_words(monkeypatch: p
         verdicts = judged(spec, answers)
         for name, source in answers.items():
             report = checks.run(name, spec, answer(source))
-            assert said(verdicts, name) == without_places(str(report))
+            assert findings_under(verdicts, name) == without_places(str(report))
             assert points(verdicts)[name] == report.points
 
 
@@ -210,3 +215,57 @@ def test_what_ran_is_freed_with_its_case(monkeypatch: pytest.MonkeyPatch) -> Non
     cases = [gpu_case(f"case {n}", x=np.ones(3, np.float32)) for n in range(40)]
     spec = Spec(reference=lambda x: x, cases=cases, points=1, hints=("a", "b", "c"))
     assert points(judged(spec, {"a": source})) == {"a": 1}
+
+
+# Graphs and kernels
+
+
+def test_the_judge_captures_a_step_and_a_worker_captures_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "derived", lambda seed, *what: checks.VISIBLE_SEED)
+    monkeypatch.setattr(cuda, "_numbers", repeat(1))  # as that of a worker's second stream, which is another one
+    steps = {name.replace(" ", "_"): source for name, (source, *_) in graph_specs.WRONG.items()}
+    for spec, answers in (
+        (graph_specs.STEP, {"right": graph_specs.RIGHT, **steps}),
+        (graph_specs.EPOCH, {"replayed": graph_specs.REPLAYED, "eager": graph_specs.EAGER}),
+    ):
+        verdicts = judged(spec, answers)
+        earned = points(verdicts)
+        assert [name for name in answers if earned[name]] == [next(iter(answers))]
+        for name, source in answers.items():
+            assert findings_under(verdicts, name) == without_places(str(checks.run(name, spec, answer(source))))
+
+
+ANSWERS = (
+    (kernel_specs.ADD, {"right": (kernel_specs.GUARDED, ()), **kernel_specs.WRONG}),
+    (kernel_specs.TRANSPOSE, {"right": (kernel_specs.TILED, ()), **kernel_specs.SCATTERED}),
+)
+
+
+@pytest.mark.parametrize(("spec", "answers"), ANSWERS, ids=["the kernel", "a function"])
+def test_of_kernels_the_judge_finds_what_the_learner_finds_in_the_same_words(
+    spec: checks.Spec, answers: dict[str, tuple[str, tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "derived", lambda seed, *what: checks.VISIBLE_SEED)
+    sources = {f"n{place}": source for place, (source, _) in enumerate(answers.values())}
+    found = judged(spec, sources)
+    for (name, source), (_, says) in zip(sources.items(), answers.values(), strict=True):
+        report = checks.run(name, spec, kernel_specs.answer(source))
+        assert findings_under(found, name) == without_places(str(report))
+        assert points(found)[name] == report.points == (0 if says else spec.points)
+
+
+def test_each_case_has_blocks_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report tells the seed of its launch, so one that were used again would be known."""
+    seeds: list[int] = []
+
+    class Noted(gpu.SimulatedGPU):
+        def fresh(self, seed: int = 0) -> gpu.Guarded:
+            seeds.append(seed)
+            return super().fresh(seed)
+
+    monkeypatch.setattr(checking, "SimulatedGPU", Noted)
+    monkeypatch.setattr(judging.secrets, "randbits", lambda bits: 7)
+    for _ in range(2):
+        judged(kernel_specs.ADD, {"a": kernel_specs.GUARDED})
+    assert len(set(seeds)) == len(kernel_specs.ADD.cases) == len(seeds) / 2
+    assert seeds[:2] == seeds[2:]  # a regrade meets the same

@@ -228,3 +228,15 @@ def test_each_cell_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_only_ipython_understands_is_passed_over(line: str) -> None:
     indent = "if x:\n" if line.startswith(" ") else ""
     assert "im2col" in opening.bound(f"{indent}{line}\ndef im2col(x): pass")
+
+
+TAKEN = ("ann", "abc", "O'Neil, Ünal", "山田 太郎@uni.edu", "{x}%s", "a\\nb]", "=1.", "\u0645\u06cc\u200c\u062e")
+ODD = ("a\nb", " ann", "ann ", "abc\u00a0", "[abc]", "a*", "?", "*", "tab\tbed", "cba\u202e", "bom\ufeff", "\u2028",
+       " ", "Zoe\u0308", "Zo\u00eb", "A  B", "A B", "raw\udcff")  # fmt: skip
+"""Among them two pairs that look the same."""
+
+
+def test_names_of_folders_that_nbgrader_or_a_reader_would_misread_are_odd() -> None:
+    assert sorted(intake.odd([*TAKEN, *ODD])) == sorted(ODD)
+    assert intake.odd(["Ann", "ann", "l" * 255, "-x", "#1", "$(ls)", "a..", "x+y@uni.edu"]) == {}
+    assert intake.odd(["=1", "'=1"]).keys() == {"=1", "'=1"}  # scores.csv has a ' before what may be a formula

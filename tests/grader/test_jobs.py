@@ -14,21 +14,12 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell
-from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, released
 from sqlalchemy.exc import SQLAlchemyError
 
 import unrolled
 import unrolled_grader
-from unrolled.checks.choices import Choices, as_chosen
-from unrolled.notebook import cells
 from unrolled_grader import commands
-from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
@@ -36,8 +27,6 @@ from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import intake, opening, verdicts
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
-
-GRADE_IDS = ("double", "check_double", "total", "check_total", "explain_total")
 
 
 class Judged(list[Submission]):
@@ -78,83 +67,24 @@ def handed(root: Path, student: str) -> intake.Handed:
     return intake.handed(file_of(root, student).parent, list(SPECS))
 
 
-def autograde(root: Path, student: str) -> dict[str, Any]:
-    """nbgrader's own Autograde, as its command runs it."""
-    config = notebooks.nbgrader_config(root)
-    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
-    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
-    return result
-
-
-def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
-    """Points, and whether a person is to look, by cell, as the gradebook has them."""
-    with Gradebook(course.directory.db_url, course.directory.course_id) as found:
-        submitted = found.find_submission_notebook(LESSON, LESSON, student)
-        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
-
-
-def cell_of(nb: NotebookNode, name: str) -> NotebookNode:
-    return next(cell for cell in nb.cells if cells.grade_id(cell) == name)
-
-
-def without_ids(nb: NotebookNode) -> None:
-    nb.nbformat_minor = 4
+def test_a_sanitized_notebook_has_what_was_handed_out_and_ids_do_not_count(root: Path) -> None:
+    nb = answered(root, {"double": GOOD["double"], "check_double": "\n  check.double(double)  \n", "check_total": "1"})
+    nb.metadata[job.REPAIRS] = [["double", "forged"]]
     for cell in nb.cells:
-        del cell["id"]
-
-
-def without_grade_ids(nb: NotebookNode) -> None:
-    for cell in nb.cells:
-        cell.metadata = NotebookNode()
-
-
-def to_markdown(nb: NotebookNode) -> None:
-    cell = cell_of(nb, "check_double")
-    nb.cells[nb.cells.index(cell)] = new_markdown_cell(cell.source, metadata=cell.metadata)
-
-
-Damage = Callable[[NotebookNode], object]
-DAMAGES: dict[str, Damage] = {
-    "none": lambda nb: None,
-    "space": lambda nb: cell_of(nb, "check_double").update(source="\n  check.double(double)  \n"),
-    "text": lambda nb: cell_of(nb, "check_total").update(source="total = 1"),
-    "lost": without_grade_ids,
-    "ids": without_ids,
-    "missing": lambda nb: nb.update(cells=[cell for cell in nb.cells if "check_" not in str(cell.metadata)]),
-    "twice": lambda nb: (nb.cells.extend(copy.deepcopy(nb.cells)), without_ids(nb)),
-    "markdown": to_markdown,
-    "points": lambda nb: cell_of(nb, "check_double").metadata.nbgrader.update(points=99, locked=False, solution=True),
-    "lines": lambda nb: cell_of(nb, "double").update(
-        source="x = '\u2028\x0b\x0c\x85'\r\ndef double(number):\n  pass\r\n"
-    ),
-    "kernel": lambda nb: nb.metadata.update(kernelspec={"name": "ir", "display_name": "R", "language": "R"}),
-    "metadata": lambda nb: nb.metadata.update({job.REPAIRS: [["double", "forged"]], "unrolled_grading": "2030"}),
-    "stranger": lambda nb: nb.cells.insert(0, new_code_cell("1", metadata={"nbgrader": {"grade_id": "no_such"}})),
-    "picture": lambda nb: nb.cells.append(new_markdown_cell("![a](b)", attachments={"b": {"image/png": "AA=="}})),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-def test_a_sanitized_notebook_is_what_nbgrader_makes_of_it(
-    name: str, course: Grading, root: Path, judged: Judged
-) -> None:
-    """So nbgrader's commands find the job that `unrolled grade` did."""
-    nb = answered(root, {"double": GOOD["double"], "explain_total": "In words."})
-    DAMAGES[name](nb)
-    file = hand_in(root, f"d_{name}", nb)
-    ours = job.sanitized(opening.opened(intake.taken(file), LESSON, SPECS), released(root))
-    result = autograde(root, f"d_{name}")
-    assert result["success"], result
-    (theirs,) = (submission.notebook for submission in judged)
-    parts = [
-        [(cell.cell_type, cell.source, cell.metadata, cell.get("attachments")) for cell in nb.cells]
-        for nb in (ours, theirs)
-    ]
-    assert parts[0] == parts[1]
-    assert ours.metadata == theirs.metadata
-    assert job.submission_hash(ours) == job.submission_hash(theirs)
-    assert {cells.grade_id(cell) for cell in ours.cells} >= {*GRADE_IDS}
-    assert cell_of(ours, "check_double").source == "check.double(double)"
+        cell.id = f"another-{cell.id}"
+        cell.metadata.get("nbgrader", {}).update(points=99, locked=False)
+    data = nbformat.writes(nb).encode()
+    ours = job.sanitized(opening.opened(data, LESSON, SPECS), released(root))
+    marked = {cell.metadata.nbgrader.grade_id: cell for cell in ours.cells if "nbgrader" in cell.metadata}
+    assert (marked["check_double"].source, marked["check_total"].source) == (
+        "check.double(double)",
+        "check.total(total)",
+    )
+    assert marked["check_double"].metadata.nbgrader.points == 2
+    assert ours.metadata[job.REPAIRS] == [["check_total", "its text was changed; it is as handed out again"]]
+    whole = answered(root, {"double": GOOD["double"], "check_total": "1"})
+    again = job.sanitized(opening.opened(nbformat.writes(whole).encode(), LESSON, SPECS), released(root))
+    assert job.submission_hash(ours) == job.submission_hash(again)
 
 
 def test_what_one_door_judged_no_other_judges_again(course: Grading, root: Path, judged: Judged) -> None:
@@ -232,7 +162,6 @@ def test_a_part_that_needs_a_gpu_waits_for_one(monkeypatch: pytest.MonkeyPatch) 
         assert not job.could_settle(kept, Options(timing=False))
         assert not job.could_settle(replace(kept, machine=with_gpu), Options())
         assert not job.could_settle(replace(kept, scores=()), Options())
-        assert job.holds(kept, Key("a"), Options()) is not could
 
 
 def test_where_the_judge_fails_it_is_no_ones_verdict(
@@ -392,20 +321,6 @@ def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, change
     with Path(tmp_path, changed).open("a", encoding="utf-8") as file:
         file.write("\n")
     assert (job.code_hash(*folders) != before) == again
-
-
-def test_a_lesson_is_judged_again_when_the_class_asks_something_else_in_it() -> None:
-    choices = [
-        Choices(),
-        Choices(thresholds={"total": 2.0}),
-        Choices(points={"double": 3}),
-        Choices(points={"total": 3}),
-    ]
-    asked = [{name: as_chosen(name, spec, one, timed=True) for name, spec in SPECS.items()} for one in choices]
-    untimed = {name: as_chosen(name, spec, Choices(), timed=False) for name, spec in SPECS.items()}
-    hashes = [job.asking_hash(specs, b"notebook") for specs in (*asked, untimed)]
-    assert len({*hashes, job.asking_hash(SPECS, b"another")}) == len(hashes) + 1
-    assert job.asking_hash(SPECS, b"notebook") == hashes[0]
 
 
 def test_what_forks_the_judges_loads_only_what_judges_need() -> None:

@@ -55,13 +55,9 @@ def test_a_student_cannot_name_a_file_so_that_it_is_anothers(name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "platform", "number", "late", "file"),
     [
-        ("lovelaceada_70037_12_02_convolution.ipynb", "canvas", "70037", False, 12),
-        ("lovelaceada_LATE_70037_12_02_convolution-3.ipynb", "canvas", "70037", True, 12),
         ("submissions/lovelaceada_70037_12_a_b_7_8_c.zip", "canvas", "70037", False, 12),
-        ("anon_x7Yz2_12_02_convolution.ipynb", "canvas", "x7Yz2", False, 12),
         ("LATE_anon_x7Yz2_12_02_convolution.ipynb", "canvas", "x7Yz2", True, 12),
         ("lovelaceada_LATE_70037_text.html", "canvas", "70037", True, 0),
-        ("lovelaceada_70037_link.html", "canvas", "70037", False, 0),
         ("Ada Lovelace_5037_assignsubmission_file/a/b/02_convolution.ipynb", "moodle", "5037", False, 0),
         ("Ada Lovelace_5037_assignsubmission_onlinetext_/onlinetext.html", "moodle", "5037", False, 0),
         ("Participant_5037_assignsubmission_file/x.ipynb", "moodle", "5037", False, 0),
@@ -77,14 +73,11 @@ def test_forms(path: str, platform: str, number: str, late: bool, file: int) -> 
     "path",
     [
         "s001/02_convolution/02_convolution.ipynb",
-        "s001/02_convolution.ipynb",
         "class of 2027/s001/02_convolution (1).ipynb",
         "S001.ipynb",
         "02_convolution_s001.ipynb",
         "s001-02_convolution (2).ipynb",
-        "02_convolution.s001.zip",
         "Ada Lovelace/02_convolution-1.ipynb",
-        "s001@example.org/final.ipynb",
         "s001/my answers.ipynb",
     ],
 )

@@ -12,21 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_course
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, answered, hand_in, perform_here, released
+from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
 
-from unrolled.cli import CommandError
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
-from unrolled_grader.classroom.course import CourseError
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
-from unrolled_grader.judge import intake, repair, verdicts
+from unrolled_grader.judge import evidence, intake, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
 RIGHT = {"double": GOOD["double"], "explain_total": "One call instead of many."}
@@ -65,11 +64,6 @@ def grades(course: Grading, student: str) -> Iterator[tuple[Gradebook, dict[str,
         yield gradebook, {grade.name: grade for grade in submitted.grades}
 
 
-def auto_scores(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
-    with grades(course, student) as (_, found):
-        return {name: (grade.auto_score, grade.needs_manual_grade) for name, grade in found.items()}
-
-
 def scores_csv(course: Grading) -> list[dict[str, str]]:
     with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
@@ -80,37 +74,28 @@ def handed(course: Grading, student: str) -> intake.Handed:
 
 
 def test_the_gradebook_has_the_judges_scores(course: Grading) -> None:
-    assert auto_scores(course, "ann") == {
+    assert small_course.grades(course, "ann") == {
         "check_double": (2.0, False),
         "check_total": (0.0, False),
         "explain_total": (None, True),  # an answer in words waits for a person
     }
     nothing = {"check_double": (0.0, False), "check_total": (0.0, False), "explain_total": (0.0, False)}
-    assert auto_scores(course, "bob") == nothing
-    assert auto_scores(course, "cem") == {**nothing, "check_double": (2.0, False)}
-    assert auto_scores(course, "dan") == nothing
+    assert small_course.grades(course, "bob") == nothing
+    assert small_course.grades(course, "cem") == {**nothing, "check_double": (2.0, False)}
+    assert small_course.grades(course, "dan") == nothing
 
 
 def test_scores_csv_agrees_and_has_a_row_for_words(course: Grading) -> None:
-    points = {(row["student"], row["check"]): (row["points"], row["verdict"]) for row in scores_csv(course)}
-    zero = ("0", "missing")
-    assert points == {
-        ("ann", "double"): ("2", "pass"),
-        ("ann", "total"): zero,
-        ("ann", "total/speed"): zero,
-        ("ann", "explain_total"): ("0", "waits"),
-        ("bob", "double"): zero,
-        ("bob", "total"): zero,
-        ("bob", "total/speed"): zero,
-        ("bob", "explain_total"): ("0", "unanswered"),
-        ("cem", "double"): ("2", "pass"),
-        ("cem", "total"): zero,
-        ("cem", "total/speed"): zero,
-        ("cem", "explain_total"): ("0", "unanswered"),
-        ("dan", "double"): zero,
-        ("dan", "total"): zero,
-        ("dan", "total/speed"): zero,
-        ("dan", "explain_total"): ("0", "unanswered"),
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for row in scores_csv(course):
+        found.setdefault(row["student"], {})[row["check"]] = (row["points"], row["verdict"])
+    nothing = {"double": ("0", "missing"), "total": ("0", "missing"), "total/speed": ("0", "missing")}
+    unanswered = nothing | {"explain_total": ("0", "unanswered")}
+    assert found == {
+        "ann": nothing | {"double": ("2", "pass"), "explain_total": ("0", "waits")},
+        "bob": unanswered,
+        "cem": unanswered | {"double": ("2", "pass")},
+        "dan": unanswered,
     }
     reasons = {row["student"]: row["detail"] for row in scores_csv(course) if row["check"] == "total"}
     assert "NameError" in reasons["cem"]  # its check was put back, its function was not
@@ -135,20 +120,6 @@ def test_feedback_is_written_for_what_opened(course: Grading) -> None:
     assert "CheckFailedError" not in text
 
 
-def test_the_report_is_written(course: Grading) -> None:
-    assert "4</b>submissions" in (course.grades / "report.html").read_text(encoding="utf-8")
-
-
-def test_graded_and_unchanged_is_skipped(course: Grading, capsys: pytest.CaptureFixture[str]) -> None:
-    dates = {student: course.done(handed(course, student)).date for student in ("ann", "bob", "dan")}  # type: ignore[union-attr]
-    commands.grade_class(course)
-    assert "4 of 4 are graded already" in capsys.readouterr().out
-    for student, date in dates.items():
-        kept = record.load(course.grades, student, LESSON)
-        assert kept is not None
-        assert kept.date == date
-
-
 def test_a_grading_that_was_killed_is_not_done(course: Grading) -> None:
     item = handed(course, "bob")
     folder = Path(course.directory.format_path(course.directory.autograded_directory, "bob", LESSON))
@@ -165,14 +136,14 @@ def test_a_grading_that_was_killed_is_not_done(course: Grading) -> None:
 
 def test_nbgraders_own_autograde_gives_the_same(course: Grading) -> None:
     """As formgrader's button does it: through the API, inside a running event loop. A manual score stays."""
-    before, rows = auto_scores(course, "ann"), scores_csv(course)
+    before, rows = small_course.grades(course, "ann"), scores_csv(course)
     with grades(course, "ann") as (gradebook, found):
         found["explain_total"].manual_score = 1.5
         found["check_double"].manual_score = 1.0
         gradebook.db.commit()
 
     assert press(course, "ann")["success"]
-    after = auto_scores(course, "ann")
+    after = small_course.grades(course, "ann")
     assert {name: score for name, (score, _) in after.items()} == {name: score for name, (score, _) in before.items()}
     by_judge = [row for row in scores_csv(course) if row["verdict"] != "marked"]
     assert by_judge == [row for row in rows if (row["student"], row["check"]) != ("ann", "explain_total")]
@@ -186,10 +157,10 @@ def test_nbgraders_own_autograde_gives_the_same(course: Grading) -> None:
 def test_a_submission_that_breaks_later_loses_what_it_had(course: Grading, root: Path) -> None:
     hand_in(root, "eve", answered(root, RIGHT))
     commands.grade_class(course, student="eve")
-    assert auto_scores(course, "eve")["check_double"] == (2.0, False)
+    assert small_course.grades(course, "eve")["check_double"] == (2.0, False)
     handed(course, "eve").path.write_bytes(b"\0")
     commands.grade_class(course, student="eve")
-    assert auto_scores(course, "eve")["check_double"] == (0.0, False)
+    assert small_course.grades(course, "eve")["check_double"] == (0.0, False)
     assert not (course.feedback / "eve" / LESSON).exists()
 
 
@@ -277,7 +248,7 @@ def test_every_door_records_what_it_refuses(course: Grading, root: Path) -> None
     assert second is not None
     assert first.problem == second.problem == "expected a file, not a link or folder"
     assert first.scores == second.scores
-    assert auto_scores(course, "jon")["check_double"] == (0.0, False)
+    assert small_course.grades(course, "jon")["check_double"] == (0.0, False)
 
 
 def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,10 +274,42 @@ def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypat
     assert judged == ["kim"]  # it is the same notebook
 
 
-def test_unknown_lessons_and_folders_are_named(root: Path) -> None:
-    with pytest.raises(CourseError, match="there is no lesson '08'; there are 07_doubling"):
-        Grading.at(root).choose(["08"])
-    with pytest.raises(CourseError, match="there is no folder nowhere"):
-        Grading.at(root, root / "nowhere")
-    with pytest.raises(CommandError, match="there is nothing to grade of nobody in "):
-        commands.grade_class(Grading.at(root), student="nobody")
+def judge_at_once(submission: Submission, options: Options) -> Verdicts:
+    """Find every `double` right that is as it should be."""
+    right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
+    scores = [evidence.Score("double", "pass" if right else "fail", 2.0 * right, 2.0, "")]
+    return Verdicts(submission.notebook, (*scores, *evidence.without("total", SPECS["total"], "missing", "")), 0.1, ())
+
+
+def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verdicts, "judge", judge_at_once)
+    root = small_course.make(tmp_path / "checkout")
+    monkeypatch.chdir(root)
+    taken, odd = ("ann", "O'Neil, Ünal", "{x}%s", "=1."), ("a\nb", " ann", "a*", "cba\u202e", "Zoe\u0308", "Zo\u00eb")
+    for name in (*taken, *odd):
+        hand_in(root, name, answered(root, {"double": "1" if name == taken[1] else GOOD["double"]}))
+    expected = {name: "0" if name == taken[1] else "2" for name in taken}
+    course = Grading.at(root)
+
+    def points() -> dict[str, str]:
+        rows = [row for row in scores_csv(course) if row["check"] == "double"]
+        return {row["student"].removeprefix("'"): row["points"] for row in rows}
+
+    directory = CourseDirectory(config=nbgraders(course), assignment_id=LESSON, student_id="*")
+    result = capture_log(Autograde(coursedir=directory, config=nbgraders(course)))
+    assert result["success"], result
+    assert all(f"Set aside: the student's folder {name!r}: " in result["log"] for name in odd)
+    assert points() == expected
+    commands.grade_class(course, force=True)
+    said = capsys.readouterr().out
+    assert all(f"passed over: {record.one_line(repr(name))} (" in said for name in odd)
+    assert points() == expected
+    assert all(press(course, name)["success"] for name in taken)
+    for name in ("a\nb", "a*", "cba\u202e", "Zo\u00eb"):
+        result = press(course, name)
+        assert "Nothing was graded: the student's folder " in result["error"]
+        assert f"{name!r}: " in result["error"]
+    assert press(course, " ann")["success"]  # nbgrader takes this for ann
+    assert points() == expected

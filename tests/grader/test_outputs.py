@@ -73,32 +73,6 @@ def test_whatever_a_worker_sends_the_notebook_is_valid(events: list[Any]) -> Non
     assert all(output.get("metadata", {}) == {} for cell in cells for output in cell.outputs)
 
 
-def test_before_the_first_cell_nothing_is_kept() -> None:
-    shown = Outputs()
-    shown.take(plain("early"))
-    shown.stream("stdout", "early")
-
-
-def test_printed_text_is_merged_in_order(cell: NotebookNode, shown: Outputs) -> None:
-    for name, text in (("stdout", "a"), ("stdout", "b"), ("stderr", "c"), ("stdout", "d"), ("stdout", "")):
-        shown.stream(name, text)
-    assert [(output.name, output.text) for output in cell.outputs] == [
-        ("stdout", "ab"),
-        ("stderr", "c"),
-        ("stdout", "d"),
-    ]
-
-
-def test_results_displays_and_errors_have_their_kind(cell: NotebookNode, shown: Outputs) -> None:
-    shown.take(plain("shown"))
-    shown.take({"result": {"text/plain": "42", "text/html": "<b>42</b>"}})
-    shown.take({"error": "ValueError", "value": "no", "traceback": ["line 1", "line 2"]})
-    assert [output.output_type for output in cell.outputs] == ["display_data", "execute_result", "error"]
-    assert cell.outputs[1].data == {"text/plain": "42", "text/html": "<b>42</b>"}
-    assert (cell.outputs[2].ename, cell.outputs[2].evalue) == ("ValueError", "no")
-    assert cell.outputs[2].traceback == ["line 1", "line 2"]
-
-
 def test_texts_alone_are_kept(cell: NotebookNode, shown: Outputs) -> None:
     shown.take({"display": {"text/plain": "a widget", "application/vnd.x+json": {"model": 1}, "image/png": 3, "t": ""}})
     shown.take({"display": {"image/png": [1], "application/json": {}}})
@@ -131,11 +105,6 @@ def test_every_sign_of_a_text_shows_in_one_line() -> None:
     assert outputs.in_sight("a\nb\r\x1b\x85\u2028\u202ec\u200b\ufeff\ud800\x00") == "a�b�����c����"
     kept = "a tab\tand spaces\xa0\u3000, é ü 日本 ✗ \U0001f600"
     assert outputs.in_sight(kept) == kept
-
-
-def test_metadata_and_marks_are_dropped(cell: NotebookNode, shown: Outputs) -> None:
-    shown.take({**plain("mine"), "metadata": outputs.MARK, "output_type": "error"})
-    assert cell.outputs[0].metadata == {}
 
 
 def test_updates_change_what_stands_also_in_cells_above(cell: NotebookNode, shown: Outputs) -> None:

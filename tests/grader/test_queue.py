@@ -133,10 +133,6 @@ def test_a_process_that_could_not_be_forked_is_started_again(monkeypatch: pytest
     assert len(begun) == 3
 
 
-def test_no_orders_no_processes() -> None:
-    assert answered([], double, jobs=4) == []
-
-
 def test_who_stops_listening_ends_the_work_at_once_and_it_cleans_up(tmp_path: Path) -> None:
     folder = str(tmp_path)
     orders = [{"number": 0, "folder": folder}, {"number": 1, "folder": folder, "sleeps": 60}]

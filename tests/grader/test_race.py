@@ -40,23 +40,6 @@ def raced(worker: Worker, source: str) -> Verdict:
     return time_against_baseline(worker, SPEC, SEED)
 
 
-@pytest.mark.timed
-def test_much_faster_passes(worker: Worker) -> None:
-    verdict = raced(worker, "def total(x):\n    return x.sum()")
-    assert verdict.outcome == "pass"
-    assert verdict.ratio is not None
-    assert verdict.ratio > 5
-
-
-@pytest.mark.timed
-def test_no_faster_does_not_pass(worker: Worker) -> None:
-    source = "def total(x):\n    t = 0.0\n    for a in [*x, *-x, *x]: t += float(a)\n    return x.dtype.type(t)"
-    verdict = raced(worker, source)
-    assert verdict.outcome in ("fail", "inconclusive")
-    assert verdict.ratio is not None
-    assert verdict.ratio < 2
-
-
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -79,15 +62,6 @@ def test_no_faster_does_not_pass(worker: Worker) -> None:
 def test_what_is_wrong_while_it_is_timed_is_found(source: str, says: str, worker: Worker) -> None:
     with pytest.raises(UnfairError, match=says):
         raced(worker, source)
-
-
-@pytest.mark.timed
-def test_work_in_the_background_is_found(worker: Worker) -> None:
-    if not worker.counts_cpu:
-        pytest.skip("nothing counts CPU time here")
-    burn = "import os\nfor n in range(12):\n    if os.fork() == 0:\n        while True: pass"
-    with pytest.raises(UnfairError, match="CPU time were used"):
-        raced(worker, f"{burn}\ndef total(x):\n    return x.sum()")
 
 
 def test_what_a_function_raises_while_it_is_timed_is_raised(worker: Worker) -> None:
@@ -318,10 +292,10 @@ class Dawdling(Told):
 
     now = 0.0
 
-    def held(self) -> nullcontext[None]:
+    def frozen(self) -> nullcontext[None]:
         return nullcontext()
 
-    released = held
+    thawed = frozen
 
     def pin(self, cores: frozenset[int]) -> None:
         pass

@@ -126,14 +126,14 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
             record.save(tmp_path, kept())  # nbgrader's own commands are not kept out
 
 
-def test_reading_a_class_of_500_holds_one_record_at_a_time(tmp_path: Path) -> None:
+def test_reading_a_class_holds_one_record_at_a_time(tmp_path: Path) -> None:
     side = {"calls": 1, "wall": 0.123456789, "cpu": 0.123456789}
     pairs = [{"baseline": side, "candidate": side, "first": "baseline"}] * 32
     scores = (Score("conv2d_gemm/speed", "pass", 1.0, 1.0, "", "", ({**TIMING, "pairs": pairs},) * 3),)
     text = json.dumps(record.to_dict(kept(scores=scores)))
     record.save(tmp_path, kept(scores=scores))
     with closing(sqlite3.connect(tmp_path / record.TABLE)) as table, table:
-        rows = [(f"s{number:03}", LESSON, "done", text) for number in range(499)]
+        rows = [(f"s{number:03}", LESSON, "done", text) for number in range(39)]
         table.executemany("INSERT INTO jobs (student, lesson, state, result) VALUES (?, ?, ?, ?)", rows)
     del rows
     tracemalloc.start()
@@ -147,7 +147,7 @@ def test_reading_a_class_of_500_holds_one_record_at_a_time(tmp_path: Path) -> No
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert count == 500
+    assert count == 40
     assert all_peak < 4 * one_peak
     assert held / len(briefs) < 20_000  # what the report holds: a measured pair more would be 500 times that
     assert "pairs" not in briefs[0].scores[0].timings[0]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import colab_saves
 import nbformat
 import pytest
 from nbformat import NotebookNode
@@ -32,22 +30,10 @@ def solved(root: Path) -> NotebookNode:
     return answered(root, {**GOOD, "explain_total": WORDS})
 
 
-def colab(notebook: NotebookNode, keep: Sequence[str] = (), minor: int = 0) -> NotebookNode:
-    """A notebook as Colab saves it, with nbgrader's metadata on the cells in `keep` alone, and opened again."""
-    content: dict[str, Any] = copy.deepcopy(notebook)
-    content["metadata"] = {
-        "colab": {"provenance": [], "toc_visible": True},
-        "kernelspec": {"name": "python3", "display_name": "Python 3"},
-        "language_info": {"name": "python"},
-    }
-    content["nbformat_minor"] = minor
-    for number, cell in enumerate(content["cells"]):
-        mark = {"nbgrader": cell["metadata"]["nbgrader"]} if grade_id(cell) in keep else {}
-        cell["metadata"] = {"id": f"kV{number}", "colab": {"base_uri": "https://localhost:8080/"}, **mark}
-        cell.pop("id", None)
-        cell.pop("execution_count", None)
-        cell["source"] = cell["source"].splitlines(keepends=True)
-    return opening.opened(json.dumps(content).encode(), LESSON, list(SPECS))
+def colab(notebook: NotebookNode, sample: str = "without marks", minor: int = 0) -> NotebookNode:
+    """A notebook as Colab saves it after that damage, opened again."""
+    data = colab_saves.saved(notebook, colab_saves.SAMPLES[sample], minor=minor)
+    return opening.opened(data, LESSON, list(SPECS))
 
 
 def at(notebook: NotebookNode, name: str) -> int:
@@ -100,6 +86,17 @@ def test_every_grade_id_lost_on_colab_is_found_again(solved: NotebookNode, given
     ]
     assert len(notes) == 5
     assert nb.metadata.unrolled.lesson == LESSON
+
+
+@pytest.mark.parametrize("sample", colab_saves.SAMPLES)
+def test_whatever_colab_does_to_cells_each_answer_is_found(
+    sample: str, solved: NotebookNode, given: NotebookNode
+) -> None:
+    nb, _ = repaired(colab(solved, sample), given)
+    answers = {name: nb.cells[at(nb, name)].source for name in ("double", "total", "explain_total")}
+    assert answers == {**GOOD, "explain_total": WORDS}
+    for name in GOOD:
+        assert at(nb, f"check_{name}") > at(nb, name)
 
 
 def test_a_cell_made_again_elsewhere_is_found_by_its_function(solved: NotebookNode, given: NotebookNode) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 from waiting import eventually, gone
 
-import unrolled
 from unrolled_grader.box import sandbox
 from unrolled_grader.box.transport import Worker
 
@@ -47,126 +45,12 @@ Run = Callable[[str], str]
 # What code in the box sees
 
 
-def test_there_is_no_network(run: Run) -> None:
-    assert run("import socket; print(*(name for _, name in socket.if_nameindex()))").split() == ["lo"]
-    tried = """\
-import errno, socket
-for address in ("192.0.2.1", "1.1.1.1"):
-    with socket.socket() as s:
-        s.settimeout(5)
-        print(errno.errorcode[s.connect_ex((address, 80))])
-try: socket.getaddrinfo("example.org", 80)
-except socket.gaierror: print("no name")"""
-    assert run(tried).split() == ["ENETUNREACH", "ENETUNREACH", "no", "name"]
-
-
-def test_no_socket_of_the_host_is_in_reach(run: Run) -> None:
-    """Abstract sockets, such as the session bus has, belong to the network namespace."""
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"\0unrolled-test-{os.getpid()}")
-        listening.listen()
-        source = f"import socket; print(socket.socket(socket.AF_UNIX).connect_ex('\\0unrolled-test-{os.getpid()}'))"
-        assert run(source).strip() == str(111)
-
-
-def test_only_processes_of_the_box_are_seen(run: Run) -> None:
-    seen = run("import os; print(*sorted(int(n) for n in os.listdir('/proc') if n.isdigit()), os.getpid())").split()
-    assert len(seen) <= 5
-    assert max(map(int, seen)) < 100
-    kill = f"import os\ntry: os.kill({os.getpid()}, 0)\nexcept ProcessLookupError: print('nobody')"
-    assert run(kill).strip() == "nobody"
-
-
-def test_files_of_the_host_are_out_of_sight(run: Run, tmp_path: Path) -> None:
-    own = tmp_path / "of_the_judge.txt"
-    own.write_text("secret")
-    hidden = [own, tmp_path, ROOT / "solutions", ROOT / "tests", ROOT / "lessons", ROOT / ".git", Path.home() / ".ssh"]
-    hidden += [
-        Path("/etc/passwd"),
-        Path("/etc/hosts"),
-        Path("/sys/fs/cgroup"),
-    ]
-    hidden += [Path(sandbox.__file__).parent / "judge.py"]
-    seen = run(f"import os; print([path for path in {list(map(str, hidden))} if os.path.exists(path)])")
-    assert seen.strip() == "[]"
-    assert run(f"import os; print(os.path.isdir({str(Path(unrolled.__file__).parent)!r}))").strip() == "True"
-
-
 def test_the_home_is_empty(run: Run) -> None:
     assert run("import os; print(os.path.expanduser('~'), os.getcwd(), os.listdir('.'))").split() == [
         "/tmp",
         "/tmp/notebook",
         "[]",
     ]
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/x", "/usr/x", "/dev/x", "/etc/x", "/proc/sys/kernel/core_pattern", str(Path(unrolled.__file__).parent / "x")],
-)
-def test_nothing_but_the_scratch_folders_can_be_written(path: str, run: Run) -> None:
-    source = f"import errno\ntry: open({path!r}, 'w')\nexcept OSError as e: print(errno.errorcode[e.errno])"
-    assert run(source).strip() in ("EROFS", "EACCES", "EPERM")
-
-
-@pytest.mark.parametrize("path", [unrolled.__file__, "/usr/bin/env", "/bin", "/"])
-def test_what_is_there_cannot_be_changed(path: str, run: Run) -> None:
-    """To change a mode succeeds and does nothing, where the machine is known (seccomp); else it fails."""
-    before = os.stat(path)
-    run(f"import os\ntry: os.chmod({path!r}, 0o777); os.utime({path!r}, (1, 1))\nexcept OSError: pass")
-    after = os.stat(path)
-    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
-    moved = run(f"import errno, os\ntry: os.rename({path!r}, '/tmp/x')\nexcept OSError as e: print(e.errno)")
-    assert int(moved) in (errno.EROFS, errno.EPERM, errno.EXDEV, errno.EBUSY)
-
-
-def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNROLLED_TEST_SECRET", "token")
-    printed: list[str] = []
-    with Worker(boxed=True) as worker:
-        worker.on_print = lambda name, text: printed.append(text)
-        worker.run_cell("import os; print(open('/proc/1/environ').read(), open('/proc/self/environ').read())", LIMIT)
-        worker.run_cell("print(sorted(os.environ))", LIMIT)
-    assert "token" not in "".join(printed)
-    assert "USER" not in "".join(printed)
-    assert "MPLCONFIGDIR" in "".join(printed)
-
-
-def test_nothing_is_open_but_what_is_meant(run: Run) -> None:
-    source = """\
-import os
-for n in sorted(os.listdir("/proc/self/fd"), key=int):
-    try: print(n, os.readlink(f"/proc/self/fd/{n}").split(":")[0])
-    except FileNotFoundError: pass"""
-    lines = [line.split(maxsplit=1) for line in run(source).splitlines()]
-    assert lines[:3] == [["0", "/dev/null"], ["1", "pipe"], ["2", "pipe"]]
-    kinds = [kind for _, kind in lines[3:] if not kind.startswith(("anon_inode", "/tmp"))]
-    # The socket to the judge, the shared file (its descriptor and the map's own), and asyncio's own pair of sockets.
-    assert kinds.count("socket") == 3
-    assert [kind for kind in kinds if kind != "socket"] == ["/memfd"] * (len(kinds) - 3)
-    assert len(kinds) - 3 <= 2
-
-
-def test_it_has_no_rights_and_can_get_none(run: Run) -> None:
-    status = dict(
-        line.split(":\t", 1) for line in run("print(open('/proc/self/status').read())").splitlines() if ":\t" in line
-    )
-    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
-    assert status["NoNewPrivs"] == "1"
-    assert run("import os; print(os.getuid(), os.getgid(), os.uname().nodename)").split() == ["1000", "1000", "box"]
-    mount = "import ctypes; print(ctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, None))"
-    assert run(mount).strip() == "-1"
-
-
-def test_it_can_make_no_namespace_of_its_own(run: Run) -> None:
-    if "--disable-userns" not in sandbox._arguments():
-        pytest.skip("this bubblewrap cannot forbid it")
-    assert run("import ctypes; print(ctypes.CDLL(None).unshare(0x10000000))").strip() == "-1"
-    assert (
-        run("import subprocess; print(subprocess.run(['unshare', '-U', 'true']).returncode != 0)").split()[-1] == "True"
-    )
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
@@ -335,13 +219,6 @@ def test_a_room_that_is_built_but_ends_is_no_room(
     stand_in(tmp_path, script, monkeypatch)
     with pytest.raises(sandbox.SandboxError, match="no cat"):
         sandbox.Box()
-
-
-def test_a_file_says_what_it_says(tmp_path: Path) -> None:
-    (tmp_path / "setting").write_text("1\n")
-    assert sandbox._says(str(tmp_path / "setting"), "1")
-    assert not sandbox._says(str(tmp_path / "setting"), "0")
-    assert not sandbox._says(str(tmp_path / "nosuch"), "1")
 
 
 @pytest.mark.parametrize(("value", "allowed"), [(None, False), ("", False), ("0", False), ("1", True)])

@@ -17,7 +17,7 @@ from unrolled_grader.grading import Grading
 from unrolled_grader.judge import verdicts
 from unrolled_grader.judge.evidence import without
 from unrolled_grader.judge.intake import handed
-from unrolled_grader.judge.verdicts import REPEATS, Options, Submission, Verdicts, judge
+from unrolled_grader.judge.verdicts import REPEATS, Options, Submission, judge
 
 ADA = ("ada", "02_convolution", "digest")
 
@@ -88,24 +88,5 @@ def test_an_order_carries_the_seed_and_never_what_it_follows_from(root: Path):
         order = course.order(found)
         assert order["seed"] == course.order(found)["seed"] == seeds.seed_for(root, "ada", LESSON, found.digest)
         assert private.read_text().strip() not in str(order)
-    finally:
-        private.unlink()
-
-
-def test_nbgraders_own_commands_use_the_same_seed(root: Path, monkeypatch: pytest.MonkeyPatch):
-    judged: list[Submission] = []
-
-    def quick(submission: Submission, options: Options) -> Verdicts:
-        judged.append(submission)
-        return Verdicts(submission.notebook, (), 0.0, ())
-
-    monkeypatch.setattr(verdicts, "judge", quick)
-    file = hand_in(root, "ben", answered(root, GOOD))
-    course, found = Grading.at(root), handed(file.parent, list(SPECS))
-    course.fill_gradebook(LESSON)
-    private = seeds.write(root)
-    try:
-        course.apply(found)
-        assert [submission.seed for submission in judged] == [course.order(found)["seed"]]
     finally:
         private.unlink()

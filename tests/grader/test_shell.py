@@ -114,12 +114,6 @@ def test_plots_are_pictures_and_come_once(notebook: Notebook) -> None:
     assert notebook.run("1;") == []
 
 
-def test_bytes_of_pictures_travel_in_base64(notebook: Notebook) -> None:
-    source = "from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n' + bytes(30), format='png')"
-    (shown,) = notebook.run(source)
-    assert base64.b64decode(shown.data["image/png"]) == b"\x89PNG\r\n\x1a\n" + bytes(30)
-
-
 def test_displays_are_updated_in_place_and_cleared(notebook: Notebook) -> None:
     source = "handle = display(1, display_id=True)\nprint('between')\nhandle.update(2)"
     assert sorted(brief(notebook.run(source))) == [("display_data", "2"), ("stdout", "between\n")]
@@ -218,22 +212,3 @@ def test_a_stream_that_is_closed_or_replaced_ends_nothing(notebook: Notebook) ->
     source = "import io, sys\nkept = sys.stdout\nsys.stdout = io.StringIO()\nprint('lost')\nsys.stdout.close()"
     assert notebook.run(source) == []
     assert brief(notebook.run("sys.stdout = kept\nprint('back')")) == [("stdout", "back\n")]
-
-
-def test_threads_may_display(notebook: Notebook) -> None:
-    notebook.run("import threading\nfrom IPython.display import display")
-    source = """\
-def show(n):
-    display({"text/plain": str(n) + "x" * 1_000_000}, raw=True)
-threads = [threading.Thread(target=show, args=(n,)) for n in range(4)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()"""
-    assert sorted(text[:2] for _, text in brief(notebook.run(source))) == ["0x", "1x", "2x", "3x"]
-
-
-def test_what_a_cell_displays_cannot_bear_the_mark_of_the_judge(notebook: Notebook) -> None:
-    source = (
-        "display({'text/plain': 'x'}, raw=True, metadata={'unrolled': 'judge'}, transient={'display_id': 'a' * 999})"
-    )
-    (shown,) = notebook.run(source)
-    assert shown.metadata == {}

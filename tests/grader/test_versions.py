@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import nbformat
 import pytest
 import small_course
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, rows
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, rows
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
-from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record, releases, versions
 from unrolled_grader.jobs.record import Record
@@ -99,12 +91,6 @@ def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gra
         yield course
 
 
-def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
-    with Gradebook(course.directory.db_url, course.directory.course_id) as found:
-        submitted = found.find_submission_notebook(LESSON, LESSON, student)
-        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
-
-
 def graded(course: Grading, student: str) -> Record:
     commands.grade_class(course, student=student)
     kept = record.load(course.grades, student, LESSON)
@@ -112,24 +98,16 @@ def graded(course: Grading, student: str) -> Record:
     return kept
 
 
-def autograde(root: Path, student: str) -> dict[str, object]:
-    config = notebooks.nbgrader_config(root)
-    config.Judge.timing = False
-    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
-    result: dict[str, object] = capture_log(Autograde(coursedir=directory, config=config, force=True))
-    return result
-
-
 def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
     course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
-    assert autograde(root, "ann")["success"]
+    assert autograde(root, "ann", timing=False)["success"]
     kept = record.load(course.grades, "ann", LESSON)
     assert kept is not None
-    monkeypatch.setattr(versions, "performed", lambda *arguments: pytest.fail("judged again"))
+    monkeypatch.setattr(versions, "performed_by", lambda *arguments: pytest.fail("judged again"))
     assert graded(course, "ann") == kept
-    assert autograde(root, "ann")["success"]
+    assert autograde(root, "ann", timing=False)["success"]
     assert kept.problem == ""
     assert (kept.version, kept.max_points) == (OLDER, 4)
     assert rows(kept.scores) == {"double": ("pass", 3.0), "extra": ("missing", 0.0)}
@@ -163,7 +141,7 @@ def test_one_whose_release_is_not_here_waits(course: Grading, root: Path, versio
     assert ("unrolled version add" in kept.problem) is (version != "../../x")
     assert {score.verdict for score in kept.scores} == {"deferred"}
     assert set(grades(course, student).values()) == {(0.0, True)}  # withheld: a person's, or the next run's
-    result = autograde(root, student)
+    result = autograde(root, student, timing=False)
     assert not result["success"]
     assert said in str(result["log"])
 
@@ -177,50 +155,13 @@ def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course
     assert "version 0.0.7" in graded(course, "dan").problem
 
 
-def test_a_release_that_asks_the_same_needs_no_judge_of_its_own(
-    course: Grading, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = root / releases.FOLDER / OLDER / "lib"
-    monkeypatch.setattr(releases.unrolled, "__file__", str(here / "unrolled" / "__init__.py"))
-    checkout = tmp_path / "checkout"
-    shutil.copytree(root / "notebooks", checkout / "notebooks")
-    same = checkout / releases.FOLDER / "0.0.6"
-    shutil.copytree(here, same / "lib")
-    shutil.copytree(root / "notebooks", same / "notebooks")
-    (same / "lib" / "unrolled" / "cli" / "new.py").touch()
-    later = same / "lib" / "unrolled" / "checks" / "exercises" / "l99_later"
-    later.mkdir()
-    (later / "exercises.py").touch()
-    released = checkout / "notebooks" / LESSON / f"{LESSON}.ipynb"
-    assert versions.release_for("0.0.6", released) is None
-    releases._asked.cache_clear()
-    (same / "lib" / "unrolled" / "ops" / "new.py").touch()
-    assert versions.release_for("0.0.6", released) == releases.Release("0.0.6", same)
-
-
-class Ended(subprocess.Popen[bytes]):
-    """A process that has ended before anybody writes to it."""
-
-    def __init__(self, *arguments: Any, **others: Any) -> None:
-        super().__init__(*arguments, **others)
-        self.wait()
-
-
-@pytest.mark.parametrize("process", [subprocess.Popen, Ended])
 def test_a_release_that_fails_grades_nobody(
-    process: type,
-    course: Grading,
-    root: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    course: Grading, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed_in_older(root, "eve", TRIPLES)
-    started = SimpleNamespace(Popen=process, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
-    monkeypatch.setattr(versions, "subprocess", started)
     monkeypatch.setattr(versions, "PERFORM", "raise SystemExit('no NumPy there')")
     assert commands.grade_class(course, student="eve") == 1
     assert f"not graded: version {OLDER} cannot grade here: no NumPy there" in capsys.readouterr().out
-    monkeypatch.setattr(versions, "PERFORM", versions.PERFORM.replace("raise", ""))
     assert record.load(course.grades, "eve", LESSON) is None
 
 
@@ -235,21 +176,21 @@ def test_a_record_of_a_later_format_is_not_guessed_at() -> None:
 
 def test_points_are_brought_by_share() -> None:
     scores = [Score("a", "pass", 2, 2, ""), Score("a/speed", "fail", 0, 2, ""), Score("gone", "pass", 1, 1, "")]
-    assert versions.brought(scores, {"a": 3.0, "new": 2.0}) == ({"check_a": 1.5, "check_new": 0.0}, {"check_new"})
+    assert versions.converted_points(scores, {"a": 3.0, "new": 2.0}) == (
+        {"check_a": 1.5, "check_new": 0.0},
+        {"check_new"},
+    )
 
 
 def test_what_is_no_release_is_named_and_leaves_nothing(course: Grading, root: Path, tmp_path: Path) -> None:
     before = sorted((root / releases.FOLDER).iterdir())
     empty = tmp_path / "empty"
     empty.mkdir()
-    wheel = tmp_path / "a.whl"
-    wheel.write_text("no zip")
     same = tmp_path / "same"
     shutil.copytree(root / releases.FOLDER / OLDER, same)
     init = same / "lib" / "unrolled" / "__init__.py"
     for source, said in (
         (str(empty), "a release holds lib, grader/unrolled_grader, notebooks"),
-        (str(wheel), "cannot be unpacked"),
         ("v9", "no tag here"),
         ("--output=x", "expected a tag"),
         (str(same), "is there already"),

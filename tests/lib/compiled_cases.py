@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from unrolled import kernels, nn
 from unrolled.device import to_host
-from unrolled.nn.compiler import cuda
 
 Make = Callable[[], nn.Sequential]
 IMAGE = (3, 12, 12)
@@ -137,29 +135,3 @@ def check_dropout(module: Any) -> None:
     other.parameters[...] = to_host(start)
     assert abs(loss - float(other.loss_and_scores(images, labels)[0])) < 1e-5
     np.testing.assert_allclose(to_host(network.gradients), other.gradients, rtol=1e-4, atol=1e-6)
-
-
-def check_interrupted(module: Any, epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupt the epoch after so many: the device works on, network and optimizer are as they were before it."""
-    data = [module.asarray(array) for array in samples(40, 3)]
-    pairs = [(NETWORKS["one layer"]().build(IMAGE, module), nn.Adam()) for _ in range(2)]
-    steps, alike = (nn.compiled(network, optimizer, 4) for network, optimizer in pairs)
-    for _ in range(epochs):
-        for each in (steps, alike):
-            each.epoch(*data)
-    step, taken = cuda.GraphProgram._step, []
-
-    def interrupted(self: Any, slot: int) -> None:
-        taken.append(slot)
-        if slot == 2:
-            raise KeyboardInterrupt
-        step(self, slot)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cuda.GraphProgram, "_step", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            steps.epoch(*data)
-    assert taken == [0, 1, 2]
-    assert float(module.ones(3).sum()) == 3
-    assert steps.optimizer.steps == alike.optimizer.steps
-    np.testing.assert_array_equal(to_host(steps.epoch(*data)), to_host(alike.epoch(*data)))

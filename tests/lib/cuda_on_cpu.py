@@ -55,14 +55,14 @@ MEETING = r"""
 #include <vector>
 static std::unique_ptr<std::barrier<>> block_meets;
 static std::vector<std::unique_ptr<std::barrier<>>> warp_meets;
-static double told[64][32];
+static double shuffled[64][32];
 inline void __syncthreads() { block_meets->arrive_and_wait(); }
 inline void __syncwarp() { warp_meets[threadIdx.x / 32]->arrive_and_wait(); }
 template <class V> V __shfl_sync(unsigned, V value, int from) {
     unsigned warp = threadIdx.x / 32;
-    told[warp][threadIdx.x % 32] = value;
+    shuffled[warp][threadIdx.x % 32] = value;
     __syncwarp();
-    V other = (V)told[warp][from];
+    V other = (V)shuffled[warp][from];
     __syncwarp();
     return other;
 }

@@ -1,12 +1,13 @@
-"""Random shapes for the operations, calls of them, and gradients by finite differences."""
+"""Random shapes for the operations, calls of them, and the comparison with PyTorch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from unrolled import device
@@ -87,12 +88,21 @@ def pooling_geometries(draw: st.DrawFn) -> Geometry:
     return Geometry(n, c, 1, size, kernel_size, draw(pairs(1, 4)), padding, draw(st.integers(0, 2**16)))
 
 
-def numeric_gradient(function: Callable[[Array], Array], x: Array, grad: Array, step: float = 1e-5) -> Array:
-    """The gradient of sum(function(x) * grad) by x, by central differences in float64."""
-    gradient = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        up, down = x.copy(), x.copy()
-        up[index] += step
-        down[index] -= step
-        gradient[index] = ((function(up) - function(down)) * grad).sum() / (2 * step)
-    return gradient
+def agrees_with_torch(
+    peer: Callable[..., Any],
+    arrays: Sequence[Array],
+    function: Callable[..., Array],
+    backward: Callable[[Array], Any],
+    tolerance: float = 1e-9,
+) -> None:
+    """Fail unless function(*arrays) is peer(torch.nn.functional, *tensors), and backward(grad) are its gradients."""
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
+    tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
+    expected, y = peer(torch.nn.functional, *tensors), function(*arrays)
+    assert y.dtype == arrays[0].dtype
+    np.testing.assert_allclose(y, expected.detach(), rtol=tolerance, atol=tolerance)
+    grad = np.asarray(np.random.default_rng(y.size).normal(size=y.shape), y.dtype)
+    expected.backward(torch.tensor(grad))
+    found = backward(grad)
+    for gradient, tensor in zip(found if isinstance(found, tuple) else (found,), tensors, strict=True):
+        np.testing.assert_allclose(gradient, tensor.grad, rtol=10 * tolerance, atol=tolerance)

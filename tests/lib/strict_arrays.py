@@ -26,7 +26,7 @@ def unwrap(value: Any) -> Any:
     return tuple(map(unwrap, value)) if isinstance(value, tuple) else value
 
 
-def ask(name: str) -> None:
+def check_supported(name: str) -> None:
     if name not in device.SUPPORTED:
         raise AttributeError(f"{name} is not in device.SUPPORTED")
 
@@ -45,7 +45,7 @@ class StrictArray:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        ask(f"ndarray.{name}")
+        check_supported(f"ndarray.{name}")
         value = getattr(self.host, name)
         if callable(value):
             return lambda *args, **kwargs: wrap(value(*unwrap(args), **kwargs))
@@ -122,13 +122,13 @@ class _Generator:
 
 class _Random:
     def default_rng(self, seed: Any) -> _Generator:
-        ask("random.default_rng")
+        check_supported("random.default_rng")
         return _Generator(seed)
 
 
 class _Fft:
     def __getattr__(self, name: str) -> Any:
-        ask(f"fft.{name}")
+        check_supported(f"fft.{name}")
         return lambda x, *args: StrictArray(getattr(np.fft, name)(unwrap(x), *args))
 
 
@@ -146,7 +146,7 @@ class StrictModule:
         return x.host
 
     def __getattr__(self, name: str) -> Any:
-        ask(name)
+        check_supported(name)
         function = getattr(np, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -16,15 +16,17 @@ from unrolled.checks.run import HERE
 from unrolled.checks.spec import gpu_case, normal
 
 
-def answer(source):
-    """The function that a cell defines."""
+def answer(source, file="<cell>"):
+    """The function that a cell defines; its lines can be shown if they are in a file."""
     names = {}
-    exec(compile(source, "<cell>", "exec"), names)
+    if file != "<cell>":
+        file.write_text(source, encoding="utf-8")
+    exec(compile(source, str(file), "exec"), names)
     return names["answer"]
 
 
-def checked(source, spec=gpu_specs.LAYER, **options):
-    return run("layer", spec, answer(source), **options)
+def checked(source, spec=gpu_specs.LAYER, file="<cell>", **options):
+    return run("layer", spec, answer(source, file), **options)
 
 
 def test_one_function_serves_both():
@@ -102,35 +104,32 @@ def answer(x, weight):
     assert found.passed is passes, str(found)
 
 
-def test_the_line_of_a_transfer_is_shown(tmp_path):
-    file = tmp_path / "cell.py"
-    source, *_ = gpu_specs.WRONG["an if"]
-    file.write_text(source, encoding="utf-8")
-    names = {}
-    exec(compile(source, str(file), "exec"), names)
-    finding = run("layer", gpu_specs.LAYER, names["answer"]).findings[1]
-    assert "in line 6: if (y < 0).any():" in finding.lines
+LINE = "y = array_module(x).asarray(device.to_host(x @ weight))"
+SHOWN = {
+    "an if": (gpu_specs.WRONG["an if"][0], "in line 6: if (y < 0).any():"),
+    "twice in a line": (
+        f"{gpu_specs.HEAD}def answer(x, weight):\n    {LINE}\n    return array_module(x).maximum(y, 0)\n",
+        f"in line 5 (2 times): {LINE}",
+    ),
+    "a mask": (
+        f"{gpu_specs.HEAD}def answer(x, weight):\n    y = x @ weight\n    y[y < 0] = 0\n    return y\n",
+        "in line 6: y[y < 0] = 0",
+    ),
+    "what masks cost": (
+        f"{gpu_specs.HEAD}def answer(x, weight):\n    y = x @ weight\n    y[y < 0] = 0\n    return y\n",
+        gpu.MASKED,
+    ),
+    "a transfer by device": (
+        f"{gpu_specs.HEAD}def answer(x, weight):\n    y = device.to_host(x)\n"
+        "    return array_module(x).maximum(x @ weight, 0)\n",
+        "in line 5: y = device.to_host(x)",
+    ),
+}
 
 
-def test_a_transfer_by_the_library_points_to_the_learners_line(tmp_path):
-    line = "y = array_module(x).asarray(device.to_host(x @ weight))"
-    finding = _finding_of(f"    {line}\n    return array_module(x).maximum(y, 0)", tmp_path)
-    assert f"in line 5 (2 times): {line}" in finding.lines
-
-
-def test_a_boolean_mask_is_named_as_what_makes_the_host_wait(tmp_path):
-    finding = _finding_of("    y = x @ weight\n    y[y < 0] = 0\n    return y", tmp_path)
-    assert "in line 6: y[y < 0] = 0" in finding.lines
-    assert gpu.MASKED in finding.lines
-
-
-def _finding_of(body, tmp_path):
-    """What is found on the GPU of a function with this body, in a file."""
-    file = tmp_path / "cell.py"
-    file.write_text(f"{gpu_specs.HEAD}def answer(x, weight):\n{body}\n", encoding="utf-8")
-    names = {}
-    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), names)
-    return run("layer", gpu_specs.LAYER, names["answer"]).findings[1]
+@pytest.mark.parametrize(("source", "line"), SHOWN.values(), ids=SHOWN.keys())
+def test_the_line_that_copies_is_shown(source, line, tmp_path):
+    assert line in checked(source, file=tmp_path / "cell.py").findings[1].lines
 
 
 @pytest.mark.usefixtures("_without_gpu")
@@ -246,19 +245,3 @@ def answer(x, weight):
     assert found.parts[0].verdict == "crashed"
     assert "is simulated for a border of one number only" in str(found)
     assert "not written yet" not in str(found)
-
-
-def test_a_transfer_by_device_is_shown_in_the_learners_line(tmp_path):
-    file = tmp_path / "cell.py"
-    source = gpu_specs.HEAD + "def answer(x, weight):\n    y = device.to_host(x)\n    return x @ weight\n"
-    file.write_text(source, encoding="utf-8")
-    names = {}
-    exec(compile(source, str(file), "exec"), names)
-    spec = dataclasses.replace(
-        gpu_specs.LAYER,
-        reference=lambda x, weight: x @ weight,
-        cases=[gpu_case("one", Budget(), x=normal(3, 4), weight=normal(4, 2))],
-    )
-    (finding,) = run("layer", spec, names["answer"]).findings
-    line = source.splitlines().index("    y = device.to_host(x)") + 1
-    assert f"in line {line}: y = device.to_host(x)" in finding.lines

@@ -29,13 +29,8 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
     return judge
 
 
-def test_98_percent_are_asked_but_for_two_images_of_400() -> None:
-    assert least(1.0) == least(against_the_clock.USUAL) == pytest.approx(0.975)
-    assert round(400 * (against_the_clock.ASKED - least(1.0)), 6) == 2
-
-
 def test_where_the_recipe_has_less_so_much_less_is_asked(judged: Any) -> None:
-    assert least(against_the_clock.USUAL - 0.01) == pytest.approx(least(1.0) - 0.01)
+    assert least(1.0) == least(against_the_clock.USUAL) == pytest.approx(0.975)
     assert isinstance(judged(0.9675, recipes=0.98), Remark)
     assert isinstance(judged(0.9675, recipes=0.985), Mismatch)
 
@@ -51,13 +46,7 @@ def test_what_is_nearly_98_percent_passes_and_what_is_not_does_not(judged: Any) 
 
 @pytest.mark.parametrize(
     ("seconds", "tier", "times"),
-    [
-        (0.25, "gold", "4.00"),
-        (0.33, "gold", "3.03"),
-        (0.9, "silver", "1.11"),
-        (1.1, "bronze", "0.91"),
-        (4, "bronze", "0.25"),
-    ],
+    [(0.33, "gold", "3.03"), (0.9, "silver", "1.11"), (1.1, "bronze", "0.91"), (4, "bronze", "0.25")],
 )
 def test_a_right_answer_reads_its_tier_and_where_each_begins(
     judged: Any, seconds: float, tier: str, times: str
@@ -208,7 +197,7 @@ def runs(before: list[float], after: list[float]) -> list[own.Run]:
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
-        ([0.2] * 4, [0.1] * 4, "2.0 times as fast"),
+        ([0.9, 0.6, 0.8, 0.6], [0.3, 0.4, 0.5, 0.3], "before 0.7000 s, after 0.3500 s, 2.0 times as fast"),
         ([0.2] * 4, [0.9, 0.9, 0.9, 0.19], "0.2 times as fast"),  # one turn speaks for it, the others were disturbed
         ([0.1] * 8, [0.11] * 8, "0.9 times as fast"),
     ],
@@ -224,12 +213,6 @@ def test_a_repair_that_gains_hardly_anything_is_asked_about(after: float, asked:
     found = own.compare(runs([0.2] * 4, [after] * 4), None, {"seeds": [1, 2]})
     assert isinstance(found, Remark)
     assert ("hardly faster: is that your repair?" in found.lines) == asked
-
-
-def test_the_factor_is_that_of_the_seconds_beside_it() -> None:
-    found = own.compare(runs([0.9, 0.6, 0.8, 0.6], [0.3, 0.4, 0.5, 0.3]), None, {"seeds": [1, 2]})
-    assert isinstance(found, Remark)
-    assert found.lines == ("medians: before 0.7000 s, after 0.3500 s, 2.0 times as fast",)
 
 
 @pytest.mark.parametrize(

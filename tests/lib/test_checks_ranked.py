@@ -1,128 +1,178 @@
-"""The speed of a program of ranks where it cannot be measured: too few cores, ranks that wait for each other."""
+"""The speed of a program of ranks, by teams of paper: too few cores, ranks that wait for each other, who is to blame.
+
+Processes and what they say of a deadlock are tested in `test_parallel_team.py` and `test_parallel_mpi.py`.
+"""
 
 from __future__ import annotations
 
-import time
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
 
-from unrolled import checks
+from unrolled import checks, timing
 from unrolled.checks import ranked
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import SPEED_LIMIT
 from unrolled.parallel import DeadlockError, RankError
-from unrolled.parallel.team import Team, missing
 from unrolled.timing import Pair, TimedBlock, where_able
 from unrolled.timing.verdict import conclude
 
-two_cores = pytest.mark.skipif(bool(missing(2)), reason=missing(2) or "two ranks run here")
 SPEC = checks.all_specs()["data_parallel_step"]
+BASELINE = 0.02  # seconds of a call
 
 
-def crossed(comm, weight, x, labels):
-    if comm.rank:
-        comm.receive(np.empty(1), 0)
-    comm.receive(np.empty(1), 1)
-
-
-def asleep(comm, weight, x, labels):
-    time.sleep(1)
-    return SPEC.reference(comm, weight, x, labels)
+def sleeping(comm, weight, x, labels):
+    """A second a call."""
 
 
 def endless(comm, weight, x, labels):
-    while True:
-        time.sleep(0.1)
+    """What never returns."""
+
+
+def crossed(comm, weight, x, labels):
+    """Ranks that wait for each other."""
+
+
+class Paper:
+    """Teams whose calls take seconds of a clock of paper."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.start_seconds = 0.5
+        self.reference_seconds = BASELINE / 1.9
+        self.starts = {"baseline", "reference", "candidate"}
+        """Which of the teams the machine can start."""
+        self.started: list[str] = []
+        self.spent = {"baseline": 0.0, "reference": 0.0, "candidate": 0.0}
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    @contextmanager
+    def time_limit(self, seconds):
+        end = self.now + seconds
+        yield
+        if self.now > end:
+            raise TimeLimitError
+
+    def team(self, program, share, ranks, **named):
+        who = "baseline" if ranks == 1 else "reference" if program is SPEC.reference else "candidate"
+        self.now += self.start_seconds
+        if who not in self.starts:
+            raise RankError("rank 1 is not there after 20 s")
+        self.started.append(who)
+        return PaperTeam(self, program, who)
+
+
+class PaperTeam:
+    shared = None
+
+    def __init__(self, paper, program, who):
+        self._paper, self._program, self._who = paper, program, who
+        slow = {sleeping: 1.0, endless: 1e9}
+        self._seconds = BASELINE if who == "baseline" else slow.get(program, paper.reference_seconds)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def put(self, inputs):
+        return inputs
+
+    def prepare(self, inputs, results, slot):
+        pass
+
+    def run(self, calls, first=0):
+        if self._program is crossed:
+            raise DeadlockError("no progress for 12 s: rank 0 waits in receive; rank 1 waits in receive")
+        self._paper.now += calls * self._seconds
+        self._paper.spent[self._who] += calls * self._seconds
+
+
+@pytest.fixture
+def paper(monkeypatch):
+    made = Paper()
+    monkeypatch.setattr(ranked, "Team", made.team)
+    monkeypatch.setattr(ranked, "time", made)
+    monkeypatch.setattr(ranked, "time_limit", made.time_limit)
+    monkeypatch.setattr(ranked, "missing", lambda ranks: "")
+    monkeypatch.setattr(timing, "compare_blocks", partial(timing.compare_blocks, clock=made.perf_counter))
+    return made
 
 
 def raced(function, say=None, limit=SPEED_LIMIT):
     return ranked.race(function, SPEC, 1, say, limit)
 
 
-def test_one_core_leaves_the_speed_open_and_says_so(monkeypatch):
-    monkeypatch.setattr("unrolled.parallel.team.cores", lambda: 1)
-    said: list[str] = []
-    verdict = raced(SPEC.reference, said.append)
+def test_one_core_leaves_the_speed_open_and_says_so(paper, monkeypatch):
+    monkeypatch.setattr(ranked, "missing", lambda ranks: f"{ranks} ranks need {ranks} cores, and here is 1")
+    printed: list[str] = []
+    verdict = raced(SPEC.reference, printed.append)
     assert verdict.outcome == "inconclusive"
     assert verdict.excused
     assert "2 ranks need 2 cores, and here is 1" in str(verdict)
-    assert said == []
+    assert printed == paper.started == []
 
 
-@two_cores
-def test_a_deadlock_is_named_with_both_lines(monkeypatch):
-    """Within the limit of a check: on the emulation these ranks would be found out at once."""
+def test_a_fast_program_passes_and_needs_no_model(paper):
+    printed: list[str] = []
+    assert raced(lambda comm, weight, x, labels: None, printed.append).outcome == "pass"
+    assert printed == ["Measuring speed on 2 ranks: 3 to 6 s on a quiet machine, about 20 s on a busy one."]
+    assert paper.started == ["baseline", "candidate"]
+
+
+def test_a_deadlock_is_named_before_the_limit_of_a_check(paper):
+    """On the emulation these ranks would be found out at once."""
     assert ranked.TIMEOUT < SPEED_LIMIT / 2
-    monkeypatch.setattr(ranked, "TIMEOUT", 2.0)
-    said: list[str] = []
-    with pytest.raises(DeadlockError) as caught:
-        raced(crossed, said.append)
-    line = crossed.__code__.co_firstlineno
-    for rank, place in ((1, line + 2), (0, line + 3)):
-        waits = f"rank {rank} waits in receive from rank {1 - rank} of float64 (1,) in test_checks_ranked.py:{place}"
-        assert waits in str(caught.value)
-    assert said == ["Measuring speed on 2 ranks: 3 to 6 s on a quiet machine, about 20 s on a busy one."]
+    with pytest.raises(DeadlockError, match="rank 0 waits in receive; rank 1 waits in receive"):
+        raced(crossed)
 
 
-@two_cores
-def test_a_function_that_never_ends_is_stopped_at_the_limit():
+def test_a_function_that_never_ends_is_stopped_at_the_limit(paper):
     with pytest.raises(TimeLimitError):
-        raced(endless, limit=1.0)
+        raced(endless)
 
 
-@two_cores
-def test_time_that_the_function_did_not_take_is_not_held_against_it(monkeypatch):
+def test_time_that_the_function_did_not_take_is_not_held_against_it(paper):
     """Processes that start slowly and a slow baseline cost it nothing: only its own blocks count."""
-    start = Team.__init__
-
-    def slow_start(self, *arguments, **named):
-        time.sleep(2)
-        start(self, *arguments, **named)
-
-    monkeypatch.setattr(Team, "__init__", slow_start)
-    monkeypatch.setattr(ranked, "COMPARE_LIMIT", 0.5)
-    assert raced(SPEC.reference, limit=4.0).outcome != "fail"
+    paper.start_seconds = 0.9 * ranked.START_LIMIT
+    raced(lambda comm, weight, x, labels: None)
+    own = paper.spent["candidate"]
+    assert raced(lambda comm, weight, x, labels: None, limit=1.01 * own).outcome == "pass"
+    with pytest.raises(TimeLimitError):
+        raced(lambda comm, weight, x, labels: None, limit=0.9 * own)
 
 
-@two_cores
-@pytest.mark.parametrize("late", ["slow", "never"])
-def test_a_machine_too_busy_to_start_ranks_leaves_the_speed_open(monkeypatch, late):
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_machine_too_busy_to_start_ranks_leaves_the_speed_open(paper, slow):
     """Also for slow code, which it cannot tell from fast code; what is asked is the baseline alone."""
-
-    def refuses(*arguments, **named):
-        raise RankError("rank 0 is not there after 20 s")
-
-    if late == "never":
-        monkeypatch.setattr(ranked, "Team", refuses)
-    monkeypatch.setattr(ranked, "START_LIMIT", 0.0)
+    paper.start_seconds = 1.1 * ranked.START_LIMIT if slow else 0.5
+    paper.starts -= set() if slow else {"baseline"}
     verdict = raced(endless)
     assert verdict.outcome == "inconclusive"
     assert verdict.excused
     assert "too busy to start the ranks" in str(verdict)
 
 
-@two_cores
-def test_a_model_that_does_not_start_leaves_the_speed_open(monkeypatch):
+def test_a_model_that_does_not_start_leaves_the_speed_open(paper):
     """Who did start is not to blame, whatever the first comparison found."""
-    start = Team.__init__
-
-    def no_model(self, program, *arguments, **named):
-        if program is SPEC.reference:
-            raise RankError("rank 1 is not there after 20 s")
-        start(self, program, *arguments, **named)
-
-    monkeypatch.setattr(Team, "__init__", no_model)
-    assert raced(asleep).excused
+    paper.starts.remove("reference")
+    assert raced(sleeping).excused
 
 
-@two_cores
-def test_a_function_that_sleeps_fails_whatever_the_machine_does(monkeypatch):
+@pytest.mark.parametrize("reference", [BASELINE / 1.9, BASELINE * 2])
+def test_a_function_that_sleeps_fails_whatever_the_machine_does(paper, reference):
     """Too little time for the pairs of a first look is no excuse: the reference has as little."""
-    monkeypatch.setattr(ranked, "COMPARE_LIMIT", 3.0)
-    verdict = raced(asleep)
+    paper.reference_seconds = reference
+    verdict = raced(sleeping)
+    assert len(verdict.pairs) < 8
     assert verdict.outcome == "fail", str(verdict)
     assert not verdict.excused
+    assert paper.started == ["baseline", "candidate", "reference"]
 
 
 def reported(verdict, monkeypatch):
@@ -152,8 +202,8 @@ def test_a_machine_that_cannot_show_the_speed_gives_the_points_and_no_advice(mon
     report = reported(where_able(measured(0.6), measured(0.5)), monkeypatch)
     assert report.points == report.max_points
     assert report.passed
-    _, *said = report.findings[-1].lines
-    assert said == [
+    _, *words = report.findings[-1].lines
+    assert words == [
         "0.6 times as fast as the baseline (0.6 to 0.6); at least 1.6 times was asked: inconclusive. "
         "The course's own answer is 0.5 times as fast here, so this machine cannot show it.",
         "the machine was the cause, and you have the points",

@@ -100,19 +100,25 @@ def test_other_dtypes_go_the_plain_way(launched: list[str], dtype: Any) -> None:
     assert not launched
 
 
+def same(function: Callable[..., Any], *arguments: Any, tolerance: float = 1e-10) -> Any:
+    """Return what the function gives on the host; fail unless it gives the same with kernels."""
+    expected = function(*arguments)
+    pairs = (expected,) if not isinstance(expected, tuple) else expected
+    found = on_kernels(function, *arguments)
+    for one, other in zip(found if isinstance(found, tuple) else (found,), pairs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+    return expected
+
+
 @settings(max_examples=40, deadline=None)
 @given(geometries(), st.booleans())
-def test_convolution(g: Geometry, with_bias: bool) -> None:
+def test_convolution_and_columns_both_ways(g: Geometry, with_bias: bool) -> None:
     x, weight, bias = g.arrays()
-    bias = bias if with_bias else None
-    y = ops.conv2d(x, weight, bias, g.stride, g.padding)
-    found = on_kernels(ops.conv2d, x, weight, bias, g.stride, g.padding)
-    np.testing.assert_allclose(found, y, rtol=1e-10, atol=1e-10)
+    y = same(ops.conv2d, x, weight, bias if with_bias else None, g.stride, g.padding)
     grad = np.random.default_rng(1).normal(size=y.shape)
-    expected = ops.conv2d_backward(grad, x, weight, g.stride, g.padding)
-    found = on_kernels(ops.conv2d_backward, grad, x, weight, g.stride, g.padding)
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+    same(ops.conv2d_backward, grad, x, weight, g.stride, g.padding)
+    columns = same(ops.im2col, x, *g[4:7], tolerance=0)
+    same(ops.col2im, columns, x.shape, *g[4:7], tolerance=1e-12)
 
 
 def test_the_first_layer_asks_for_no_gradient_by_its_input() -> None:
@@ -124,43 +130,20 @@ def test_the_first_layer_asks_for_no_gradient_by_its_input() -> None:
     np.testing.assert_allclose(to_host(grad_weight), ops.conv2d_backward(grad, x, weight)[1])
 
 
-@settings(max_examples=40, deadline=None)
-@given(geometries())
-def test_columns_and_back(g: Geometry) -> None:
-    x, options = g.arrays()[0], (g.kernel_size, g.stride, g.padding)
-    columns = ops.im2col(x, *options)
-    np.testing.assert_array_equal(on_kernels(ops.im2col, x, *options), columns)
-    expected = ops.col2im(columns, x.shape, *options)
-    np.testing.assert_allclose(on_kernels(ops.col2im, columns, x.shape, *options), expected, rtol=1e-12)
-
-
 PALETTES = st.sampled_from([(0.0, 1.0, 2.0), (0.0, -0.0, np.nan), (-np.inf, np.inf, 0.0), (-np.inf, -np.inf, 1.0)])
 
 
 @settings(max_examples=60, deadline=None)
 @given(pooling_geometries(), PALETTES)
-def test_max_pooling_finds_the_same_first_maxima_and_goes_the_same_way_back(g: Geometry, palette: Any) -> None:
-    x = np.random.default_rng(g.seed).choice(np.array(palette), (g.n, g.c, *g.size))
-    options = (g.kernel_size, g.stride, g.padding)
-    y, indices = ops.max_pool2d_with_indices(x, *options)
-    found, where = on_kernels(ops.max_pool2d_with_indices, x, *options)
-    np.testing.assert_array_equal(found, y)
-    np.testing.assert_array_equal(where, indices)
-    np.testing.assert_array_equal(on_kernels(ops.max_pool2d, x, *options), y)
+def test_pooling_both_ways(g: Geometry, palette: Any) -> None:
+    """Maxima with their first places, and means."""
+    x, options = np.random.default_rng(g.seed).choice(np.array(palette), (g.n, g.c, *g.size)), g[4:7]
+    y, _ = same(ops.max_pool2d_with_indices, x, *options, tolerance=0)
+    same(ops.max_pool2d, x, *options, tolerance=0)
     grad = np.random.default_rng(1).normal(size=y.shape)
-    expected = ops.max_pool2d_backward(grad, x, *options)
-    np.testing.assert_allclose(on_kernels(ops.max_pool2d_backward, grad, x, *options), expected, rtol=1e-12)
-
-
-@settings(max_examples=40, deadline=None)
-@given(pooling_geometries())
-def test_mean_pooling_and_back(g: Geometry) -> None:
-    x, options = g.arrays()[0], (g.kernel_size, g.stride, g.padding)
-    y = ops.avg_pool2d(x, *options)
-    np.testing.assert_allclose(on_kernels(ops.avg_pool2d, x, *options), y, rtol=1e-12, atol=1e-12)
-    expected = ops.avg_pool2d_backward(y, x.shape, *options)
-    found = on_kernels(ops.avg_pool2d_backward, y, x.shape, *options)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    same(ops.max_pool2d_backward, grad, x, *options, tolerance=1e-12)
+    same(ops.avg_pool2d, g.arrays()[0], *options, tolerance=1e-12)
+    same(ops.avg_pool2d_backward, grad, x.shape, *options, tolerance=1e-12)
 
 
 def test_values_of_another_shape_than_their_windows_are_named() -> None:

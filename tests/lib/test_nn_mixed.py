@@ -65,7 +65,7 @@ def huge(scores: Any, labels: Any) -> Any:
     return loss, grad * np.float32(100)
 
 
-def test_overflow_skips_the_step_and_halves() -> None:
+def test_overflow_skips_the_step_and_halves_and_good_steps_double() -> None:
     network = made(loss=huge).build((5,))
     before = network.parameters.copy()
     history = fitted(network, precision="float16", loss_scale=LossScale(2.0**24))
@@ -78,9 +78,6 @@ def test_overflow_skips_the_step_and_halves() -> None:
     assert history.loss_scale[-1] < 2.0**24
     assert (network.parameters != before).any()
     assert "steps skipped, last loss scale" in str(history)
-
-
-def test_good_steps_double() -> None:
     history = fitted(made(), precision="float16", loss_scale=LossScale(8.0, 1999), epochs=3)
     assert (history.loss_scale, history.skipped) == ([8.0, 16.0, 16.0], 0)
 

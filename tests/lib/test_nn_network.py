@@ -1,11 +1,9 @@
-"""Sequential: flat parameters, gradients of whole networks, errors, the summary, and the loops beside it."""
+"""Sequential: flat parameters, the networks of the sources, errors, the summary, and the loops beside it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from strict_arrays import strict
 
 from unrolled import data, device, nn, ops
@@ -88,26 +86,6 @@ def small(**options):
     )
 
 
-STEP = 1e-8
-"""So short that none of these seeds has a corner of LeakyReLU or of a maximum on the way; with 1e-6, 7 of them have."""
-
-
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10_000))
-def test_the_gradient_of_a_whole_network_along_random_directions(seed):
-    rng = np.random.default_rng(seed)
-    network = small(dtype=np.float64).build((2, 8, 9))
-    images, labels = rng.normal(size=(4, 2, 8, 9)), rng.integers(0, 4, 4)
-    network.loss_and_scores(images, labels)
-    gradient, at = network.gradients.copy(), network.parameters.copy()
-    direction = rng.normal(size=at.shape)
-    losses = []
-    for sign in (1, -1):
-        network.parameters[...] = at + sign * STEP * direction
-        losses.append(network.loss(network.forward(images), labels)[0])
-    assert (losses[0] - losses[1]) / (2 * STEP) == pytest.approx(gradient @ direction, rel=1e-4, abs=1e-7)
-
-
 def test_layers_hold_views_into_the_flat_arrays():
     network = small().build((2, 8, 9))
     network.parameters[...] = 7
@@ -137,15 +115,12 @@ def test_a_layer_stays_with_its_network():
     np.testing.assert_array_equal(network.forward(batch()[0]), before)
 
 
-def test_the_same_seed_gives_the_same_network():
-    first, again, other = (source_a(seed=seed).build((1, 28, 28)).parameters for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
+def test_the_same_seed_gives_the_same_network_also_if_the_first_batch_builds_it():
+    by_batch = source_a(seed=1)
+    by_batch.forward(batch()[0])
+    first, other = (source_a(seed=seed).build((1, 28, 28)).parameters for seed in (1, 2))
+    np.testing.assert_array_equal(by_batch.parameters, first)
     assert not np.array_equal(first, other)
-
-
-def test_the_first_batch_builds_what_build_would():
-    by_batch, by_shape = source_a(), source_a().build((1, 28, 28))
-    np.testing.assert_array_equal(by_batch.forward(batch()[0]), by_shape.forward(batch()[0]))
 
 
 def test_a_network_runs_on_another_array_library():

@@ -9,39 +9,21 @@ import pytest
 from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
 
 
-def factors(schedule: Any, epochs: int) -> list[float]:
-    return [schedule(epoch) for epoch in range(epochs)]
-
-
-def test_step_decay_halves_now_and_then() -> None:
-    assert factors(step_decay(2), 6) == [1, 1, 0.5, 0.5, 0.25, 0.25]
-    assert factors(step_decay(3, 0.1), 4) == pytest.approx([1, 1, 1, 0.1])
-
-
-def test_exponential_decay_shrinks_every_epoch() -> None:
-    assert factors(exponential_decay(0.9), 4) == pytest.approx([1, 0.9, 0.81, 0.729])
-
-
-def test_cosine_decay_goes_from_1_to_its_end_and_stays() -> None:
-    assert factors(cosine_decay(4), 6) == pytest.approx([1, 0.853553, 0.5, 0.146447, 0, 0], abs=1e-6)
-    assert factors(cosine_decay(2, final=0.2), 4) == pytest.approx([1, 0.6, 0.2, 0.2])
-
-
-def test_cosine_decay_is_that_of_pytorch() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
-    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
-    peer = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=7, eta_min=0.1)
-    schedule = cosine_decay(7, final=0.1)
-    for epoch in range(8):
-        assert schedule(epoch) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-6)
-        optimizer.step()
-        peer.step()
-
-
-def test_warmup_rises_then_follows() -> None:
-    assert factors(warmup(3), 6) == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
-    assert factors(warmup(1, step_decay(1)), 4) == pytest.approx([0.5, 1, 0.5, 0.25])
-    assert factors(warmup(0, step_decay(1)), 2) == pytest.approx([1, 0.5])
+@pytest.mark.parametrize(
+    ("schedule", "factors"),
+    [
+        (step_decay(2), [1, 1, 0.5, 0.5, 0.25, 0.25]),
+        (step_decay(3, 0.1), [1, 1, 1, 0.1]),
+        (exponential_decay(0.9), [1, 0.9, 0.81, 0.729]),
+        (cosine_decay(4), [1, 0.853553, 0.5, 0.146447, 0, 0]),
+        (cosine_decay(2, final=0.2), [1, 0.6, 0.2, 0.2]),
+        (warmup(3), [0.25, 0.5, 0.75, 1, 1, 1]),
+        (warmup(1, step_decay(1)), [0.5, 1, 0.5, 0.25]),
+        (warmup(0, step_decay(1)), [1, 0.5]),
+    ],
+)
+def test_factors_by_epoch(schedule: Any, factors: list[float]) -> None:
+    assert [schedule(epoch) for epoch in range(len(factors))] == pytest.approx(factors, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lstm_cases import Case, case
-from ops_cases import Call, numeric_gradient
+from ops_cases import Call
 
 from unrolled import ops, simgpu
 from unrolled.ops.lstm.sequence import FORMS, ON_GPU
@@ -100,20 +100,6 @@ def test_what_one_form_kept_serves_another() -> None:
                 there.grad, there.x, there.weights, kept, there.state, there.grad_state, form=other
             )
             np.testing.assert_allclose(parts[0], there.results[3], rtol=1e-9, atol=1e-9)
-
-
-def test_gradients_by_trying() -> None:
-    there = case(3, 2, 2, 3, 2)
-    kept, _ = ops.lstm_with_gates(there.x, there.weights)
-    by_x, by_weights, _ = ops.lstm_backward(there.grad, there.x, there.weights, kept)
-    expected = numeric_gradient(lambda x: ops.lstm(x, there.weights)[0], there.x, there.grad)
-    np.testing.assert_allclose(by_x, expected, atol=1e-8)
-
-    def with_weight(weight_hh: Any) -> Any:
-        return ops.lstm(there.x, [there.weights[0]._replace(weight_hh=weight_hh), there.weights[1]])[0]
-
-    expected = numeric_gradient(with_weight, there.weights[0].weight_hh, there.grad)
-    np.testing.assert_allclose(by_weights[0].weight_hh, expected, atol=1e-8)
     assert ops.lstm_backward(there.grad, there.x, there.weights, kept, input_gradient=False)[0] is None
 
 
@@ -223,90 +209,66 @@ def test_without_a_gpu_the_fastest_is_inputs_at_once() -> None:
 
 LAYER = ops.LSTMWeights(*WEIGHTS)
 REFUSED = {
-    "no steps": (lambda: ops.lstm(X[:0], [LAYER]), ValueError, r"x has shape \(0, 3, 5\): a sequence needs at least"),
-    "two axes": (lambda: ops.lstm(X[0], [LAYER]), ValueError, r"x has shape \(3, 5\); expected 3 axes \(T, N, D\)"),
-    "no layers": (lambda: ops.lstm(X, []), TypeError, "expected a list with an ops.LSTMWeights for each layer"),
-    "bare weights": (lambda: ops.lstm(X, LAYER), TypeError, "expected a list with an ops.LSTMWeights for each layer"),
+    "no steps": (lambda: ops.lstm(X[:0], [LAYER]), r"x has shape \(0, 3, 5\): a sequence needs at least"),
+    "two axes": (lambda: ops.lstm(X[0], [LAYER]), r"x has shape \(3, 5\); expected 3 axes \(T, N, D\)"),
+    "no layers": (lambda: ops.lstm(X, []), "expected a list with an ops.LSTMWeights for each layer"),
+    "bare weights": (lambda: ops.lstm(X, LAYER), "expected a list with an ops.LSTMWeights for each layer"),
     "a layer's inputs": (
         lambda: ops.lstm(X[:, :, :3], [LAYER]),
-        ValueError,
         r"weights\[0\].weight_ih has shape \(8, 5\); expected \(8, 3\)",
     ),
     "Keras's layout": (
         lambda: ops.lstm(X, [LAYER._replace(weight_hh=LAYER.weight_hh.T)]),
-        ValueError,
         r"weights\[0\].weight_hh has shape \(2, 8\); expected \(4 \* H, H\).*transpose it",
     ),
     "second layer": (
         lambda: ops.lstm(X, [LAYER, LAYER]),
-        ValueError,
         r"weights\[1\].weight_ih has shape \(8, 5\); expected \(8, 2\)",
     ),
     "bias": (
         lambda: ops.lstm(X, [LAYER._replace(bias=LAYER.bias[:2])]),
-        ValueError,
         r"weights\[0\].bias has shape \(2,\); expected \(8,\)",
     ),
     "another batch's state": (
         lambda: ops.lstm(X, [LAYER], (STATE[0][:, :2], STATE[1][:, :2])),
-        ValueError,
         r"state\[0\] has shape \(1, 2, 2\); expected \(1, 3, 2\) to fit \(layers, N, H\)",
     ),
-    "half a state": (lambda: ops.lstm(X, [LAYER], STATE[0]), TypeError, r"(?s)state is .*expected two arrays \(h, c\)"),
-    "a mask of numbers": (
-        lambda: ops.lstm(X, [LAYER], mask=np.ones((T, N))),
-        ValueError,
-        "mask is float64; expected booleans",
-    ),
+    "half a state": (lambda: ops.lstm(X, [LAYER], STATE[0]), r"(?s)state is .*expected two arrays \(h, c\)"),
+    "a mask of numbers": (lambda: ops.lstm(X, [LAYER], mask=np.ones((T, N))), "mask is float64; expected booleans"),
     "a mask turned": (
         lambda: ops.lstm(X, [LAYER], mask=np.ones((N, T), bool)),
-        ValueError,
         r"mask has shape \(3, 4\); expected \(4, 3\)",
     ),
-    "a form": (
-        lambda: ops.lstm(X, [LAYER], form="fast"),
-        ValueError,
-        "form is 'fast'; expected one of naive, combined",
-    ),
+    "a form": (lambda: ops.lstm(X, [LAYER], form="fast"), "form is 'fast'; expected one of naive, combined"),
     "streams on the CPU": (
         lambda: ops.lstm(X, [LAYER], form="streams"),
-        ValueError,
         "form 'streams' needs float32 or float64 arrays on a GPU",
     ),
     "persistent and small": (
         lambda: ops.lstm(gpu(X), [ops.LSTMWeights(*map(gpu, LAYER))], form="persistent"),
-        ValueError,
         "a hidden size of 64, 128 .* got float32 and 2",
     ),
     "wavefront with a mask": (
         lambda: ops.lstm(X, [LAYER], form="wavefront", mask=np.ones((T, N), bool)),
-        ValueError,
         "form 'wavefront' takes no mask",
     ),
-    "what was kept": (
-        lambda: ops.lstm_backward(GRAD, X, [LAYER], []),
-        ValueError,
-        "kept is of 0 layers; expected 1",
-    ),
+    "what was kept": (lambda: ops.lstm_backward(GRAD, X, [LAYER], []), "kept is of 0 layers; expected 1"),
     "another forward pass": (
         lambda: ops.lstm_backward(GRAD[:2], X[:2], [LAYER], GATES),
-        ValueError,
         r"kept\[0\].y has shape \(4, 3, 2\); expected \(2, 3, 2\)",
     ),
     "a gradient": (
         lambda: ops.lstm_backward(GRAD[:, :, :1], X, [LAYER], GATES),
-        ValueError,
         r"grad has shape \(4, 3, 1\); expected \(4, 3, 2\)",
     ),
     "a step's state": (
         lambda: ops.lstm_step(STEP[0], STEP[1][:1], STEP[2], *WEIGHTS),
-        ValueError,
         r"h has shape \(1, 2\); expected \(3, 2\)",
     ),
 }
 
 
-@pytest.mark.parametrize(("call", "error", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_does_not_fit_is_named(call: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
+@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_does_not_fit_is_named(call: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
         call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -25,6 +26,77 @@ def floats(seed: int, *shape: int) -> Any:
 
 def int8(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+X, WEIGHT, Q, R = floats(1, 5, 70), floats(2, 4, 70), int8(3, 3, 6), int8(4, 6, 2)
+SCALE = np.float32(0.03)
+SIGNS = precision.pack_signs(X)
+
+CALLS: dict[str, Any] = {
+    "to_half": ((X,), precision.to_half, "float16"),
+    "int8_scale": ((X,), lambda x: precision.int8_scale(x, 0, 99), "float32"),
+    "quantize_int8": ((X,), lambda x: precision.quantize_int8(x, SCALE), "int8"),
+    "dequantize_int8": ((Q,), lambda q: precision.dequantize_int8(q, SCALE), "float32"),
+    "clipped_share": ((X,), lambda x: np.array(precision.clipped_share(x, SCALE)), "float64"),
+    "int8_matmul": ((Q, R), precision.int8_matmul, "int32"),
+    "magnitude_mask": ((X,), lambda x: precision.magnitude_mask(x, 0.5), "float32"),
+    "binarize": ((X,), precision.binarize, "float32"),
+    "straight_through": ((X, X[::-1].copy()), precision.straight_through, "float32"),
+    "pack_signs": ((X,), precision.pack_signs, "uint64"),
+    "binary_matmul": ((SIGNS, SIGNS[:2]), lambda a, b: precision.binary_matmul(a, b, 70), "int32"),
+    "sparse": ((WEIGHT,), lambda weight: precision.sparse(weight).toarray(), "float32"),
+    "sparse_matmul": ((X,), lambda x: precision.sparse_matmul(x, precision.sparse(WEIGHT)), "float32"),
+}
+every_call = pytest.mark.parametrize(("arrays", "function", "dtype"), CALLS.values(), ids=CALLS.keys())
+
+
+def test_no_operation_is_missing_here() -> None:
+    functions = {name for name in precision.__all__ if inspect.isfunction(getattr(precision, name))}
+    assert set(CALLS) == functions - {"bfloat16", "next_loss_scale"}
+
+
+@every_call
+def test_results_have_their_dtype_whatever_the_layout_and_inputs_stay_as_they_are(
+    arrays: Any, function: Any, dtype: str
+) -> None:
+    """These operations choose dtypes, so `test_ops_contract.py`, where float32 stays float32, is not for them."""
+    if "sparse" in str(function.__code__.co_names):
+        pytest.importorskip("scipy")
+    copies = [x.copy() for x in arrays]
+    strided = [np.repeat(x, 2, axis=1)[::-1, ::2][::-1] for x in arrays]
+    strided = [np.asfortranarray(x) if number % 2 else x for number, x in enumerate(strided)]
+    for copy in copies:
+        copy.flags.writeable = False
+    result = function(*copies)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(function(*strided), result, rtol=1e-5, atol=1e-6)
+    for copy, original in zip(copies, arrays, strict=True):
+        np.testing.assert_array_equal(copy, original)
+        assert not np.shares_memory(result, copy)
+
+
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"int8_matmul"}))
+def test_the_simulated_gpu_is_refused_by_name(name: str) -> None:
+    arrays, function, _ = CALLS[name]
+    with pytest.raises(TypeError, match=r"(int8|_|[a-z])+ runs in NumPy, but .* the simulated GPU"):
+        function(*(simgpu.asarray(x) for x in arrays))
+
+
+@quick
+@given(sizes, st.sampled_from([0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5]), sizes, seeds)
+def test_int8_products_are_bit_exact(n: int, k: int, m: int, seed: int) -> None:
+    a, b = int8(seed, n, k), int8(seed + 1, k, m)
+    y = precision.int8_matmul(a, b)
+    assert y.dtype == np.int32
+    np.testing.assert_array_equal(y, a.astype(np.int64) @ b.astype(np.int64))
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [(5, 7, 3), (16, 32, 16), (0, 3, 2), (3, 0, 2)])
+def test_int8_products_on_a_gpu_are_exact_whatever_their_sides(n: int, k: int, m: int) -> None:
+    a, b = int8(1, n, k), int8(2, k, m)
+    y = precision.int8_matmul(simgpu.asarray(a), simgpu.asarray(b))
+    assert y.dtype == np.int32
+    np.testing.assert_array_equal(y.get(), a.astype(np.int64) @ b.astype(np.int64))
 
 
 @quick
@@ -105,16 +177,6 @@ def test_a_percentile_clips_and_says_how_much() -> None:
 def test_wrong_values_are_named(call: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
-
-
-@quick
-@given(sizes, st.sampled_from([0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5]), sizes, seeds)
-def test_int8_products_are_bit_exact(n: int, k: int, m: int, seed: int) -> None:
-    a, b = int8(seed, n, k), int8(seed + 1, k, m)
-    y = precision.int8_matmul(a, b)
-    assert y.dtype == np.int32
-    np.testing.assert_array_equal(y, a.astype(np.int64) @ b.astype(np.int64))
-    np.testing.assert_array_equal(a.astype(np.int64) @ b.astype(np.int64), y)
 
 
 def test_int8_products_are_exact_where_sums_are_largest() -> None:
@@ -198,9 +260,3 @@ def test_binary_products_ask_for_words_that_hold_k_values() -> None:
 def test_gradients_pass_straight_through_where_the_sign_can_change() -> None:
     x, grad = np.array([-2, -1, 0, 1, 1.5]), np.arange(1, 6.0)
     np.testing.assert_array_equal(precision.straight_through(grad, x), [0, 2, 3, 4, 0])
-
-
-@pytest.mark.parametrize("name", ["to_half", "int8_scale", "pack_signs", "binarize", "sparse"])
-def test_the_simulated_gpu_is_refused_by_name(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} runs in NumPy, but .* on the simulated GPU"):
-        getattr(precision, name)(simgpu.asarray(floats(0, 2, 3)))

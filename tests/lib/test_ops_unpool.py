@@ -1,4 +1,4 @@
-"""Max-unpooling: three ways that agree, ties, overlap, indices of any integer dtype, errors."""
+"""Max-unpooling: four ways that agree, PyTorch's where windows do not overlap, indices of any integer dtype, errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ def by_index(values: Any, x: Any, *options: Any) -> Any:
     return ops.max_unpool2d(values, ops.max_pool2d_indices(x, *options), x.shape[2:])
 
 
-EVERY_WAY = pytest.mark.parametrize(
-    "unpool", [by_index, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward]
-)
+EVERY_WAY = (by_index, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward)
+every_way = pytest.mark.parametrize("unpool", EVERY_WAY)
 
 
 @settings(max_examples=60, deadline=None)
@@ -27,24 +26,28 @@ EVERY_WAY = pytest.mark.parametrize(
 def test_every_way_gives_the_same(g: Geometry) -> None:
     rng = np.random.default_rng(g.seed)
     x = rng.choice([0.0, 1.0, 2.0, -np.inf, np.nan], (g.n, g.c, *g.size), p=[0.4, 0.3, 0.2, 0.05, 0.05])
-    options = (g.kernel_size, g.stride, g.padding)
+    options = g[4:7]
     values = rng.normal(size=ops.max_pool2d(x, *options).shape)
     expected = ops.max_unpool2d_loops(values, x, *options)
     np.testing.assert_allclose(expected.sum(), values.sum(), rtol=1e-9, atol=1e-9)  # nothing is lost
-    for unpool in (by_index, ops.max_unpool2d_mask, ops.max_pool2d_backward):
+    for unpool in EVERY_WAY:
         np.testing.assert_allclose(unpool(values, x, *options), expected, rtol=1e-12, atol=1e-12)
 
 
-@EVERY_WAY
-def test_values_return_to_where_the_maxima_were(unpool: Any) -> None:
-    x = np.array([[1, 2, 5, 3], [4, 0, 1, 1], [0, 0, 7, 8], [0, 0, 9, 6]], np.float32)[None, None]
-    values = np.array([[10, 20], [30, 40]], np.float32)[None, None]
-    result = unpool(values, x, 2)
-    assert result[0, 0].tolist() == [[0, 0, 20, 0], [10, 0, 0, 0], [30, 0, 0, 0], [0, 0, 40, 0]]
-    assert result.dtype == np.float32
+@settings(max_examples=40, deadline=None)
+@given(pooling_geometries())
+def test_without_overlap_it_is_pytorchs(g: Geometry) -> None:
+    """Where windows overlap, PyTorch keeps one of the values that meet on a pixel; ours add up."""
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
+    x, options = g.arrays()[0], (g.kernel_size, tuple(map(max, g.kernel_size, g.stride)), g.padding)
+    y, indices = ops.max_pool2d_with_indices(x, *options)
+    tensors = torch.tensor(y), torch.tensor(indices)
+    expected = torch.nn.functional.max_unpool2d(*tensors, *options, output_size=g.size)
+    for unpool in EVERY_WAY:
+        np.testing.assert_array_equal(unpool(y, x, *options), expected)
 
 
-@EVERY_WAY
+@every_way
 def test_overlapping_windows_add_up(unpool: Any) -> None:
     x = np.zeros((1, 1, 3, 3))
     x[0, 0, 1, 1] = 1
@@ -52,39 +55,22 @@ def test_overlapping_windows_add_up(unpool: Any) -> None:
     assert unpool(values, x, 2, 1)[0, 0].tolist() == [[0, 0, 0], [0, 1111, 0], [0, 0, 0]]
 
 
-@EVERY_WAY
+@every_way
 def test_of_equal_maxima_the_first_in_row_major_order_gets_the_value(unpool: Any) -> None:
     x = np.zeros((1, 1, 4, 4), np.float32)
     x[0, 0, :2, 2:] = [[1, 5], [5, 5]]
     values = np.array([[3, 7], [1, 2]], np.float32)[None, None]
     assert unpool(values, x, 2)[0, 0].tolist() == [[3, 0, 0, 7], [0, 0, 0, 0], [1, 0, 2, 0], [0, 0, 0, 0]]
+    nan = np.array([[3.0, np.nan], [np.nan, 9.0]])[None, None]
+    assert unpool(np.ones((1, 1, 1, 1)), nan, 2)[0, 0].tolist() == [[0, 1], [0, 0]]
 
 
-@EVERY_WAY
-def test_the_first_nan_gets_the_value(unpool: Any) -> None:
-    x = np.array([[3.0, np.nan], [np.nan, 9.0]])[None, None]
-    assert unpool(np.ones((1, 1, 1, 1)), x, 2)[0, 0].tolist() == [[0, 1], [0, 0]]
-
-
-def test_indices_may_repeat_and_come_in_any_order_and_integer_dtype() -> None:
-    values = np.array([[1, 2, 4]], np.float32).reshape(1, 1, 1, 3)
-    for dtype in ("uint8", "int32", "int64", "uint64"):
-        indices = np.array([5, 0, 5], dtype).reshape(1, 1, 1, 3)
-        assert ops.max_unpool2d(values, indices, (2, 3))[0, 0].tolist() == [[2, 0, 0], [0, 0, 5]]
-
-
-def test_every_image_and_channel_keeps_its_own() -> None:
-    values = np.arange(1, 7, dtype=np.float64).reshape(3, 2, 1, 1)
-    indices = np.array([0, 3, 1, 2, 3, 0]).reshape(3, 2, 1, 1)
-    result = ops.max_unpool2d(values, indices, 2)
-    assert result.reshape(6, 4).tolist() == [
-        [1, 0, 0, 0],
-        [0, 0, 0, 2],
-        [0, 3, 0, 0],
-        [0, 0, 4, 0],
-        [0, 0, 0, 5],
-        [6, 0, 0, 0],
-    ]
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "uint64"])
+def test_indices_may_repeat_and_come_in_any_order_and_integer_dtype(dtype: str) -> None:
+    values = np.array([[1, 2, 4], [8, 16, 32]], np.float32).reshape(1, 2, 1, 3)
+    indices = np.array([[5, 0, 5], [1, 2, 3]], dtype).reshape(1, 2, 1, 3)
+    result = ops.max_unpool2d(values, indices, (2, 3))
+    assert result.tolist() == [[[[2, 0, 0], [0, 0, 5]], [[0, 8, 16], [32, 0, 0]]]]
 
 
 def test_large_integers_stay_exact() -> None:
@@ -92,7 +78,7 @@ def test_large_integers_stay_exact() -> None:
     assert ops.max_unpool2d(values, np.zeros((1, 1, 1, 2), int), 1).item() == 2**60 + 3
 
 
-VALUES = np.zeros((1, 1, 2, 2))
+VALUES, IMAGE = np.zeros((1, 1, 2, 2)), np.zeros((1, 1, 4, 4))
 
 
 @pytest.mark.parametrize(
@@ -100,32 +86,24 @@ VALUES = np.zeros((1, 1, 2, 2))
     [
         (VALUES, np.full((1, 1, 2, 2), 16), "indices run from 16 to 16; expected 0 to 15 in 4 x 4"),
         (VALUES, np.full((1, 1, 2, 2), -1), "indices run from -1 to -1; expected 0 to 15 in 4 x 4"),
-        (
-            VALUES,
-            np.zeros((1, 1, 2, 3), int),
-            r"indices has shape \(1, 1, 2, 3\); expected \(1, 1, 2, 2\) to fit values",
-        ),
+        (VALUES, np.zeros((1, 1, 2, 3), int), r"indices has shape \(1, 1, 2, 3\); expected \(1, 1, 2, 2\) to fit val"),
         (VALUES[0], np.zeros((1, 2, 2), int), r"values has shape \(1, 2, 2\); expected 4 axes \(N, C, OH, OW\)"),
+        (VALUES, VALUES, "indices are float64; expected integers"),
     ],
 )
 def test_values_and_indices_that_do_not_fit_are_named(values: Any, indices: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         ops.max_unpool2d(values, indices, (4, 4))
 
 
-def test_indices_that_are_no_integers_are_refused() -> None:
-    with pytest.raises(TypeError, match="indices are float64; expected integers"):
-        ops.max_unpool2d(VALUES, VALUES, (4, 4))
-
-
-@pytest.mark.parametrize("unpool", [ops.max_unpool2d_mask, ops.max_unpool2d_loops])
-def test_values_of_another_shape_are_named_with_both_shapes(unpool: Any) -> None:
-    message = r"values has shape \(1, 1, 2, 2\); expected \(1, 1, 3, 3\) to fit x \(1, 1, 4, 4\)"
+@pytest.mark.parametrize(("unpool", "name"), [*((way, "values") for way in EVERY_WAY[1:3]), (EVERY_WAY[3], "grad")])
+def test_values_of_another_shape_are_named_with_both_shapes(unpool: Any, name: str) -> None:
+    message = rf"{name} has shape \(1, 1, 2, 2\); expected \(1, 1, 3, 3\) to fit x \(1, 1, 4, 4\)"
     with pytest.raises(ValueError, match=message):
-        unpool(VALUES, np.zeros((1, 1, 4, 4)), 2, 1)
+        unpool(VALUES, IMAGE, 2, 1)
 
 
-@EVERY_WAY
+@every_way
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -136,4 +114,4 @@ def test_values_of_another_shape_are_named_with_both_shapes(unpool: Any) -> None
 )
 def test_errors_name_the_argument(unpool: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        unpool(VALUES, np.zeros((1, 1, 4, 4)), *options)
+        unpool(VALUES, IMAGE, *options)

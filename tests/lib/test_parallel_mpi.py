@@ -11,21 +11,22 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
 import numpy as np
 import pytest
 
+pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
+pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
+
+from rank_group import Group
+
 from unrolled import data, nn, parallel
 from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.parallel import launch, mpi_start, store
 from unrolled.parallel.mpi import ANSWER_SECONDS
 from unrolled.parallel.mpi_start import launcher
-
-pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
-pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
 
 MARK = "UNROLLED_TESTED_BY", str(os.getpid())  # in the environment of ranks, since other tests have some, too
 SHORT = 3.0  # seconds that a rank may wait here
@@ -35,6 +36,14 @@ DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64"]
 @pytest.fixture(autouse=True)
 def _marked(monkeypatch):
     monkeypatch.setenv(*MARK)
+    monkeypatch.setattr(mpi_start, "ABORT_SECONDS", 0.2)  # that nobody needs to wait for the end of what is frozen
+
+
+@pytest.fixture(scope="module")
+def group():
+    """Three ranks, for what neither begins nor ends them."""
+    with Group(3) as started:
+        yield started
 
 
 def run(program, *arguments, ranks=2, timeout=20.0, **named):
@@ -63,24 +72,25 @@ def everything(comm, values):
     return [(got.dtype == expected.dtype, got.tolist(), expected.tolist()) for got, expected in found]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_operations_give_what_numpy_gives(ranks):
-    values = np.random.default_rng(0).integers(0, 9, (ranks, 2 * ranks, 3))
-    for found in run(everything, values, ranks=ranks):
+def test_operations_give_what_numpy_gives(group):
+    values = np.random.default_rng(0).integers(0, 9, (3, 6, 3))
+    for found in group(everything, values):
         for same, got, expected in found:
             assert same
             assert got == expected
 
 
 def ahead(comm):
-    """Rank 1 begins its sums only after rank 0 has begun them, and has computed and sent something since."""
+    """The others begin their sums only after rank 0 has begun them, and has computed and sent something since."""
     sums = [np.full(size, comm.rank + 1.0) for size in (3, 100_000)]
     if comm.rank:
         comm.receive(np.empty(1), 0)
     begun = [comm.start_all_reduce(x) for x in sums]
     if comm.rank == 0:
-        comm.send(np.zeros(1), 1)
-        comm.receive(np.empty(1), 1)  # in which the sums go on
+        for other in (1, 2):
+            comm.send(np.zeros(1), other)
+        for other in (1, 2):
+            comm.receive(np.empty(1), other)  # in which the sums go on
     else:
         for pending in begun:
             pending.wait()
@@ -89,11 +99,11 @@ def ahead(comm):
     return [set(pending.wait().tolist()) for pending in begun]
 
 
-def test_a_sum_begins_without_those_who_come_late():
-    assert run(ahead) == [[{3.0}, {3.0}]] * 2
+def test_a_sum_begins_without_those_who_come_late(group):
+    assert group(ahead) == [[{6.0}, {6.0}]] * 3
 
 
-def test_training_is_that_of_one_rank():
+def test_training_is_that_of_one_rank(group):
     rng = np.random.default_rng(0)
     images = data.Dataset(rng.standard_normal((23, 5)), rng.integers(0, 3, 23))
 
@@ -107,7 +117,7 @@ def test_training_is_that_of_one_rank():
 
     one = network()
     history = one.fit(images, epochs=2, batch_size=10, progress=False)
-    for parameters, loss in run(program):
+    for parameters, loss in group(program):
         np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
         np.testing.assert_allclose(loss, history.loss, rtol=1e-6)
 
@@ -141,38 +151,85 @@ def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
         np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
 
 
-def test_prints_come_through(capfd):
-    run(lambda comm: print(f"this is rank {comm.rank}", flush=True))
+def test_the_program_gets_all_named_arguments_and_one_blas_thread_and_its_prints_come_through(capfd):
+    def program(comm, **named):
+        import threadpoolctl
+
+        print(f"this is rank {comm.rank}", flush=True)
+        named["network"].append(comm.rank)  # each rank's own
+        return named, {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+    found = run(program, seed=7, link="mine", network=[])
+    assert found == [({"seed": 7, "link": "mine", "network": [rank]}, {1}) for rank in (0, 1)]
     printed = capfd.readouterr().out
     assert "this is rank 0" in printed
     assert "this is rank 1" in printed
 
 
-def test_each_rank_has_one_blas_thread():
-    def threads(comm):
-        import threadpoolctl
-
-        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
-
-    assert run(threads) == [{1}, {1}]
+# ranks that disagree
 
 
-@pytest.mark.parametrize("engine", ["emulation", "mpi"])
-def test_the_program_gets_all_named_arguments_whatever_the_engine(engine):
-    def program(comm, **named):
-        named["network"].append(comm.rank)  # each rank's own
-        return named
+def shapes(comm):
+    comm.all_reduce(np.zeros(4 if comm.rank == 1 else 3))
 
-    found = parallel.run(program, engine=engine, seed=7, link="mine", network=[])
-    assert found == [{"seed": 7, "link": "mine", "network": [rank]} for rank in (0, 1)]
+
+def begun_shapes(comm):
+    comm.start_all_reduce(np.zeros(4 if comm.rank == 1 else 3)).wait()
+
+
+def roots(comm):
+    comm.broadcast(np.zeros(3), root=int(comm.rank == 1))
+
+
+def calls(comm):
+    comm.barrier() if comm.rank == 1 else comm.all_gather(np.zeros(3))
+
+
+DISAGREE = {
+    shapes: ("all_reduce of float64 (3,)", "all_reduce of float64 (4,)"),
+    begun_shapes: ("all_reduce of float64 (3,)", "all_reduce of float64 (4,)"),
+    roots: ("broadcast from rank 0 of float64 (3,)", "broadcast from rank 1 of float64 (3,)"),
+    calls: ("all_gather of float64 (3,)", "barrier"),
+}
+
+
+def caught(comm, program):
+    """What a program that disagrees raises."""
+    try:
+        program(comm)
+    except parallel.MismatchError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("program", DISAGREE, ids=lambda program: program.__name__)
+def test_ranks_that_disagree_are_named_with_both_lines_on_all_of_them(program, group):
+    line = f" in test_parallel_mpi.py:{program.__code__.co_firstlineno + 1}"
+    usual, other = (f"calls {call}{line}" for call in DISAGREE[program])
+    assert group(caught, program) == [
+        f"ranks disagree: rank 1 {other}; rank 0 {usual}",
+        f"ranks disagree: rank 0 {usual}; rank 1 {other}",
+        f"ranks disagree: rank 1 {other}; rank 2 {usual}",
+    ]
+
+
+def test_a_message_of_another_shape_is_named_and_not_taken_for_the_next_one(group):
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(10**5), 1)
+            comm.send(np.ones(3), 1)
+        if comm.rank != 1:
+            return None
+        says = caught(comm, lambda comm: comm.receive(np.empty(3), 0))
+        return says, comm.receive(np.empty(3), 0).tolist()
+
+    says, values = group(program)[1]
+    assert "rank 0 calls send of float64 (100000,) in " in says
+    assert "rank 1 calls receive from rank 0 of float64 (3,) in " in says
+    assert values == [1.0, 1.0, 1.0]
 
 
 # what goes wrong
-
-
-def crossed(comm):
-    comm.receive(np.empty(3), 1 - comm.rank)
-    comm.send(np.empty(3), 1 - comm.rank)
 
 
 def endless(comm):
@@ -187,37 +244,6 @@ def stopped(comm):
     comm.barrier()
 
 
-def shapes(comm):
-    if comm.rank:
-        comm.all_reduce(np.zeros(4))
-    comm.all_reduce(np.zeros(3))
-
-
-def begun_shapes(comm):
-    if comm.rank:
-        comm.start_all_reduce(np.zeros(4)).wait()
-    comm.start_all_reduce(np.zeros(3)).wait()
-
-
-def roots(comm):
-    if comm.rank:
-        comm.broadcast(np.zeros(3), root=1)
-    comm.broadcast(np.zeros(3))
-
-
-def a_message(comm):
-    if comm.rank:
-        comm.receive(np.zeros(4), 0)
-    comm.send(np.zeros(3), 1)
-
-
-class Freezing:
-    """What freezes rank 1 when it gets it."""
-
-    def __reduce__(self):
-        return freeze_rank_1, ()
-
-
 class Unreadable:
     """What raises an error in those who get it."""
 
@@ -225,18 +251,13 @@ class Unreadable:
         return divmod, (1, 0)
 
 
-FREEZING, UNREADABLE = Freezing(), Unreadable()
+UNREADABLE = Unreadable()
 
 
-def freeze_rank_1():
-    if any(os.environ.get(name) == "1" for name in launch.MPI_RANKS):
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def unheard(comm, size):
+def unheard(comm):
     if comm.rank == 0:
         comm.send(np.zeros(3), 1)
-        comm.send(np.zeros(size), 1)
+        comm.send(np.zeros(10**6), 1)
     else:
         comm.receive(np.empty(3), 0)
 
@@ -247,21 +268,7 @@ def late(comm):
     comm.receive(np.empty(3), 1 - comm.rank)
 
 
-def both(program, of_rank_1, of_rank_0):
-    """What an error says of two ranks, in either order: rank 1 calls in the program's second line, 0 in its third."""
-    first = program.__code__.co_firstlineno
-    one = rf"rank 1 {of_rank_1} in test_parallel_mpi.py:{first + 2}"
-    two = rf"rank 0 {of_rank_0} in test_parallel_mpi.py:{first + 3}"
-    return f"{one}; {two}|{two}; {one}"
-
-
 WRONG = {
-    "a deadlock": (crossed, parallel.DeadlockError, r"rank [01] waits in receive from rank [01] of float64 \(3,\) in "),
-    "work that freezes": (
-        lambda comm, work=FREEZING: comm.barrier(),
-        parallel.RankError,
-        "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody",
-    ),
     "work that cannot be read": (
         lambda comm, work=UNREADABLE: comm.barrier(),
         parallel.RankError,
@@ -283,49 +290,21 @@ WRONG = {
         parallel.DeadlockError,
         "rank 1 waits in receive from rank 0 .*; rank 0 has returned",
     ),
-    **{
-        f"a message of {size} numbers that nobody receives": (
-            partial(unheard, size=size),
-            parallel.RankError,
-            rf"rank 0's send to rank 1 of float64 \({size},\) in {unheard.__code__.co_filename.rpartition('/')[2]}"
-            rf":{unheard.__code__.co_firstlineno + 3} was never received",
-        )
-        for size in (4, 10**6)
-    },
+    "a message that nobody receives": (
+        unheard,
+        parallel.RankError,
+        r"rank 0's send to rank 1 of float64 \(1000000,\) in test_parallel_mpi.py"
+        rf":{unheard.__code__.co_firstlineno + 3} was never received",
+    ),
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
     "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
     "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
-    "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
-    "a kill": (
-        lambda comm: os.kill(os.getpid(), signal.SIGKILL) if comm.rank else comm.barrier(),
+    "a result that cannot be brought here": (
+        lambda comm: (x for x in "x") if comm.rank else None,
         parallel.RankError,
-        "rank 1 died",
+        "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'",
     ),
-    "shapes": (
-        shapes,
-        parallel.MismatchError,
-        both(shapes, r"calls all_reduce of float64 \(4,\)", r"calls all_reduce of float64 \(3,\)"),
-    ),
-    "shapes of what was begun": (
-        begun_shapes,
-        parallel.MismatchError,
-        both(begun_shapes, r"calls all_reduce of float64 \(4,\)", r"calls all_reduce of float64 \(3,\)"),
-    ),
-    "roots": (
-        roots,
-        parallel.MismatchError,
-        both(roots, r"calls broadcast from rank 1 of float64 \(3,\)", r"calls broadcast from rank 0 of float64 \(3,\)"),
-    ),
-    "calls": (
-        lambda comm: comm.barrier() if comm.rank else comm.all_gather(np.zeros(3)),
-        parallel.MismatchError,
-        r"rank 1 calls barrier in <lambda>:\d+|rank 0 calls all_gather of float64 \(3,\) in <lambda>:\d+",
-    ),
-    "a message": (
-        a_message,
-        parallel.MismatchError,
-        both(a_message, r"calls receive from rank 0 of float64 \(4,\)", r"calls send of float64 \(3,\)"),
-    ),
+    "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
 }
 
 
@@ -358,16 +337,10 @@ def test_a_rank_may_work_longer_than_the_others_wait():
         if comm.rank == 0:
             comm.send(np.ones(10**6), 1)
             return 0
-        time.sleep(1.5)
+        time.sleep(2.5)
         return comm.receive(np.empty(10**6), 0).sum()
 
-    assert run(program, timeout=1.0) == [0, 10**6]
-
-
-def test_a_result_that_cannot_be_brought_here_is_named():
-    says = "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'"
-    with pytest.raises(parallel.RankError, match=says):
-        run(lambda comm: (x for x in "x") if comm.rank else None)
+    assert run(program, timeout=2.0) == [0, 10**6]
 
 
 def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
@@ -387,19 +360,6 @@ def test_a_timeout_that_is_none_is_named(timeout):
             start()
 
 
-def test_a_message_of_another_shape_is_not_taken_for_the_next_one():
-    def program(comm):
-        if comm.rank == 0:
-            comm.send(np.zeros(10**5), 1)
-            comm.send(np.ones(3), 1)
-            return None
-        with pytest.raises(parallel.MismatchError):
-            comm.receive(np.empty(3), 0)
-        return comm.receive(np.empty(3), 0).tolist()
-
-    assert run(program) == [None, [1.0, 1.0, 1.0]]
-
-
 def at_a_moment(comm, steps, who, when, fault):
     """Messages and sums in a random order; at a random one of them a rank fails."""
     x, other = np.ones(3), (comm.rank + 1) % comm.size
@@ -414,20 +374,12 @@ def at_a_moment(comm, steps, who, when, fault):
     comm.barrier()
 
 
-FAILS = {
-    "raises": (lambda: 1 / 0, "rank {} raised ZeroDivisionError"),
-    "exits": (lambda: sys.exit(3), "rank {} raised SystemExit|rank {} died"),
-}
-
-
-@pytest.mark.parametrize("name", FAILS)
-def test_a_rank_that_fails_at_any_moment_ends_all_and_leaves_no_process(name):
-    fault, says = FAILS[name]
+def test_a_rank_that_fails_at_any_moment_ends_all_and_leaves_no_process():
     rng = logged_draws()
     steps = rng.choices(["messages", "all_reduce", "all_gather", "broadcast", "barrier"], k=9)
     who, when = rng.randrange(2), rng.randrange(len(steps))
-    with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
-        run(at_a_moment, steps, who, when, fault, timeout=SHORT)
+    with pytest.raises(parallel.RankError, match=f"rank {who} raised SystemExit|rank {who} died"):
+        run(at_a_moment, steps, who, when, lambda: sys.exit(3), timeout=SHORT)
     assert ranks_of_ours() == []
 
 
@@ -440,16 +392,7 @@ def summing(comm, folder):
         comm.all_reduce(x)
 
 
-SENT = {
-    "a kill": (signal.SIGKILL, "rank {} died"),
-    "another kill": (signal.SIGKILL, "rank {} died"),
-    "a stop": (signal.SIGSTOP, "rank {} has given no sign of life|rank {} waits for nobody"),
-}
-
-
-@pytest.mark.parametrize("name", SENT)
-def test_a_rank_that_is_struck_at_any_moment_ends_all_and_leaves_no_process(name, tmp_path):
-    sent, says = SENT[name]
+def test_a_rank_that_is_killed_at_any_moment_ends_all_and_leaves_no_process(tmp_path):
     rng = logged_draws()
     who, moment = rng.randrange(3), rng.uniform(0, 0.1)
 
@@ -457,11 +400,11 @@ def test_a_rank_that_is_struck_at_any_moment_ends_all_and_leaves_no_process(name
         wait_for(lambda: len(list(tmp_path.iterdir())) == 3)
         time.sleep(moment)
         (path,) = tmp_path.glob(f"{who} is *")
-        os.kill(int(path.name.split()[-1]), sent)
+        os.kill(int(path.name.split()[-1]), signal.SIGKILL)
 
     striker = threading.Thread(target=strike)
     striker.start()
-    with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
+    with pytest.raises(parallel.RankError, match=f"rank {who} died"):
         run(summing, str(tmp_path), ranks=3, timeout=SHORT)
     striker.join()
     assert ranks_of_ours() == []
@@ -476,7 +419,6 @@ def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(store, "START_SECONDS", SHORT)
-    monkeypatch.setattr(mpi_start, "END_SECONDS", 1000.0)  # nobody waits for the end of what is frozen
     with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"), time_limit(30):
         run(lambda comm: None, timeout=SHORT)
     assert ranks_of_ours() == []
@@ -499,10 +441,8 @@ with parallel.world(timeout=3.0) as comm:
 """
 KILL, STOP = (f"os.kill(os.getpid(), signal.SIG{name})" for name in ("KILL", "STOP"))
 SCRIPTS = {
-    "an error": ("1 / 0", "1", "RankError: rank 1 raised ZeroDivisionError"),
     "an error of rank 0": ("1 / 0", "0", "RankError: rank 0 raised ZeroDivisionError"),
     "a kill": (KILL, "1", "RankError: rank 1 died|Killed .signal 9"),
-    "a frozen rank": (STOP, "1", "RankError: rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
     "a frozen rank 0": (
         STOP,
         "0",
@@ -553,17 +493,17 @@ def test_how_a_script_ends(name, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     command = [launcher(), "-n", "2", sys.executable, "script.py"]
     with time_limit(30), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
-        said = ""
+        printed = ""
         try:
             for text in process.stdout:
-                said += text
+                printed += text
                 if text.endswith(" in _finalize\n"):
-                    (tmp_path / "fifo").write_text("what the thread waits for")
+                    os.close(os.open(tmp_path / "fifo", os.O_WRONLY))  # which is what the thread waits for
         except TimeLimitError:
             process.terminate()  # mpiexec ends the ranks then
             raise
-    assert (process.returncode == 0) == well, said
-    assert re.search(says, said), said
+    assert (process.returncode == 0) == well, printed
+    assert re.search(says, printed), printed
 
 
 def test_ranks_end_with_the_process_that_started_them(tmp_path):

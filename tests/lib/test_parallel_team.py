@@ -32,77 +32,65 @@ def drawn():
     return [{"x": rng.standard_normal((7, 3))} for _ in range(COUNT)]
 
 
-def results(team, ranks):
-    return team.bytes[ROOM : ROOM + COUNT * SLOT].view("f8").reshape(COUNT, 2, 3)[:, :ranks]
+def prepared(team):
+    """Have the team make ready for the drawn inputs; return its results, by number and rank."""
+    team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+    return team.bytes[ROOM : ROOM + COUNT * SLOT].view("f8").reshape(COUNT, 2, 3)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_each_rank_leaves_its_result_for_each_input(ranks):
-    inputs = drawn()
-    with Team(summed, share, ranks, size=ROOM + COUNT * SLOT) as team:
-        team.prepare([team.put(each) for each in inputs], ROOM, SLOT)
+def test_each_rank_leaves_its_result_for_each_input_and_no_other_call_is_made():
+    with Team(summed, share, 2, size=ROOM + COUNT * SLOT) as team:
+        results = prepared(team)
+        team.run(1, first=3)
+        assert [bool(found.any()) for found in results] == [False, False, False, True, False]
         team.run(2)
         team.run(4, first=2)  # the last one is number 0 again
-        for each, found in zip(inputs, results(team, ranks), strict=True):
-            for rank in range(ranks):
+        for each, found in zip(drawn(), results, strict=True):
+            for rank in range(2):
                 np.testing.assert_allclose(found[rank], each["x"].sum(axis=0) + 100 * rank)
-
-
-def test_only_the_calls_that_were_asked_for_are_made():
-    with Team(summed, share, 2, size=ROOM + COUNT * SLOT) as team:
-        team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
-        team.run(1, first=3)
-        assert [bool(found.any()) for found in results(team, 2)] == [False, False, False, True, False]
+        with pytest.raises(ValueError, match="inputs of more than the 4,336 bytes of the shared file"):
+            team.put({"x": np.zeros(1000)})
 
 
 def test_a_function_that_knows_nothing_of_ranks_runs_on_one():
     with Team(alone(lambda x: x.max(axis=0)), share, 1, size=ROOM + COUNT * SLOT) as team:
-        inputs = drawn()
-        team.prepare([team.put(each) for each in inputs], ROOM, SLOT)
+        results = prepared(team)
         team.run(1)
-        np.testing.assert_array_equal(results(team, 1)[0, 0], inputs[0]["x"].max(axis=0))
+        np.testing.assert_array_equal(results[0, 0], drawn()[0]["x"].max(axis=0))
 
 
 def test_what_a_rank_raises_is_raised_here():
     with Team(lambda comm, x: 1 // comm.rank, share, 2, size=ROOM + COUNT * SLOT) as team:
-        team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+        prepared(team)
         with pytest.raises(parallel.RankError, match="rank 0 raised ZeroDivisionError"):
             team.run(1)
 
 
 def test_an_endless_rank_is_ended_with_the_team(tmp_path):
     def endless(comm, x):
-        Path(tmp_path, str(comm.rank)).write_text(str(os.getpid()))
+        Path(tmp_path, f"{comm.rank} is {os.getpid()}").touch()
         while True:
             pass
 
     team = Team(endless, share, 2, size=ROOM + COUNT * SLOT)
-    team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+    prepared(team)
     for line in team._lines:
         line.sendall(b'{"calls": 1, "first": 0}\n')
-    while len(list(tmp_path.iterdir())) < 2 or not all(path.read_text() for path in tmp_path.iterdir()):
+    while len(numbers := [path.name.split()[-1] for path in tmp_path.iterdir()]) < 2:
         time.sleep(0.01)
     team.close()
     assert not team._thread.is_alive()
-    while any(map(lives, tmp_path.iterdir())):  # they end by themselves, once nobody hears them
+    while any(map(lives, numbers)):  # they end by themselves, once nobody hears them
         time.sleep(0.01)
 
 
-def lives(path):
-    """Whether the process whose number stands in a file is there, and more than a zombie."""
+def lives(number):
+    """Whether the process of this number is there, and more than a zombie."""
     try:
-        stat = Path("/proc", path.read_text(), "stat").read_text()
+        stat = Path("/proc", number, "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def test_inputs_that_do_not_fit_are_named():
-    with (
-        Team(summed, share, 1, size=ROOM) as team,
-        pytest.raises(ValueError, match="inputs of more than the 4,096 bytes of the shared file"),
-    ):
-        team.put({"x": np.zeros(1000)})
 
 
 def test_too_few_cores_and_no_mpi_are_named(monkeypatch):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simgpu_commands import empty, get, put
+from simgpu_commands import empty, get, put, start
 
 from unrolled import kernels, show, simgpu
 from unrolled.show.timeline import course_of
@@ -16,7 +16,6 @@ from unrolled.simgpu.chrome import HOST_ROW, chrome_events
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
 from unrolled.simgpu.machine import LocalMachine
-from unrolled.simgpu.process import start
 from unrolled.simgpu.trace import Launch, Trace
 
 STREAM = 130

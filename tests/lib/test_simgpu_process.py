@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simgpu_commands import empty, get, put
+from simgpu_commands import empty, get, put, start
 
 from unrolled.simgpu import process
 from unrolled.simgpu.command import RAISED, InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault, OperatorError, UnsupportedError
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
-from unrolled.simgpu.process import Link, LinkError, serve, start
+from unrolled.simgpu.process import Link, LinkError, serve
 
 KERNEL = {
     "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
@@ -92,7 +92,7 @@ def bare(trace: Any) -> Any:
     return data
 
 
-def test_a_process_gives_what_a_local_machine_gives_bit_for_bit() -> None:
+def test_a_machine_elsewhere_gives_what_a_local_one_gives_bit_for_bit() -> None:
     downs, trace, numbers = session(LocalMachine("A100"))
     with start("A100") as link:
         there = session(link)
@@ -101,25 +101,13 @@ def test_a_process_gives_what_a_local_machine_gives_bit_for_bit() -> None:
     assert there[2] == numbers
 
 
-def test_the_process_ends_with_the_block() -> None:
+def test_its_memory_is_limited_and_who_hung_up_has_no_machine() -> None:
     with start("T4", memory_limit=10_000) as link:
         assert link.memory()["capacity"] == 10_000
         with pytest.raises(OutOfMemoryError, match="limit set to: 10,000"):
             link.allocate(20_000)
     with pytest.raises(LinkError, match="is gone"):
         link.clock()
-
-
-def test_a_process_that_uses_too_much_time_ends() -> None:
-    with start("T4", cpu_seconds=2) as link:
-        x = put(link, np.ones(10**6))
-
-        def work() -> None:
-            for _ in range(10_000):
-                link.launch("power", [x, 1.1], [x])
-
-        with pytest.raises(LinkError):
-            work()
 
 
 def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
@@ -140,7 +128,7 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
 
 
 def test_an_error_that_the_other_side_does_not_know_is_an_invalid_command() -> None:
-    assert issubclass(RAISED[process._kind(KeyError("x"))], InvalidCommandError)
+    assert issubclass(RAISED[process.failure(KeyError("x"))["error"]], InvalidCommandError)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +385,7 @@ def test_no_launch_brings_the_serving_down(op: str, inputs: list[Any], options: 
     put(machine, np.zeros(2, "float32"))
     message = {"call": "launch", "arguments": [op, inputs, [VIEW], options, 0]}
     with contextlib.suppress(ValueError, TypeError, MemoryError):
-        process._answer(machine, message, bytearray())
+        process.answer(machine, message, b"")
     assert len(get(machine, View(1, 0, (2,), (4,), "float32"))) == 2
 
 

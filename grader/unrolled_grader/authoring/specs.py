@@ -32,7 +32,7 @@ def by_name(chosen: Choices, lessons: Iterable[str]) -> dict[str, Spec]:
     if found := checks.problems(chosen, lessons):
         raise LessonError("; ".join(found))
     return {
-        name: spec for specs in checks.asked(replace(chosen, lessons=None)).values() for name, spec in specs.items()
+        name: spec for specs in checks.specs_for(replace(chosen, lessons=None)).values() for name, spec in specs.items()
     }
 
 

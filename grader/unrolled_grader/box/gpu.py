@@ -13,8 +13,7 @@ import os
 import re
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,20 +22,30 @@ from unrolled.checks.crashes import ReportedError
 from unrolled.checks.gpu import PROFILE
 from unrolled.checks.limits import TimeLimitError
 from unrolled.simgpu import current, ndarray
-from unrolled.simgpu.command import InvalidCommandError, KernelOrder, OutOfMemoryError, View, told
+from unrolled.simgpu.command import (
+    Inputs,
+    InvalidCommandError,
+    KernelOrder,
+    Machine,
+    Options,
+    OutOfMemoryError,
+    View,
+    Views,
+)
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.memory import array_of
-from unrolled.simgpu.process import Link
-from unrolled.simgpu.profiles import GPUProfile
+from unrolled.simgpu.process import CALLS, Link, answer, failure
+from unrolled.simgpu.trace import Trace
 from unrolled_grader.box.lease import Lease, Resource
 from unrolled_grader.box.process import START_LIMIT, Process
+from unrolled_grader.box.wire import Array, parsed
 from unrolled_grader.box.zygote import ZygoteError
 
 COMMANDS = 50_000  # commands that a worker may give in one call; each takes about half a millisecond
 FAILURES = 100  # commands of one call that may fail. Whether one fails may tell something of the numbers on the GPU.
 MEMORY = 2**30  # bytes that a worker's arrays may take at a time
 ELEMENTS = 2**28  # elements of one array that a worker names
-LAUNCH = 1_000_000  # characters of one launch with all that it names
+COMMAND = 1_000_000  # characters of one command with all that it names
 KERNEL = 200_000  # characters of a kernel of the worker's own, with all that its names stand for
 LINES = 20_000  # lines of such kernels that are reported in one call: the judge reads the reports of all launches
 DOWNLOAD = 2**25  # bytes of one download
@@ -58,7 +67,7 @@ class SimulatedGPU(Process):
         self.ended = ""  # why it is given up; empty while it works
         self.overran = False  # whether it was given up because its time was over
         try:
-            self.link = Link(self.socket)
+            Link(self.socket)
         except (OSError, EOFError) as error:
             self.close()
             raise ZygoteError(f"no simulated GPU could be started: {error}") from None
@@ -70,28 +79,17 @@ class SimulatedGPU(Process):
         return guarded
 
 
-class Guarded:
+class Guarded(Link):
     """The machine during one case. If it ends or takes too long, it is given up.
 
-    Every method is that of `unrolled.simgpu.process.Link`, and raises TimeLimitError after `deadline` and ReportedError
-    if the machine ended.
+    Every method raises TimeLimitError after `deadline`, and ReportedError if the machine ended. What is freed once the
+    case is over was the case's, and is gone.
     """
 
     def __init__(self, gpu: SimulatedGPU) -> None:
         self.deadline = math.inf  # on the monotonic clock
-        self.over = False  # whether the case is over: what is freed from now on was the case's, and is gone
         self._gpu = gpu
-
-    @property
-    def profile(self) -> GPUProfile:
-        return self._gpu.link.profile
-
-    def free(self, buffer: int) -> None:
-        if not self.over:
-            self._gpu.link.free(buffer)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return partial(self._call, name)
+        super().__init__(gpu.socket)
 
     def check(self) -> None:
         """Raise what every method raises from now on, if the machine was given up."""
@@ -100,32 +98,30 @@ class Guarded:
         if self._gpu.ended:
             raise ReportedError([self._gpu.ended])
 
-    def _call(self, name: str, *positional: Any, **named: Any) -> Any:
+    def _exchange(self, message: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytearray]:
         self.check()
         self._gpu.socket.settimeout(max(0.01, min(START_LIMIT, self.deadline - time.monotonic())))
         try:
-            return getattr(self._gpu.link, name)(*positional, **named)
+            return super()._exchange(message, data)
         except TimeoutError:
             self._gpu.ended, self._gpu.overran = "the simulated GPU worked for too long", True
         except (OSError, EOFError):
             self._gpu.ended = ENDED
         self._gpu.kill()
-        return self.check()
+        self.check()
+        raise AssertionError  # never
 
 
-class Facade:
+class Facade(Machine):
     """What a worker may do with the machine, during one case. `do` is all that it can call."""
 
     METHODS = ("do",)
     ASK_BYTES = 2**26
-    COMMANDS = frozenset(
-        {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
-        | {"start_trace", "stop_trace", "memory", "run_kernel"}
-        | {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
-    )
+    CALLS = frozenset(CALLS - {"reset_peak", "free_all"})
 
     def __init__(self, machine: Guarded) -> None:
         self.machine = machine
+        self.profile = machine.profile
         self._given: dict[int, Any] = {}
         """Memory as large as each buffer that the judge gave; nobody touches it, so it takes no room."""
         self._own: dict[int, Any] = {}
@@ -159,31 +155,37 @@ class Facade:
             raise InvalidCommandError(f"more than {ARRAYS:,} arrays at a time")
         return ndarray.from_view(view)
 
-    def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
-        """Return a command's result. Raises what the machine does, InvalidCommandError for what is forbidden."""
+    def do(self, text: Any, data: Any) -> tuple[str, Array]:
+        """Return the answer to a message of the machine's protocol, whose two parts are JSON and bytes."""
         self._commands += 1
+        try:
+            message = self._message(text)
+            value, content = answer(self, message, data.tobytes() if isinstance(data, np.ndarray) else b"")
+        except Exception as error:  # whatever a bad command leads to, the next one is answered
+            self._failures += 1
+            return json.dumps(failure(error)), np.empty(0, np.uint8)
+        self._failures += isinstance(value, dict) and "fault" in value
+        return json.dumps({"value": value}), np.frombuffer(content, np.uint8)
+
+    def _message(self, text: Any) -> dict[str, Any]:
+        """The message in a text. Raises InvalidCommandError, ValueError and the like for what is none, or too much."""
         if self._commands > COMMANDS:
             raise InvalidCommandError(f"more than {COMMANDS:,} commands in one call")
-        for buffer in freed:
-            if (memory := self._own.pop(buffer, None)) is not None:
-                self._used -= memory.nbytes
-                self.machine.free(buffer)
-            elif buffer in self._graphs:
-                self._graphs.discard(buffer)
-                self.machine.free(buffer)
-        if command not in self.COMMANDS:
-            raise InvalidCommandError(f"there is no command {command!r:.40}")
         if self._failures >= FAILURES:
             raise InvalidCommandError(f"{FAILURES} commands in one call failed")
-        own = getattr(self, f"_{command}", None)
-        try:
-            cleaned = [_plain(argument) for argument in arguments]
-            return getattr(self.machine, command)(*cleaned) if own is None else own(*cleaned)
-        except Exception:
-            self._failures += 1
-            raise
+        if not isinstance(text, str) or len(text) > COMMAND:
+            raise InvalidCommandError(f"a command that is no text, or of more than {COMMAND:,} characters")
+        message = parsed(text)
+        name = message.get("call") if isinstance(message, dict) else None
+        if not isinstance(name, str) or name not in self.CALLS:
+            raise InvalidCommandError(f"there is no command {name!r:.40}")
+        if name == "run_kernel" and len(text) > KERNEL:
+            raise InvalidCommandError(f"a kernel of more than {KERNEL:,} characters")
+        return message  # type: ignore[no-any-return]
 
-    def _allocate(self, nbytes: int, purpose: str = "", stream: int = 0) -> int:
+    # the machine, as far as the worker may reach
+
+    def allocate(self, nbytes: int, purpose: str = "", stream: int = 0) -> int:
         if type(nbytes) is not int or nbytes < 0:
             raise InvalidCommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
         if self._used + nbytes > MEMORY:
@@ -191,110 +193,107 @@ class Facade:
                 f"Out of memory allocating {nbytes:,} bytes (allocated so far: {self._used:,} bytes, limit set to: "
                 f"{MEMORY:,} bytes while a check runs)."
             )
-        buffer: int = self.machine.allocate(nbytes, purpose, _here(stream))
+        buffer = self.machine.allocate(nbytes, purpose, _here(stream))
         self._own[buffer] = np.empty(nbytes, np.uint8)
         self._used += nbytes
         return buffer
 
-    def _launch(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any], options: Any, stream: int) -> None:
-        if not all(isinstance(views, list) for views in (inputs, outputs)) or not isinstance(options, dict):
-            raise InvalidCommandError("a launch takes lists of inputs and outputs, and a dictionary of options")
-        if len(repr((inputs, outputs, options))) > LAUNCH:
-            raise InvalidCommandError(f"a launch of more than {LAUNCH:,} characters")
+    def free(self, buffer: int) -> None:
+        if (memory := self._own.pop(buffer, None)) is not None:
+            self._used -= memory.nbytes
+            self.machine.free(buffer)
+        elif buffer in self._graphs:
+            self._graphs.discard(buffer)
+            self.machine.free(buffer)
+
+    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         for operand in (*inputs, *outputs):
             if isinstance(operand, View):
                 self._check(operand)
-        operands = [_number(x) if isinstance(x, list) else x for x in inputs]
-        self.machine.launch(op, operands, outputs, options, _here(stream))
+        self.machine.launch(op, inputs, outputs, options, _here(stream))
 
-    def _run_kernel(self, program: Any, given: Any, grid: Any, block: Any, shared: Any, stream: int) -> str:
-        """The report, or the fault, as JSON. The machine checks the order once more, and keeps a report of its own."""
-        if not all(isinstance(part, list) for part in (given, grid, block)):
-            raise InvalidCommandError("a kernel has lists of arguments, and of sizes of grid and block")
-        if len(repr((program, given, grid, block, shared))) > KERNEL:
-            raise InvalidCommandError(f"a kernel of more than {KERNEL:,} characters")
-        if self._lines > LINES:
-            raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
-        for argument in given:
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
+        """Run a worker's own kernel. The machine checks the order once more, and keeps a report of its own."""
+        self._check_lines()
+        for argument in order.arguments:
             if isinstance(argument, View):
                 self._check(argument)
-        order = KernelOrder(program, given, tuple(grid), tuple(block), shared)
-        outcome = told(lambda: self._reported(order, stream))
-        self._failures += "fault" in outcome
-        return json.dumps(outcome)
-
-    def _reported(self, order: KernelOrder, stream: int) -> KernelReport | None:
-        report: KernelReport | None = self.machine.run_kernel(order, _here(stream))
+        report = self.machine.run_kernel(order, _here(stream))
         self._lines += 0 if report is None else 1 + len(report.lines)
         return report
 
-    def _begin_capture(self, stream: int, mode: int | None) -> None:
+    def begin_capture(self, stream: int, mode: int | None = None) -> None:
         self.machine.begin_capture(_own(stream), mode)
 
-    def _end_capture(self, stream: int) -> int:
-        graph: int = self.machine.end_capture(_own(stream))
+    def end_capture(self, stream: int) -> int:
+        graph = self.machine.end_capture(_own(stream))
         self._graphs.add(graph)
         return graph
 
-    def _is_capturing(self, stream: int) -> bool:
-        return bool(self.machine.is_capturing(_here(stream)))
+    def is_capturing(self, stream: int) -> bool:
+        return self.machine.is_capturing(_here(stream))
 
-    def _launch_graph(self, graph: int, stream: int) -> str:
-        """What the kernels' reports have in lines, or the fault, as JSON."""
+    def launch_graph(self, graph: int, stream: int = 0) -> int:
         self._check_graph(graph)
-        if self._lines > LINES:
-            raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
-        outcome = told(lambda: int(self.machine.launch_graph(graph, _here(stream))))
-        self._failures += "fault" in outcome
-        self._lines += outcome.get("report", 0)
-        return json.dumps(outcome)
+        self._check_lines()
+        lines = self.machine.launch_graph(graph, _here(stream))
+        self._lines += lines
+        return lines
 
-    def _upload_graph(self, graph: int, stream: int) -> None:
+    def upload_graph(self, graph: int, stream: int = 0) -> None:
         self._check_graph(graph)
         self.machine.upload_graph(graph, _here(stream))
 
-    def _synchronize(self, stream: int | None) -> None:
+    def synchronize(self, stream: int | None = None) -> None:
         self.machine.synchronize(_here(stream))
 
-    def _upload(self, view: View, data: Any, stream: int, blocking: bool) -> None:
+    def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check(view)
-        if not isinstance(data, np.ndarray):
-            raise InvalidCommandError("an upload takes bytes")
-        self.machine.upload(view, data.tobytes(), _here(stream), bool(blocking))
+        self.machine.upload(view, data, _here(stream), bool(blocking))
 
-    def _download(self, view: View, stream: int) -> Any:
+    def download(self, view: View, stream: int = 0) -> bytes:
         if self._check(view).nbytes > DOWNLOAD:
             raise InvalidCommandError(f"at most {DOWNLOAD:,} bytes are fetched at a time while a check runs")
-        return np.frombuffer(self.machine.download(view, _here(stream)), np.uint8)
+        return self.machine.download(view, _here(stream))
 
-    def _record(self, stream: int) -> int:
-        event: int = self.machine.record(_here(stream))
+    def record(self, stream: int = 0) -> int:
+        event = self.machine.record(_here(stream))
         self._events.add(event)
         return event
 
-    def _wait(self, event: int, stream: int | None) -> None:
+    def wait(self, event: int, stream: int | None) -> None:
         self._check_event(event)
         self.machine.wait(event, _here(stream))
 
-    def _elapsed(self, first: int, last: int) -> float:
+    def elapsed(self, first: int, last: int) -> float:
         self._check_event(first, last)
-        return float(self.machine.elapsed(first, last))
+        return self.machine.elapsed(first, last)
 
-    def _start_trace(self) -> int:
-        number: int = self.machine.start_trace()
+    def clock(self) -> float:
+        return self.machine.clock()
+
+    def memory(self) -> dict[str, int]:
+        return self.machine.memory()
+
+    def start_trace(self) -> int:
+        number = self.machine.start_trace()
         self._traces.add(number)
         return number
 
-    def _stop_trace(self, number: int) -> str:
+    def stop_trace(self, number: int) -> Trace:
         if number not in self._traces:
             raise InvalidCommandError(f"trace {number!r:.40} is not open")
         self._traces.discard(number)
-        return str(self.machine.stop_trace(number).to_json())
+        return self.machine.stop_trace(number)
 
     def _check(self, view: Any) -> Any:
         if not isinstance(view, View):
             raise InvalidCommandError(f"expected a place on the GPU, got {type(view).__name__}")
         return array_of(view, self._reach, ELEMENTS)
+
+    def _check_lines(self) -> None:
+        if self._lines > LINES:
+            raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
 
     def _check_graph(self, graph: Any) -> None:
         if type(graph) is not int or graph not in self._graphs:
@@ -316,26 +315,6 @@ def _own(stream: Any) -> Any:
     if current.streams[-1] != 0 and _here(stream) == current.streams[-1]:
         raise InvalidCommandError(f"stream is {stream!r:.40}, which is the judge's")
     return stream
-
-
-def _plain(value: Any) -> Any:
-    """What a worker sent as the machine's protocol can say it. Raises InvalidCommandError for anything else."""
-    if value is None or isinstance(value, (bool, int, float, complex, str, View, np.ndarray)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item) for key, item in value.items()}
-    raise InvalidCommandError(f"an argument of type {type(value).__name__}")
-
-
-def _number(parts: list[Any]) -> complex:
-    """A complex number that a worker sent in two parts."""
-    if len(parts) != 2 or not all(type(part) is float for part in parts):
-        raise InvalidCommandError("an operand that is no array and no number")
-    return complex(*parts)
 
 
 def _extent(view: View) -> int:

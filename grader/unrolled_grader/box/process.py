@@ -138,17 +138,17 @@ class Process:
         return _cpu_seconds(self.pid) if self.group is None else self.group.cpu_seconds()
 
     @contextmanager
-    def held(self, frozen: bool = True) -> Iterator[None]:
-        """Freeze everything in the box during the block, but for blocks of `released`; without a group, the worker."""
-        self._freeze(frozen)
+    def frozen(self, still: bool = True) -> Iterator[None]:
+        """Freeze everything in the box during the block, but for blocks of `thawed`; without a group, the worker."""
+        self._freeze(still)
         try:
             yield
         finally:
-            self._freeze(not frozen)
+            self._freeze(not still)
 
-    def released(self) -> AbstractContextManager[None]:
+    def thawed(self) -> AbstractContextManager[None]:
         """Let the box go on during the block, and freeze it again after it."""
-        return self.held(False)
+        return self.frozen(False)
 
     def _freeze(self, frozen: bool) -> None:
         if self.group is not None:

@@ -146,12 +146,12 @@ def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tupl
         shell._showtraceback(KeyboardInterrupt, error, traceback.format_exc().splitlines()[-1:])
         return "KeyboardInterrupt", ""
     except Exception as error:  # as IPython itself meets with an exception whose own text raises
-        return _told(error)
+        return _described(error)
     raised = result.error_before_exec or result.error_in_exec
-    return None if raised is None else _told(raised)
+    return None if raised is None else _described(raised)
 
 
-def _told(error: BaseException) -> tuple[str, str]:
+def _described(error: BaseException) -> tuple[str, str]:
     try:
         return type(error).__name__, str(error)[:2000]
     except Exception:

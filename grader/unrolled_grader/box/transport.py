@@ -278,8 +278,7 @@ class Worker(Process):
         if self._facade is not None:
             self._facade.begin()
         try:
-            place = (lambda view: view) if target is self._facade else self._on_gpu
-            positional, named = wire.decode(message.get("with"), self._read_asked, gpu=place)
+            positional, named = wire.decode(message.get("with"), self._read_asked, gpu=self._on_gpu)
             if target is not self._facade and not all(map(_is_numeric, (*positional, *named.values()))):
                 raise TypeError("takes numbers and arrays, and lists of them")
             value = getattr(target, method)(*positional, **named)

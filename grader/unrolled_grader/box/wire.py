@@ -100,7 +100,7 @@ class Channel:
         data = bytes(self._received[_HEADER.size : end])
         del self._received[:end]
         try:
-            message = _parse(data)
+            message = parsed(data.decode())
         except (ValueError, RecursionError) as error:
             raise WireError(f"a message that is no JSON: {error}") from None
         if not isinstance(message, dict):
@@ -348,9 +348,11 @@ def _place(content: Any) -> View:
     return View(buffer, offset, tuple(shape), tuple(strides), dtype)
 
 
-def _parse(data: bytes) -> Any:
-    """The JSON, in which no text holds half a character: it could not be written to any file."""
-    text = data.decode()
+def parsed(text: str) -> Any:
+    """Return what a JSON text holds, without halves of characters: they could not be written to any file.
+
+    Raises ValueError or RecursionError for what is no JSON, or holds a whole number of too many digits.
+    """
     message = json.loads(text, parse_int=whole)
     if _SURROGATE.search(text):
         plain = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")

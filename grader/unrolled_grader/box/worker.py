@@ -34,10 +34,9 @@ from unrolled.checks.compare import shortened
 from unrolled.checks.crashes import TEXT_LIMIT, crash_lines
 from unrolled.parallel.emulation import on_ranks
 from unrolled.parallel.team import Team, alone
-from unrolled.simgpu.command import RAISED, Inputs, KernelOrder, Machine, Options, View, Views, heard
-from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.command import View
+from unrolled.simgpu.process import FarMachine
 from unrolled.simgpu.profiles import PROFILES
-from unrolled.simgpu.trace import Trace
 from unrolled_grader.box import wire
 from unrolled_grader.box.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.box.wire import Array, Channel
@@ -172,7 +171,7 @@ class _Worker:
         """Call the function once, with inputs that lie in the shared file or on the judge's simulated GPU."""
         if order["gpu"] is None:
             return self._call(order)
-        self.machine = RemoteMachine(self._asked, order["gpu"], on_gpu.PROFILE)
+        self.machine = RemoteMachine(self._request, order["gpu"], on_gpu.PROFILE)
         simgpu.connect(self.machine)
         try:
             return self._call(order)
@@ -266,12 +265,12 @@ class _Worker:
 
     def _ask(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Have the judge call a method of an object that it keeps."""
-        answer = self._asked(number, method, positional, named)
+        answer = self._request(number, method, positional, named)
         if "refused" in answer:
             raise TypeError(answer["refused"])
         return answer["value"]
 
-    def _asked(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _request(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The judge's answer: {"value": what the method returned}, or {"refused": why not}."""
         with self.asking:  # several threads may ask at once
             self.results.clear()  # of what was asked before
@@ -299,47 +298,28 @@ class Remote:
         return self._ask(self._number, "backward", positional, named)
 
 
-class RemoteMachine(Machine):
-    """A machine of the judge's: each command is a question to the judge about the object with this number."""
+class RemoteMachine(FarMachine):
+    """A machine of the judge's: each message is a question to the judge about the object with this number."""
 
-    def __init__(self, ask: Callable[..., Mapping[str, Any]], number: int, profile: str) -> None:
+    def __init__(self, request: Callable[..., Mapping[str, Any]], number: int, profile: str) -> None:
+        super().__init__()
         self.profile = PROFILES[profile]
-        self._ask, self._number = ask, number
-        self._freed: list[int] = []
+        self._request, self._number = request, number
 
-    def free(self, buffer: int) -> None:
-        """Note that a buffer was freed, and tell the judge with the next command: finalizers call this at any time."""
-        self._freed.append(buffer)
-
-    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
-        operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
-        self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
-
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
-        sizes = list(order.grid), list(order.block), order.shared
-        outcome = self._call("run_kernel", order.program, list(order.arguments), *sizes, stream)
-        report: KernelReport | None = heard(json.loads(outcome))
-        return report
-
-    def launch_graph(self, graph: int, stream: int = 0) -> int:
-        return int(heard(json.loads(self._call("launch_graph", graph, stream))))
-
-    def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
-        self._call("upload", view, np.frombuffer(data, np.uint8), stream, blocking)
-
-    def download(self, view: View, stream: int = 0) -> bytes:
-        return bytes(self._call("download", view, stream).tobytes())
-
-    def stop_trace(self, number: int) -> Trace:
-        return Trace.from_json(self._call("stop_trace", number))
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        freed, self._freed = self._freed, []
-        answer = self._ask(self._number, "do", [name, *arguments], {"freed": freed})
+    def _exchange(self, message: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        text = json.dumps(message, default=_plain)
+        answer = self._request(self._number, "do", [text, np.frombuffer(data, np.uint8)], {})
         if "refused" in answer:
-            kind, _, text = str(answer["refused"]).partition(": ")
-            raise RAISED.get(kind, RuntimeError)(text)
-        return answer["value"]
+            raise RuntimeError(answer["refused"])
+        said, content = answer["value"]
+        return json.loads(said), content.tobytes()
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as a plain one."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a command to the GPU holds {type(value).__name__}")
 
 
 def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:

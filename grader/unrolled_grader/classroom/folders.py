@@ -73,8 +73,8 @@ class Folders:
         for name in names:
             fitting = [name] if name in known else [one for one in known if name and one.startswith(name)]
             if len(fitting) != 1:
-                said = f"{name!r:.60} names {len(fitting)} lessons" if fitting else f"there is no lesson {name!r:.60}"
-                raise CourseError(f"{said}; there are {', '.join(known) or 'none'}")
+                reason = f"{name!r:.60} names {len(fitting)} lessons" if fitting else f"there is no lesson {name!r:.60}"
+                raise CourseError(f"{reason}; there are {', '.join(known) or 'none'}")
             chosen += fitting
         return sorted(set(chosen))
 

@@ -69,7 +69,7 @@ class Roster:
         """Whether a number may be that of a participant, as Moodle's downloads have it; its exports hold others."""
         return self.form != MOODLE_EXPORT
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return in words which columns were taken."""
         heads = dict(self.taken)
         said = (f'{field} from "{heads[field]}"' if field in heads else f"no {field}" for field in FIELDS)

@@ -287,8 +287,8 @@ def choices_of(wanted: Settings) -> Choices:
 
 def choices_text(wanted: Settings) -> str:
     """Return what the library must know of the settings, as course.json."""
-    said = {name: value for name, value in settings.shared(wanted).items() if value}
-    return json.dumps(said, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+    chosen = {name: value for name, value in settings.shared(wanted).items() if value}
+    return json.dumps(chosen, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def addressed(project: str, address: notebooks.Address) -> str:

@@ -12,7 +12,7 @@ from unrolled.timing.rule import Outcome
 from unrolled.timing.verdict import conclude
 from unrolled_grader.jobs.record import Record, one_line
 from unrolled_grader.judge.evidence import Score
-from unrolled_grader.judge.verdicts import said, settle
+from unrolled_grader.judge.verdicts import settle, settling_outcome
 
 WIDTH = 100
 REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")  # what of a verdict follows from its pairs
@@ -155,7 +155,7 @@ def _settling(score: Score) -> Iterator[str]:
 
     A measurement that ended in a crash leaves no pairs. It can cost points, and never earns any.
     """
-    outcomes = list(map(_said, score.timings))
+    outcomes = list(map(_outcome_of, score.timings))
     if score.verdict not in ("pass", "inconclusive") or (outcomes and settle(outcomes) == score.verdict):
         return
     if not outcomes:
@@ -164,11 +164,11 @@ def _settling(score: Score) -> Iterator[str]:
         yield f"measured {', '.join(outcomes)}, which does not settle on {score.verdict}"
 
 
-def _said(timing: Mapping[str, Any]) -> str:
+def _outcome_of(timing: Mapping[str, Any]) -> str:
     """What a measurement says to `settle`; where its record is damaged, its outcome."""
     outcome = str(timing.get("outcome"))
     try:
-        return said(outcome, timing)
+        return settling_outcome(outcome, timing)
     except (ValueError, KeyError, TypeError, AttributeError):
         return outcome
 

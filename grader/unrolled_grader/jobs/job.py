@@ -1,7 +1,7 @@
 """A job: judging one submission, in any process on any machine. Plain JSON goes in and comes out; only paths travel.
 
-All ways of grading share this module. `unrolled grade` performs jobs in its pool or on a cluster, and nbgrader's own
-commands judge in their process; both sanitize alike and find a finished job by its key.
+All ways of grading share this module: `unrolled grade` has jobs performed in its pool or on a cluster, nbgrader's own
+commands perform them in their process. What was judged is found again by `valid_record`, whichever of them judged it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     options = Options(**order["options"])
     specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
     try:
-        nb = opening.opened(intake.taken(Path(order["notebook"])), lesson, specs)
+        nb = opening.opened(intake.read(Path(order["notebook"])), lesson, specs)
         release = versions.release_for(versions.version_of(nb), released)
         nb = nb if release else sanitized(nb, handed_out)
     except opening.RefusedError as reason:
@@ -72,9 +72,9 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
         submission = Submission(student, lesson, nb, specs, order["seed"])
         key = Key(submission_hash(nb), release.hash(lesson) if release else order["specs"], environment(options))
         if release:
-            found = versions.performed(order, release, key, versions.worth(handed_out))
+            found = versions.performed_by(release, order, key, versions.worth(handed_out))
         else:
-            found = judged(submission, options, key, order["digest"])
+            found = _judged(submission, options, key, order["digest"])
     written = {"record": record.to_dict(found[0]), "notebook": found[1]}
     record.replace_file(Path(order["result"]), json.dumps(written))
     return {"result": order["result"]}
@@ -107,7 +107,7 @@ def _resources(options: Options) -> dict[str, Any]:
     return {"resources": {**NEEDS, "GPU": 1}} if options.gpu else {}
 
 
-def performed(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
+def perform_here(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
     """Perform an order at once; return record and executed notebook. Raises what `perform` does, and RefusedError."""
     answer = perform(order)
     found, notebook = result_of(answer)
@@ -124,13 +124,13 @@ def result_of(answer: Mapping[str, Any]) -> tuple[Record, NotebookNode | None]:
     return record.from_dict(data["record"]), None if notebook is None else nbformat.from_dict(notebook)
 
 
-def judged(submission: Submission, options: Options, key: Key, digest: str) -> tuple[Record, NotebookNode]:
+def _judged(submission: Submission, options: Options, key: Key, digest: str) -> tuple[Record, NotebookNode]:
     """Judge a sanitized submission; return its record, and its notebook as it ran.
 
     Raises what is our fault. Where the judge itself fails, the submission gets 0, a flag, and a record without a key:
     the next run judges again.
     """
-    notes = repairs(submission.notebook)
+    notes = [repair.Note(*pair) for pair in submission.notebook.metadata.get(REPAIRS, ())]
     try:
         judged = verdicts.judge(submission, options)
     except (SandboxError, ZygoteError, OSError):  # OSError: such as a full disk
@@ -159,8 +159,7 @@ def judged(submission: Submission, options: Options, key: Key, digest: str) -> t
 def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
     """Return an opened notebook with every cell that was handed out, and a note of each repair in its metadata.
 
-    Locked cells have the text that was handed out. nbgrader's sanitize pass gives the same cells, but needs a
-    gradebook.
+    Locked cells have the text that was handed out, as after nbgrader's own sanitize pass, which needs a gradebook.
     """
     nb, notes = repair.repaired(handed, released)
     originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
@@ -172,14 +171,16 @@ def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
     return nb
 
 
-def repairs(nb: NotebookNode) -> tuple[repair.Note, ...]:
-    """Return the notes of what was repaired in a sanitized notebook."""
-    return tuple(repair.Note(*pair) for pair in nb.metadata.get(REPAIRS, ()))
-
-
-def holds(kept: Record | None, key: Key, options: Options) -> bool:
-    """Return whether a finished job answers for this key, so that nothing has to be judged."""
-    return kept is not None and bool(key.submission) and kept.key == key and not could_settle(kept, options)
+def valid_record(grades: Path, handed: intake.Handed, released: Path, options: Options) -> Record | None:
+    """Return the record that answers for this very submission, so that nothing has to be judged; None if it must be."""
+    kept = record.finished(grades, handed.student, handed.lesson)
+    if kept is None or kept.key.specs != judging_hash(kept.version, released):
+        return None
+    if kept.problem or handed.problem:  # a problem that only repair or nbgrader had is perhaps gone
+        return kept if kept.problem and handed.problem and kept.digest == handed.digest else None
+    submission = kept.key.submission if kept.digest == handed.digest else hash_of(handed, released)
+    same = bool(submission) and kept.key == Key(submission, kept.key.specs, environment(options))
+    return kept if same and not could_settle(kept, options) else None
 
 
 def could_settle(kept: Record, options: Options) -> bool:
@@ -199,7 +200,7 @@ def submission_hash(nb: NotebookNode) -> str:
 def hash_of(handed: intake.Handed, released: Path) -> str:
     """Return the hash of what would be judged of this file; empty if it cannot be sanitized."""
     try:
-        nb = opening.opened(intake.taken(handed.path), handed.lesson, checks.lessons().get(handed.lesson, {}))
+        nb = opening.opened(intake.read(handed.path), handed.lesson, checks.lessons().get(handed.lesson, {}))
         release = versions.release_for(versions.version_of(nb), released)
         return submission_hash(nb if release else sanitized(nb, cells.read(released)))
     except Exception:  # `perform` says why
@@ -228,8 +229,8 @@ def judging_hash(version: str, released: Path) -> str:
 
 def environment(options: Options) -> str:
     """Return what else a verdict depends on, in words: Python, NumPy, and whether code runs in a sandbox."""
-    held = "in a sandbox" if options.sandbox else "without a sandbox"
-    return f"Python {platform.python_version()}, NumPy {np.__version__}, {held}"
+    sandbox = "in a sandbox" if options.sandbox else "without a sandbox"
+    return f"Python {platform.python_version()}, NumPy {np.__version__}, {sandbox}"
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Other releases of the course, in grader/versions/VERSION: what their notebooks are judged by.
 
-`unrolled version add` takes one in: from a tag of this repository, a folder with another checkout, or a wheel. A
-release is the library, the judge and the notebooks as they were; nothing of it is imported here.
+`unrolled version add` takes one in: from a tag of this repository, or a folder with another checkout. A release is the
+library, the judge and the notebooks as they were; nothing of it is imported here.
 """
 
 from __future__ import annotations
@@ -16,25 +16,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import unrolled
-from unrolled.cli import CommandError, Subparsers, checkout, present_folder
-from unrolled.cli.common import why
+from unrolled.cli import CommandError, Subparsers, checkout
 
 FOLDER = "grader/versions"
 PARTS = ("lib", "grader/unrolled_grader", "notebooks")
 NAME = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
-SPECS = ("checks", "exercises")
-"""Where the library keeps specs, a folder a lesson. Those of later lessons have no part in this one."""
-NOT_ASKING = (
-    *("__init__.py", "cli/", "doctor.py", "journal/", "py.typed", "records/", "show/"),
-    *("notebook/handin.py", "notebook/upgrade.py"),
-)
-"""How the files of the library begin that ask nothing. Where two releases differ in these alone, they share checks."""
 LESSONS = """\
 import json
 from unrolled import checks
@@ -45,7 +36,7 @@ print(json.dumps(list(checks.lessons())))
 
 @dataclass(frozen=True)
 class Release:
-    """A release of the course in a folder of its own; or this one, in its checkout."""
+    """A release of the course in a folder of its own."""
 
     version: str
     root: Path
@@ -64,24 +55,14 @@ class Release:
         return hashlib.sha256(_code(self.root).encode() + self.released(lesson).read_bytes()).hexdigest()
 
 
-def asks_the_same(release: Release, released: Path) -> bool:
-    """Return whether a release asks in a lesson what this version asks, whose notebook is `released`."""
-    here = _asked(Path(unrolled.__file__).parent, released)
-    return here == _asked(release.root / "lib" / "unrolled", release.released(released.stem))
-
-
-def add_release(root: Path, source: str, notebooks: Path | None = None) -> tuple[Release, list[str]]:
+def add_release(root: Path, source: str) -> tuple[Release, list[str]]:
     """Take a release in; return it, and its lessons. What is there is never replaced. Raises CommandError."""
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as scratch:
         made = Path(scratch, "release")
         _take(root, source, made)
-        if notebooks is not None:
-            _copy(notebooks, made / "notebooks")
         release = Release(_version(made, source), made)
-        if not any(made.glob("notebooks/*/*.ipynb")):
-            raise CommandError(f"{source} holds no notebooks: name their folder with --notebooks")
         target = folder / release.version
         if target.exists():
             raise CommandError(f"version {release.version} is there already, in {target}: it stays as it is")
@@ -97,37 +78,24 @@ def known(versions: Path) -> list[Release]:
 
 
 def _take(root: Path, source: str, into: Path) -> None:
-    """Bring the parts of a release together. Raises CommandError for what is none of the three."""
+    """Bring the parts of a release together. Raises CommandError for what is neither a folder nor a tag."""
     given = Path(source).expanduser()
     if given.is_dir():
         for part in PARTS:
             _copy(given / part, into / part)
-    elif given.suffix == ".whl":
-        _unpack(given, into / "wheel")
-        _copy(into / "wheel" / "unrolled", into / "lib" / "unrolled")
-        _copy(into / "wheel" / "unrolled_grader", into / "grader" / "unrolled_grader")
-        shutil.rmtree(into / "wheel")
-    else:
-        archive = into.with_name("archive.zip")
-        command = ["git", "-C", str(root), "archive", "--format=zip", f"--output={archive}", source, "--", *PARTS]
-        if source.startswith("-"):
-            raise CommandError(f"expected a tag, a folder or a wheel, got {source!r}")
-        try:
-            subprocess.run(command, check=True, capture_output=True, text=True)
-        except FileNotFoundError:
-            raise CommandError(f"{source} is no folder and no wheel, and git is not here to look for a tag") from None
-        except subprocess.CalledProcessError as error:
-            said = error.stderr.strip().splitlines()[-1:]
-            raise CommandError(f"{source} is no folder, no wheel and no tag here: {' '.join(said)}") from None
-        _unpack(archive, into)
-
-
-def _unpack(archive: Path, into: Path) -> None:
+        return
+    if source.startswith("-"):
+        raise CommandError(f"expected a tag or a folder, got {source!r}")
+    archive = into.with_name("archive.zip")
+    command = ["git", "-C", str(root), "archive", "--format=zip", f"--output={archive}", source, "--", *PARTS]
     try:
-        with zipfile.ZipFile(archive) as opened:
-            opened.extractall(into)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise CommandError(f"{archive} cannot be unpacked: {why(error)}") from error
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise CommandError(f"{source} is no folder, and git is not here to look for a tag") from None
+    except subprocess.CalledProcessError as error:
+        last = " ".join(error.stderr.strip().splitlines()[-1:])
+        raise CommandError(f"{source} is no folder and no tag here: {last}") from None
+    shutil.unpack_archive(archive, into)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -156,8 +124,8 @@ def _lessons(release: Release) -> list[str]:
     command = [sys.executable, "-c", LESSONS]
     done = subprocess.run(command, env=release.environment, cwd=release.root, capture_output=True, text=True)
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:]
-        raise CommandError(f"version {release.version} does not run with this Python: {' '.join(said)}")
+        last_line = done.stderr.strip().splitlines()[-1:]
+        raise CommandError(f"version {release.version} does not run with this Python: {' '.join(last_line)}")
     return [str(lesson) for lesson in json.loads(done.stdout.splitlines()[-1])]
 
 
@@ -168,21 +136,6 @@ def _code(root: Path) -> str:
     for folder in ("lib/unrolled", "grader/unrolled_grader"):
         for file in files_in(root / folder):
             take_in(seen, file, root)
-    return seen.hexdigest()
-
-
-@functools.cache
-def _asked(library: Path, released: Path) -> str:
-    """A hash of what a lesson asks: the library's part in it, and the cells that are graded. Text does not count."""
-    seen = hashlib.sha256()
-    for file in files_in(library):
-        inner = file.relative_to(library)
-        later = inner.parts[:2] == SPECS and inner.parts[2] > f"l{released.stem}" and len(inner.parts) > 3
-        if not (later or inner.as_posix().startswith(NOT_ASKING)):
-            take_in(seen, file, library)
-    for cell in json.loads(released.read_text(encoding="utf-8"))["cells"]:
-        if mark := cell["metadata"].get("nbgrader"):
-            seen.update(json.dumps([cell["cell_type"], cell["source"], mark], sort_keys=True).encode())
     return seen.hexdigest()
 
 
@@ -202,38 +155,20 @@ def add(subparsers: Subparsers) -> None:
         "version", help="take in other releases of the course, by which their notebooks are graded"
     )
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    one = actions.add_parser("add", help="take a release in: a tag of this repository, a folder, or a wheel")
-    one.add_argument("source", metavar="TAG|FOLDER|WHEEL")
-    one.add_argument(
-        "--notebooks", type=present_folder, metavar="DIR", help="the release's notebooks/, which a wheel does not hold"
-    )
+    one = actions.add_parser("add", help="take a release in: a tag of this repository, or a folder")
+    one.add_argument("source", metavar="TAG|FOLDER")
     one.set_defaults(run=_add)
     actions.add_parser("list", help="list the releases that are here").set_defaults(run=_list)
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    root = checkout.find()
-    release, lessons = add_release(root, arguments.source, arguments.notebooks)
+    release, lessons = add_release(checkout.find(), arguments.source)
     print(f"version {release.version} is in {release.root}, with {len(lessons)} lessons")
-    _tell(root, release)
     return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    root = checkout.find()
     print(f"this one: {unrolled.__version__}")
-    for release in known(root / FOLDER):
-        _tell(root, release)
+    for release in known(checkout.find() / FOLDER):
+        print(f"{release.version}: in {release.root}")
     return 0
-
-
-def _tell(root: Path, release: Release) -> None:
-    """Which lessons' notebooks are judged by the release itself, and which by this one, as both ask the same."""
-    here = Release(unrolled.__version__, root)
-    there = sorted(file.stem for file in release.root.glob("notebooks/*/*.ipynb") if file.stem == file.parent.name)
-    both = [here.released(name) for name in there if here.released(name).is_file()]
-    same = [file.stem for file in both if asks_the_same(release, file)]
-    own = [name for name in there if name not in same]
-    print(f"{release.version}: judged by its own checks: {', '.join(own) or 'none'}")
-    if same:
-        print(f"{release.version}: asks the same as this version, and is judged by this one: {', '.join(same)}")

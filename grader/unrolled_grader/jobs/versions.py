@@ -1,15 +1,13 @@
 """A notebook of another version of the course is judged by that version: its specs, its library, its cells.
 
-The release in grader/versions does the job itself, in a process of its own; only paths and JSON go there and back.
-Where it is not here, or asks what this one asks, `release_for` says so. The gradebook knows one set of cells, this
-version's: `brought` says what another version's points are there.
+The release in grader/versions does the job itself, in a process of its own; only paths and JSON go there and back. The
+gradebook knows one set of cells, this version's: `converted_points` says what another version's points are there.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import signal
 import subprocess
 import sys
 import tempfile
@@ -34,7 +32,6 @@ READABLE = (1,)
 """Formats of a release's record that are understood here. One with more fields of the same format is, too."""
 SET_ASIDE = "set aside: "
 """How the reason begins where a submission waits for its release: its points are withheld, not lost."""
-GRACE = 2.0  # seconds that a release's process has to clean up after itself
 PERFORM = """\
 import json, os, sys, threading
 from pathlib import Path
@@ -81,23 +78,23 @@ def release_for(version: str, released: Path) -> Release | None:
         age = "newer than" if asked > Version(unrolled.__version__) else "older than"
         raise AbsentError(
             f"{SET_ASIDE}it is of version {version}, {age} this course ({unrolled.__version__}), and that version is "
-            f"not here; `unrolled version add v{version}` (a tag, a folder or a wheel) takes it in, then grade again"
+            f"not here; `unrolled version add v{version}` (a tag or a folder) takes it in, then grade again"
         )
     release = there[version]
     if not release.released(lesson).is_file():
         raise AbsentError(f"{SET_ASIDE}version {version}, which it is of, has no lesson {lesson} in {release.root}")
-    return None if releases.asks_the_same(release, released) else release
+    return release
 
 
-def performed(
-    order: Mapping[str, Any], release: Release, key: Key, here: Mapping[str, float]
+def performed_by(
+    release: Release, order: Mapping[str, Any], key: Key, here: Mapping[str, float]
 ) -> tuple[Record, NotebookNode | None]:
     """Have a release do an order; return record and notebook. `here`: what checks are worth. Raises ReleaseError."""
     with tempfile.TemporaryDirectory(prefix="unrolled-release-") as scratch:
         result = Path(scratch, "result.json")
         theirs = {**order, "released": str(release.released(order["lesson"])), "result": str(result)}
-        with Path(scratch, "said").open("w+b") as said:
-            _run(release, theirs, said)
+        with Path(scratch, "log").open("w+b") as log:
+            _run(release, theirs, log)
         try:
             data = json.loads(result.read_text(encoding="utf-8"))
             found, notebook = adopted(data["record"]), data["notebook"]
@@ -113,32 +110,25 @@ def performed(
     return found, None if notebook is None else nbformat.from_dict(notebook)
 
 
-def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
+def _run(release: Release, order: Mapping[str, Any], log: IO[bytes]) -> None:
     """Let the release perform the order. Raises ReleaseError with the last line that it wrote."""
     command, pipe, nothing = [sys.executable, "-c", PERFORM], subprocess.PIPE, subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, stdin=pipe, stdout=nothing, stderr=said, env=release.environment, cwd=release.root
-    )
-    assert process.stdin is not None
-    try:
-        with suppress(BrokenPipeError):  # it ended before it was told: what was to be written is still there
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=nothing, stderr=log, env=release.environment, cwd=release.root
+    ) as process:
+        assert process.stdin is not None
+        try:
             process.stdin.write(json.dumps(order).encode() + b"\n")
             process.stdin.flush()
-        process.wait()
-    except BaseException:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(GRACE)
+            process.wait()
+        except BrokenPipeError:  # it ended before it could read: what it wrote says why
+            pass
         finally:
-            process.kill()
-            raise
-    finally:
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        process.wait()
+            with suppress(BrokenPipeError):
+                process.stdin.close()  # which ends it, where this process was interrupted
     if process.returncode:
-        said.seek(0)
-        lines = said.read().decode("utf-8", "replace").strip().splitlines()
+        log.seek(0)
+        lines = log.read().decode("utf-8", "replace").strip().splitlines()
         raise ReleaseError(f"version {release.version} cannot grade here: {lines[-1] if lines else 'it ended'}")
 
 
@@ -159,16 +149,16 @@ def difference(version: str, scores: Iterable[Score], here: Mapping[str, float])
     """Return a flag: by which version a notebook was judged, and what checks are worth otherwise there, or missing."""
     there = _worth(scores)
     other = [name for name, most in here.items() if there.get(name) not in (None, most)]
-    told = {
+    differences = {
         "worth something else": [f"{name} ({there[name]:g} there, {here[name]:g} here)" for name in other],
         "not in that version": [name for name in here if name not in there],
         "in that version alone": [name for name in there if name not in here],
     }
-    words = "".join(f"; {what}: {', '.join(names)}" for what, names in told.items() if names and there)
+    words = "".join(f"; {what}: {', '.join(names)}" for what, names in differences.items() if names and there)
     return f"of version {version}, and judged by its checks{words}"
 
 
-def brought(scores: Iterable[Score], here: Mapping[str, float]) -> tuple[dict[str, float], set[str]]:
+def converted_points(scores: Iterable[Score], here: Mapping[str, float]) -> tuple[dict[str, float], set[str]]:
     """Return what a release's scores are in this version's gradebook: points by cell, and cells that a person must see.
 
     A score is the same share of what its check is worth here. A check that the release does not have is worth nothing
@@ -183,7 +173,7 @@ def brought(scores: Iterable[Score], here: Mapping[str, float]) -> tuple[dict[st
     return points, {CELL + name for name in here if name not in there}
 
 
-def fitted(nb: NotebookNode, released: NotebookNode) -> NotebookNode:
+def fitted_cells(nb: NotebookNode, released: NotebookNode) -> NotebookNode:
     """Return a release's notebook as this version's gradebook takes it, with plain cells for those it does not know."""
     known = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
     for cell in nb.cells:

@@ -154,10 +154,9 @@ class StandIn:
         """Give the simulated GPU for one case: the worker's function and this process work on the same machine."""
         self._machine = self._simulated()
         try:
-            with self._worker.using(self._machine), connected(self._machine) as module:  # type: ignore[arg-type]
+            with self._worker.using(self._machine), connected(self._machine) as module:
                 yield module
         finally:
-            self._machine.over = True
             self._machine = None
 
     def ported(self, function: Any) -> Any:

@@ -93,14 +93,14 @@ def handed(folder: Path, checks: Collection[str]) -> Handed:
     """Return the notebook in STUDENT/LESSON, with what stands against grading it."""
     lesson, path = folder.name, folder / f"{folder.name}.ipynb"
     try:
-        opening.opened(taken(path), lesson, checks)
+        opening.opened(read(path), lesson, checks)
         problem = ""
     except RefusedError as reason:
         problem = str(reason)
     return Handed(folder.parent.name, lesson, path, digest(path), problem)
 
 
-def taken(path: Path) -> bytes:
+def read(path: Path) -> bytes:
     """Return the bytes of a notebook that may be graded. Raises RefusedError for a link, a large file, or none."""
     if path.parent.is_symlink():
         raise RefusedError(f"{path.parent.name} is a link, expected a folder")
@@ -116,7 +116,7 @@ def taken(path: Path) -> bytes:
         raise RefusedError("expected a file, not a link or folder")
     if status.st_size > MAX_BYTES:
         raise RefusedError(f"the file has {status.st_size / 1e6:.0f} MB, at most {MAX_BYTES / 1e6:.0f} MB are taken")
-    data = _read(path)
+    data = _content(path)
     if data is None:
         raise RefusedError("the file cannot be read")
     return data
@@ -124,16 +124,16 @@ def taken(path: Path) -> bytes:
 
 def time_stamp(folder: Path) -> str:
     """Return what timestamp.txt in a folder says; empty if it is missing, a link, or longer than 200 bytes."""
-    data = _read(folder / TIME_STAMP) or b""
+    data = _content(folder / TIME_STAMP) or b""
     return data.decode("utf-8", "replace") if len(data) <= TIME_STAMP_BYTES else ""
 
 
 def digest(path: Path) -> str:
     """Return a hash of the notebook's content (of the start of a file that is too large)."""
-    return hashlib.sha256(_read(path) or b"").hexdigest()
+    return hashlib.sha256(_content(path) or b"").hexdigest()
 
 
-def _read(path: Path) -> bytes | None:
+def _content(path: Path) -> bytes | None:
     """The content of a regular file, as far as it is taken, past no link and no pipe; None if it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -71,7 +71,7 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
         verdict = _raced(worker, spec, seed, cores)
     if verdict.outcome == "pass":
         return verdict
-    with worker.held(), Worker(boxed=worker.boxed, baseline=spec.reference) as model:
+    with worker.frozen(), Worker(boxed=worker.boxed, baseline=spec.reference) as model:
         model.pin(cores)
         with _started(model, speed, speed.ranks):
             return where_able(verdict, _raced(model, spec, derived(seed, "model"), cores))
@@ -96,11 +96,11 @@ def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verd
     """Return the verdict on what the worker runs."""
     speed = spec.speed
     assert speed is not None
-    candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True, cores=speed.ranks)
+    candidate = _Side(worker, stream := _Stream(spec, seed), worker.thawed, verified=True, cores=speed.ranks)
     with ExitStack() as stack:
         # Threads of the judge's BLAS spin for up to 0.1 s after a product, on a core that is a rank's by then.
         stack.enter_context(threadpool_limits(1))
-        stack.enter_context(worker.held())
+        stack.enter_context(worker.frozen())
         other = stack.enter_context(Worker(boxed=worker.boxed, baseline=speed.baseline, gpu=speed.gpu))
         other.pin(cores)
         if speed.ranks > 1:
@@ -182,7 +182,7 @@ class _Side:
 
     _worker: Worker
     _stream: _Stream
-    _released: Callable[[], AbstractContextManager[None]]
+    _thawed: Callable[[], AbstractContextManager[None]]
     verified: bool = False
     cores: int = 1  # how many it may keep busy
 
@@ -195,7 +195,7 @@ class _Side:
         """Time one block of so many calls."""
         inputs = self._stream.inputs(id(self), min(calls, self._stream.distinct))
         started = time.monotonic()
-        with self._released():
+        with self._thawed():
             self._worker.prepare(inputs, self._stream.slot)
             took = self._worker.go(calls, SPEED_LIMIT)
             outside = self._since() - took.cpu

@@ -123,7 +123,7 @@ def settle(outcomes: Sequence[str]) -> str | None:
     return "inconclusive" if len(outcomes) - outcomes.count("inconclusive") <= 1 else "fail"
 
 
-def said(outcome: str, timing: Mapping[str, Any]) -> str:
+def settling_outcome(outcome: str, timing: Mapping[str, Any]) -> str:
     """Return what a measurement says to `settle`: its outcome, or UNDECIDED.
 
     UNDECIDED is an inconclusive outcome that is not the machine's fault. Raises ValueError and the like where `timing`
@@ -135,11 +135,11 @@ def said(outcome: str, timing: Mapping[str, Any]) -> str:
 def _speeds(runs: Sequence[tuple[Score, ...]]) -> list[str]:
     """The outcome of the speed part in each run. One that is worth nothing is not worth another run."""
     speeds = [score for scores in runs for score in scores if score.part.endswith("/speed")]
-    return [_said(score) for score in speeds if score.max_points > 0]
+    return [_outcome_of(score) for score in speeds if score.max_points > 0]
 
 
-def _said(score: Score) -> str:
-    return said(score.verdict, score.timings[0]) if score.timings else score.verdict
+def _outcome_of(score: Score) -> str:
+    return settling_outcome(score.verdict, score.timings[0]) if score.timings else score.verdict
 
 
 def _conclude(runs: Sequence[tuple[Score, ...]]) -> tuple[Score, ...]:
@@ -154,7 +154,7 @@ def _conclude(runs: Sequence[tuple[Score, ...]]) -> tuple[Score, ...]:
 
 def _settled(measured: Sequence[Score]) -> Score:
     """One score from the same speed measured in several kernels."""
-    outcomes = [_said(score) for score in measured]
+    outcomes = [_outcome_of(score) for score in measured]
     verdict = settle(outcomes) or "inconclusive"
     decisive = [score for score in measured if score.verdict == verdict][-1:] or [measured[-1]]
     points = measured[0].max_points if verdict in ("pass", "inconclusive") else 0.0

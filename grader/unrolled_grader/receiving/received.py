@@ -153,7 +153,7 @@ def forget(root: Path, student: str, without: Callable[[str], str] = str) -> lis
     gone = [folder for folder in inside if take_away(folder)]
     lines = _lines(root / INDEX)
     others = [line for line in lines if line["id"] not in mine and line.get("student") != student]
-    left = [line | {part: without(_alone(text, student)) for part, text in _said(line)} for line in others]
+    left = [line | {part: without(_alone(text, student)) for part, text in _remarks_in(line)} for line in others]
     if left != lines:
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in left)
         put(root / INDEX, text.encode(), replacing=True)
@@ -170,7 +170,7 @@ def _alone(note: str, student: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _said(line: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _remarks_in(line: dict[str, object]) -> Iterator[tuple[str, str]]:
     """What a line of the index says in words of an upload."""
     yield from ((part, text) for part in ("note", "problem") if isinstance(text := line.get(part), str))
 

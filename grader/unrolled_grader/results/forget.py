@@ -22,7 +22,7 @@ from unrolled_grader.classroom import gradebook, settings, staged
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person, decoded
 from unrolled_grader.jobs import record
-from unrolled_grader.receiving import collecting, received
+from unrolled_grader.receiving import collect_command, received
 from unrolled_grader.results import report, standing
 from unrolled_grader.results.people import Names
 
@@ -161,7 +161,7 @@ def _folders(course: Course, student: str) -> Iterator[str]:
 def _received(course: Course, names: Names, student: str) -> Iterator[str]:
     """What was handed in, and what the index and its table say of it, or of others' beside it."""
     root = Path(course.directory.root)
-    folder, table = root / "grader" / "received", course.grades / collecting.TABLE
+    folder, table = root / "grader" / "received", course.grades / collect_command.TABLE
     gone = received.forget(folder, student, lambda text: names.without(text, student, GONE))
     yield from (f"{_short(one, root)}/" for one in gone)
     if table.exists():

@@ -114,7 +114,7 @@ def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[st
     found, passed_over = [], []
     for handed in intake.find(course.submitted, {lesson: list(specs)}):
         try:
-            opened = opening.opened(intake.taken(handed.path), lesson, specs)
+            opened = opening.opened(intake.read(handed.path), lesson, specs)
             work = written(handed.student, job.sanitized(opened, released), released, specs)
         except Exception as error:  # damage of a kind that grading names as well
             passed_over.append((handed.student, str(error) or type(error).__name__))

@@ -12,7 +12,7 @@ from .run import VISIBLE_SEED, run
 from .spec import Budget, Spec, Speed
 
 __all__ = ["MIME", "VISIBLE_SEED", "Budget", "Finding", "Part", "Report", "Spec", "Speed"]
-__all__ += ["all_specs", "asked", "declared", "lessons", "problems", "run", "variants"]
+__all__ += ["all_specs", "declared", "lessons", "problems", "run", "specs_for", "variants"]
 
 Specs = MappingProxyType[str, Spec]
 
@@ -26,10 +26,10 @@ def lessons() -> MappingProxyType[str, Specs]:
     chosen = choices.read()
     if found := problems(chosen, declared()):
         raise ValueError(f"{choices.FILE}: {'; '.join(found)}")
-    return asked(chosen)
+    return specs_for(chosen)
 
 
-def asked(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
+def specs_for(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
     """Return the lessons and their specs as a class with these choices asks them, whatever this class chose."""
     found = choices.asked(chosen, declared(), variants())
     return MappingProxyType({lesson: MappingProxyType(specs) for lesson, specs in found.items()})

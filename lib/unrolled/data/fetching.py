@@ -10,8 +10,11 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .resuming import BrokenOffError, CannotKeepError, Resuming
 from .sources import Source
+
+ROUNDS = 2  # through all mirrors: a connection that broke off may hold the second time
+TIMEOUT = (10, 30)  # seconds to connect, and between two pieces
+HEADERS = {"Accept-Encoding": "identity"}  # the checksum is that of the bytes as they lie on the server
 
 
 class DownloadError(OSError):
@@ -54,22 +57,22 @@ def _fetched(source: Source, name: str, md5: str, progress: bool) -> Path:
     import pooch
     import requests
 
-    pooch.get_logger().setLevel("WARNING")  # the bar says what happens
+    pooch.get_logger().setLevel("WARNING")
     folder = cache() / source.name
-    answers = []
-    for mirror in source.mirrors:
-        downloader = Resuming(folder / f"{name}.part", progress)
+    answers: dict[str, str] = {}
+    for mirror in source.mirrors * ROUNDS:
+        downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT, headers=HEADERS)
         try:
             return Path(pooch.retrieve(mirror + name, f"md5:{md5}", name, folder, downloader=downloader))
         except ValueError:  # pooch has removed the file
-            why = "wrong checksum"
-        except (BrokenOffError, requests.RequestException) as error:  # the latter is an OSError too
-            why = _why(error)
-        except (CannotKeepError, OSError) as error:
-            words = error.strerror if isinstance(error, OSError) else None
-            raise DownloadError(f"{name} cannot be kept in {folder}: {words or error}. {_offline(source)}") from error
-        answers.append(f"{urlsplit(mirror).netloc}: {why}")
-    raise DownloadError(f"{source.name}: no mirror gave {name} ({'; '.join(answers)}). {_offline(source)}")
+            answers[urlsplit(mirror).netloc] = "wrong checksum"
+        except requests.RequestException as error:  # an OSError, too
+            answers[urlsplit(mirror).netloc] = _why(error)
+        except OSError as error:
+            why = f"{name} cannot be kept in {folder}: {error.strerror or error}"
+            raise DownloadError(f"{why}. {_offline(source)}") from error
+    found = "; ".join(f"{mirror}: {why}" for mirror, why in answers.items())
+    raise DownloadError(f"{source.name}: no mirror gave {name} ({found}). {_offline(source)}")
 
 
 def _plain_or_packed(path: Path) -> Path | None:
@@ -79,10 +82,13 @@ def _plain_or_packed(path: Path) -> Path | None:
 def _why(error: Exception) -> str:
     """One mirror's answer in a few words."""
     import requests
+    from urllib3.exceptions import ReadTimeoutError
 
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"{error.response.status_code} {error.response.reason}"
-    if isinstance(error, requests.Timeout):
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "broke off"
+    if isinstance(error, requests.Timeout) or any(isinstance(cause, ReadTimeoutError) for cause in error.args):
         return "no answer in time"
     return "no connection" if isinstance(error, requests.ConnectionError) else str(error)
 

@@ -4,6 +4,7 @@
 """
 
 from unrolled.kernels.batches import gather
+from unrolled.kernels.columns import col2im, im2col
 from unrolled.kernels.convolution_inputs import convolution_inputs, unroute
 from unrolled.kernels.dense import dense, dense_backward
 from unrolled.kernels.dense_tiles import dense_tiles, dense_tiles_backward
@@ -21,7 +22,6 @@ from unrolled.kernels.products import PLAIN, TURN_A, TURN_B, filters, product
 from unrolled.kernels.small_products import matmul, small_product
 from unrolled.kernels.sums import mean, sum_filters, sum_first_axis
 from unrolled.kernels.values import add_row, dropout, relu, relu_backward
-from unrolled.kernels.windows import col2im, im2col
 
 __all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take", "take_half"]
 __all__ += ["convolution_inputs", "convolution_weights", "dense", "dense_backward", "dense_tiles", "gather"]

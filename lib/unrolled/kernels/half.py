@@ -6,10 +6,10 @@ seven neighbours, and writes all eight at once.
 
 from __future__ import annotations
 
+from unrolled.kernels.columns import ADDRESSING
+from unrolled.kernels.columns import im2col as one_by_one
 from unrolled.kernels.kernel import Arrays, Kernel, Options
 from unrolled.kernels.values import relu
-from unrolled.kernels.windows import ADDRESSING
-from unrolled.kernels.windows import im2col as one_by_one
 
 WIDTH = 8
 IM2COL = r"""

@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
+from unrolled.kernels.columns import ADDRESSING, check_windows, meetings
 from unrolled.kernels.kernel import Arrays, Kernel, Options
-from unrolled.kernels.windows import ADDRESSING, check_windows, meetings
 
 OUTPUT = r"""
     Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;

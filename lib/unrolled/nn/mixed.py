@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from unrolled.device import Array, array_module
-from unrolled.nn.watch import Layered
+from unrolled.nn.built import Network
 from unrolled.ops.precision import LossScale, bfloat16, next_loss_scale
 
 PRECISIONS = "float32", "float16", "bfloat16"
-
-
-class Learning(Layered, Protocol):
-    """A network as far as one step needs it."""
-
-    @property
-    def gradients(self) -> Array: ...
-    @property
-    def loss(self) -> Callable[[Array, Array], tuple[Array, Array]]: ...
 
 
 def check_precision(precision: str, loss_scale: LossScale | None) -> None:
@@ -43,7 +33,7 @@ class Mixed:
     accuracy, and takes longer. In float16 the gradients carry `state.scale`; bfloat16 has float32's range, and scale 1.
     """
 
-    def __init__(self, network: Learning, precision: str, loss_scale: LossScale | None) -> None:
+    def __init__(self, network: Network, precision: str, loss_scale: LossScale | None) -> None:
         self._network, self._module = network, array_module(network.parameters)
         if precision == "bfloat16" and self._module is not np:
             raise TypeError("bfloat16 trains in NumPy, with ml_dtypes; on a device take float16")

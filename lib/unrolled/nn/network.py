@@ -14,15 +14,11 @@ from unrolled.data import Dataset
 from unrolled.device import Array, array_module, to_device
 from unrolled.nn import saving, smaller, training
 from unrolled.nn.habits import Answering, Flat
-from unrolled.nn.history import Evaluation, History
+from unrolled.nn.history import Evaluation
 from unrolled.nn.layers import VIEWS, Conv2d, Layer, Linear, MaxPool2d, Shape, Views
-from unrolled.nn.optim import Optimizer
-from unrolled.nn.schedules import Schedule
 from unrolled.nn.summary import Summary
-from unrolled.nn.training import Callback, EarlyStop
-from unrolled.ops import memory
+from unrolled.ops import allocation
 from unrolled.ops.arguments import check_array, check_arrays, check_float, check_shape, check_whole
-from unrolled.ops.precision import LossScale
 
 FILE = "a network's parameters"
 Loss = Callable[[Array, Array], tuple[Array, Array]]
@@ -126,7 +122,7 @@ class Sequential(Answering):
             try:
                 x = layer.forward(x, training)
             except MemoryError as error:
-                raise memory.named(error, f"layer {number}, {layer!r}", len(x)) from error
+                raise allocation.named(error, f"layer {number}, {layer!r}", len(x)) from error
         return x
 
     def backward(self, grad: Array) -> None:
@@ -135,7 +131,7 @@ class Sequential(Answering):
             try:
                 grad = layer.backward(grad)
             except MemoryError as error:
-                raise memory.named(error, f"layer {number}, {layer!r}", len(grad)) from error
+                raise allocation.named(error, f"layer {number}, {layer!r}", len(grad)) from error
 
     def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]:
         """Run a forward pass in training and a backward pass, which fills `gradients`; return loss (0-d) and scores."""
@@ -146,46 +142,7 @@ class Sequential(Answering):
 
     # training and using it
 
-    def fit(
-        self,
-        train: Dataset,
-        *more: Any,
-        epochs: int = 5,
-        batch_size: int = 32,
-        optimizer: Optimizer | None = None,
-        schedule: Schedule | None = None,
-        validation: Dataset | None = None,
-        seed: int = 0,
-        early_stop: EarlyStop | None = None,
-        callbacks: Sequence[Callback] = (),
-        clip_norm: float | None = None,
-        progress: bool = True,
-        precision: str = "float32",
-        loss_scale: LossScale | None = None,
-    ) -> History:
-        """Train on mini-batches, shuffled by `seed`, and return the history. See `training.fit`.
-
-        With `clip_norm` the gradient of a step is scaled so that its norm, of all parameters together, is at most that.
-        precision "float16" or "bfloat16" rounds all that passes to 16 bits and keeps the weights in float32, as
-        `nn.mixed` says. float16 scales the loss, from `loss_scale` on: overflow skips the step and halves it, 2,000
-        good steps double it.
-        """
-        if more:
-            raise TypeError("fit takes images and labels together, fit(data.Dataset(images, labels)), all else by name")
-        plan = training.Plan(
-            epochs,
-            batch_size,
-            optimizer,
-            schedule,
-            seed,
-            early_stop,
-            tuple(callbacks),
-            clip_norm,
-            progress,
-            precision,
-            loss_scale,
-        )
-        return training.fit(self, train, validation, plan)
+    fit = training.fit
 
     def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation:
         """Return mean loss and accuracy, a batch at a time: memory grows with `batch_size`, not with the set."""

@@ -4,40 +4,23 @@ to a GPU; the others stay on the host."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from unrolled.device import Array, array_module, to_device, to_host
-from unrolled.nn.layers import Conv2d, Layer, Linear, Shape
+from unrolled.nn.built import Network
+from unrolled.nn.layers import Conv2d, Layer, Linear
 from unrolled.nn.smaller_layers import BinaryLinear, Half, Int8, PrunedConv2d, PrunedLinear
 from unrolled.ops import precision
 from unrolled.ops.arguments import check_arrays
 
-
-class Built(Protocol):
-    """A network as far as it is made smaller; `Sequential` is one."""
-
-    seed: int
-    input_shape: Shape | None
-
-    @property
-    def layers(self) -> Sequence[Layer]: ...
-    @property
-    def parameters(self) -> Array: ...
-    @property
-    def loss(self) -> Callable[[Array, Array], tuple[Array, Array]]: ...
-    @property
-    def dtype(self) -> Any: ...
-    def build(self, input_shape: Sequence[int], module: Any = np) -> Any: ...
-
-
-Network = TypeVar("Network", bound=Built)
+N = TypeVar("N", bound=Network)
 WEIGHTED = (Linear, Conv2d)
 
 
-def half(network: Network) -> Network:
+def half(network: N) -> N:
     """Return the network with the weights of dense and convolution layers in float16, summed in float32.
 
     The network may lie on a GPU, where tensor cores multiply.
@@ -64,7 +47,7 @@ def half(network: Network) -> Network:
     return found
 
 
-def quantize(network: Network, calibration: Array, percentile: float = 100.0) -> Network:
+def quantize(network: N, calibration: Array, percentile: float = 100.0) -> N:
     """Return the network with dense and convolution layers in int8: a scale a filter, and one for what comes in.
 
     The latter comes from what reaches each layer for the images `calibration` (N, ...); with a lower `percentile`
@@ -91,7 +74,7 @@ def quantize(network: Network, calibration: Array, percentile: float = 100.0) ->
     return _converted(network, quantized)
 
 
-def prune(network: Network, fraction: float) -> Network:
+def prune(network: N, fraction: float) -> N:
     """Return the network with that fraction of its weights, the smallest of all, at 0; they stay 0 in training.
 
     Layers are compared with each other: a small convolution, whose weights are larger, keeps more of them.
@@ -112,7 +95,7 @@ def prune(network: Network, fraction: float) -> Network:
     return found
 
 
-def binarize(network: Network) -> Network:
+def binarize(network: N) -> N:
     """Return the network with binary dense layers, but for the first and the last layer with weights; train it further.
 
     Raises ValueError where there is no dense layer between these two.
@@ -125,10 +108,10 @@ def binarize(network: Network) -> Network:
     return _converted(network, lambda number, layer: _bare(layer, BinaryLinear if number in inner else None))
 
 
-def _converted(network: Network, convert: Callable[[int, Layer], Layer]) -> Network:
+def _converted(network: N, convert: Callable[[int, Layer], Layer]) -> N:
     """A network of the converted layers, with the parameters and state that they have in common."""
     layers = [convert(number, layer) for number, layer in enumerate(network.layers)]
-    kind: Callable[..., Network] = type(network)
+    kind: Callable[..., N] = type(network)
     found = kind(*layers, loss=network.loss, seed=network.seed, dtype=network.dtype)
     found.build(network.input_shape or (), array_module(network.parameters))
     for old, new in zip(network.layers, found.layers, strict=True):
@@ -146,7 +129,7 @@ def _bare(layer: Layer, kind: type[Layer] | None = None) -> Layer:
     return found
 
 
-def _check_built(network: Built, anywhere: bool = False) -> None:
+def _check_built(network: Network, anywhere: bool = False) -> None:
     if network.input_shape is None:
         raise ValueError("this network has no parameters yet: train it or build it first")
     if not anywhere and array_module(network.parameters) is not np:

@@ -6,36 +6,22 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unrolled import kernels, ops
 from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, pool_bytes, to_host
+from unrolled.nn.built import Network
 from unrolled.nn.clipping import check_clip_norm, clip
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.mixed import Mixed, check_precision
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
-from unrolled.nn.watch import Layered, Snapshot, Watch
+from unrolled.nn.watch import Snapshot, Watch
 from unrolled.ops.arguments import check_array, check_whole
 from unrolled.ops.precision import LossScale
-
-
-class Trainable(Layered, Protocol):
-    """A network as far as it is trained; `Sequential` is one."""
-
-    @property
-    def gradients(self) -> Array: ...
-    @property
-    def loss(self) -> Callable[[Array, Array], tuple[Array, Array]]: ...
-    def build(self, input_shape: Sequence[int], module: Any = np) -> Any: ...
-    def forward(self, x: Array, training: bool = False) -> Array: ...
-    def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]: ...
-    def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation: ...
-
 
 Callback = Callable[[Any, History], Any]
 """Called after each epoch with the network and the history so far; True ends the training."""
@@ -55,38 +41,51 @@ class EarlyStop:
         check_whole("patience", self.patience)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How to train; the arguments of `Sequential.fit`."""
-
-    epochs: int
-    batch_size: int
-    optimizer: Optimizer | None = None
-    schedule: Schedule | None = None
-    seed: int = 0
-    early_stop: EarlyStop | None = None
-    callbacks: Sequence[Callback] = ()
-    clip_norm: float | None = None
-    progress: bool = True
-    precision: str = "float32"
-    loss_scale: LossScale | None = None
-
-    def __post_init__(self) -> None:
-        check_precision(self.precision, self.loss_scale)
-        check_clip_norm(self.clip_norm)
-        check_whole("batch_size", self.batch_size)
-        check_whole("epochs", self.epochs, 0)
-        kinds = {"optimizer": (Optimizer, "nn.Adam()"), "early_stop": (EarlyStop, "nn.EarlyStop(patience=3)")}
-        for name, (kind, example) in kinds.items():
-            if not isinstance(getattr(self, name), (kind, type(None))):
-                raise TypeError(f"{name} is {getattr(self, name)!r}; expected an object such as {example}")
-        for value in (*self.callbacks, *([] if self.schedule is None else [self.schedule])):
-            if not callable(value):
-                raise TypeError(f"schedule and callbacks are functions, got {value!r}")
+def check_options(
+    epochs: int,
+    batch_size: int,
+    optimizer: Optimizer | None,
+    schedule: Schedule | None,
+    early_stop: EarlyStop | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> None:
+    """Raise TypeError or ValueError for what is no such option of a training."""
+    check_whole("batch_size", batch_size)
+    check_whole("epochs", epochs, 0)
+    for name, value, kind, example in (
+        ("optimizer", optimizer, Optimizer, "nn.Adam()"),
+        ("early_stop", early_stop, EarlyStop, "nn.EarlyStop(patience=3)"),
+    ):
+        if not isinstance(value, (kind, type(None))):
+            raise TypeError(f"{name} is {value!r}; expected an object such as {example}")
+    for function in (*callbacks, *([] if schedule is None else [schedule])):
+        if not callable(function):
+            raise TypeError(f"schedule and callbacks are functions, got {function!r}")
 
 
-def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Plan) -> History:
-    """Train `network` in place; return the history. An epoch visits each image once, in an order that the seed decides.
+def fit(
+    network: Network,
+    train: Dataset,
+    *more: Any,
+    epochs: int = 5,
+    batch_size: int = 32,
+    optimizer: Optimizer | None = None,
+    schedule: Schedule | None = None,
+    validation: Dataset | None = None,
+    seed: int = 0,
+    early_stop: EarlyStop | None = None,
+    callbacks: Sequence[Callback] = (),
+    clip_norm: float | None = None,
+    progress: bool = True,
+    precision: str = "float32",
+    loss_scale: LossScale | None = None,
+) -> History:
+    """Train on mini-batches and return the history. An epoch visits each image once, in an order that `seed` decides.
+
+    With `clip_norm` the gradient of a step is scaled so that its norm, of all parameters together, is at most that.
+    precision "float16" or "bfloat16" rounds all that passes to 16 bits and keeps the weights in float32, as
+    `nn.mixed` says. float16 scales the loss, from `loss_scale` on: overflow skips the step and halves it, 2,000
+    good steps double it.
 
     Interrupting the training (Ctrl-C, or the notebook's stop button) gives the network the parameters that `Watch`
     kept, on the host those before the step at hand, and `history.stopped` says so. Raises `NonFiniteError` where loss
@@ -94,34 +93,40 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
     """
     from tqdm.auto import tqdm
 
+    if more:
+        raise TypeError("fit takes images and labels together, fit(data.Dataset(images, labels)), all else by name")
+    check_precision(precision, loss_scale)
+    check_clip_norm(clip_norm)
+    check_options(epochs, batch_size, optimizer, schedule, early_stop, callbacks)
     check_set("train", train)
     if validation is not None:
         check_set("validation", validation)
-    elif plan.early_stop is not None:
+    elif early_stop is not None:
         raise ValueError("early_stop watches the validation loss: fit needs validation, too")
     network.build(train.images.shape[1:], array_module(train.images))
     if validation is not None:
         array_module(validation.images, validation.labels, network.parameters)
         check_validation(network, validation.images[:1], validation.labels)
     history, watch, best = History(), Watch(network), _Best(network)
-    optimizer = plan.optimizer or Adam()
-    mixed = None if plan.precision == "float32" else Mixed(network, plan.precision, plan.loss_scale)
-    bar = tqdm(total=plan.epochs * _steps(train, plan), unit="step", disable=not plan.progress, leave=False)
+    mixed = None if precision == "float32" else Mixed(network, precision, loss_scale)
+    steps = epochs * -(-len(train) // batch_size)
+    bar = tqdm(total=steps, unit="step", disable=not progress, leave=False)
+    run = _Run(network, train, batch_size, seed, optimizer or Adam(), clip_norm, watch, mixed, history, bar)
     # NumPy would warn of what `watch` reports by step, layer and array.
     with np.errstate(all="ignore"), bar:
         try:
-            for epoch in range(plan.epochs):
-                history.trained(*_epoch(network, train, optimizer, plan, epoch, watch, bar, mixed, history))
+            for epoch in range(epochs):
+                run.epoch(epoch, 1.0 if schedule is None else schedule(epoch))
                 if validation is not None:
                     history.validated(network.evaluate(validation))
                 bar.set_postfix_str(history.latest())
-                history.stopped = _reason_to_stop(network, plan, history, best)
+                history.stopped = _reason_to_stop(network, history, callbacks, early_stop, best)
                 if history.stopped:
                     break
         except KeyboardInterrupt:
             watch.restore()
             history.stopped = f"interrupted in epoch {len(history.loss) + 1}"
-    if plan.early_stop is not None and plan.early_stop.restore_best:
+    if early_stop is not None and early_stop.restore_best:
         best.restore()
     for layer in network.layers:
         layer.forget()
@@ -129,7 +134,7 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
     return history
 
 
-def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluation:
+def evaluate(network: Network, dataset: Dataset, batch_size: int) -> Evaluation:
     """Return mean loss and accuracy over all images, a batch at a time."""
     check_whole("batch_size", batch_size)
     check_set("dataset", dataset)
@@ -143,7 +148,7 @@ def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluatio
     return Evaluation(loss / len(dataset), correct / len(dataset))
 
 
-def check_validation(network: Trainable, image: Array, labels: Array) -> None:
+def check_validation(network: Network, image: Array, labels: Array) -> None:
     """Find out before the first step what would only show after an epoch: one image (1, ...) goes in, and all labels.
 
     Raises ValueError where they do not fit.
@@ -158,48 +163,52 @@ def check_validation(network: Trainable, image: Array, labels: Array) -> None:
         raise ValueError(f"validation: {error}") from None
 
 
-def _steps(train: Dataset, plan: Plan) -> int:
-    """Mini-batches in an epoch."""
-    return -(-len(train) // plan.batch_size)
+@dataclass(frozen=True)
+class _Run:
+    """What all steps of a training share."""
 
+    network: Network
+    train: Dataset
+    batch_size: int
+    seed: int
+    optimizer: Optimizer
+    clip_norm: float | None
+    watch: Watch
+    mixed: Mixed | None
+    history: History
+    bar: Any
 
-def _epoch(
-    network: Trainable,
-    train: Dataset,
-    optimizer: Optimizer,
-    plan: Plan,
-    epoch: int,
-    watch: Watch,
-    bar: Any,
-    mixed: Mixed | None,
-    history: History,
-) -> tuple[NDArray[np.float32], list[int], float, float]:
-    """All mini-batches once; what `History.trained` takes.
+    def epoch(self, epoch: int, rate: float) -> None:
+        """Take all mini-batches once, and add the epoch to the history.
 
-    Losses and hits stay where the network is until the end: a GPU never waits for us.
-    """
-    start = time.perf_counter()
-    losses = array_module(network.parameters).zeros(_steps(train, plan), dtype=np.float32)
-    rate = 1.0 if plan.schedule is None else plan.schedule(epoch)
-    sizes, right = [], 0
-    for step, (images, labels) in enumerate(minibatches(train, plan.batch_size, (plan.seed, epoch))):
-        if mixed is None:
+        Losses and hits stay where the network is until the end: a GPU never waits for us.
+        """
+        start, right, sizes = time.perf_counter(), 0, []
+        steps = -(-len(self.train) // self.batch_size)
+        losses = array_module(self.network.parameters).zeros(steps, dtype=np.float32)
+        for step, (images, labels) in enumerate(minibatches(self.train, self.batch_size, (self.seed, epoch))):
+            losses[step], scores = self.step(images, labels, rate)
+            right = right + _right(scores, labels)
+            sizes.append(len(labels))
+            self.bar.update()
+        self.watch.check_parameters()
+        self.history.trained(to_host(losses), sizes, float(to_host(right)), time.perf_counter() - start)
+
+    def step(self, images: Array, labels: Array, rate: float) -> tuple[Array, Array]:
+        """Take one step; return loss (0-d) and scores."""
+        network = self.network
+        if self.mixed is None:
             (loss, scores), usable = network.loss_and_scores(images, labels), True
         else:
-            history.loss_scale.append(mixed.state.scale)
-            loss, scores, usable = mixed.step(images, labels)
-            history.skipped += not usable
-        watch.check(loss, images, labels)
-        if plan.clip_norm is not None:
-            clip(network.gradients, plan.clip_norm)
+            self.history.loss_scale.append(self.mixed.state.scale)
+            loss, scores, usable = self.mixed.step(images, labels)
+            self.history.skipped += not usable
+        self.watch.check(loss, images, labels)
+        if self.clip_norm is not None:
+            clip(network.gradients, self.clip_norm)
         if usable:
-            optimizer.step(network.parameters, network.gradients, rate)
-        losses[step] = loss
-        right = right + _right(scores, labels)
-        sizes.append(len(labels))
-        bar.update()
-    watch.check_parameters()
-    return to_host(losses), sizes, float(to_host(right)), time.perf_counter() - start
+            self.optimizer.step(network.parameters, network.gradients, rate)
+        return loss, scores
 
 
 def _right(scores: Array, labels: Array) -> Array:
@@ -211,13 +220,15 @@ def _right(scores: Array, labels: Array) -> Array:
     return (scores.argmax(axis=1) == labels).sum() if labels.ndim == 1 else math.nan
 
 
-def _reason_to_stop(network: Trainable, plan: Plan, history: History, best: _Best) -> str | None:
+def _reason_to_stop(
+    network: Network, history: History, callbacks: Sequence[Callback], early_stop: EarlyStop | None, best: _Best
+) -> str | None:
     epochs = len(history.loss)
-    if True in [callback(network, history) for callback in plan.callbacks]:
+    if True in [callback(network, history) for callback in callbacks]:
         return f"a callback ended it after epoch {epochs}"
-    if plan.early_stop is not None:
+    if early_stop is not None:
         best.compare(history.validation_loss[-1])
-        if best.epochs_ago >= plan.early_stop.patience:
+        if best.epochs_ago >= early_stop.patience:
             since = f"since epoch {epochs - best.epochs_ago}" if best.epochs_ago < epochs else "than NaN or infinity"
             return f"no better validation loss {since}"
     return None
@@ -227,7 +238,7 @@ def _reason_to_stop(network: Trainable, plan: Plan, history: History, best: _Bes
 class _Best:
     """Parameters and state at the lowest validation loss so far."""
 
-    network: Trainable
+    network: Network
     loss: float = math.inf
     epochs_ago: int = 0
     kept: Snapshot | None = None

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.device import Array, array_module, to_host
-from unrolled.nn.layers import Layer
-
-
-class Layered(Protocol):
-    """A network as far as it is watched: layers, all their parameters in one array (P,), their state (S,), a loss."""
-
-    @property
-    def layers(self) -> Sequence[Layer]: ...
-    @property
-    def parameters(self) -> Array: ...
-    @property
-    def state(self) -> Array: ...
-    @property
-    def loss(self) -> Callable[[Array, Array], tuple[Array, Array]]: ...
+from unrolled.nn.built import Network
 
 
 class Snapshot:
     """Parameters and state of a network at one moment."""
 
-    def __init__(self, network: Layered) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
         self._values = network.parameters.copy(), network.state.copy()
 
@@ -75,7 +61,7 @@ class Watch:
     On a device it looks at every 100th step alone: to look at a loss is to wait for the GPU.
     """
 
-    def __init__(self, network: Layered) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
         self._module = array_module(network.parameters)
         self._good = Snapshot(network)
@@ -108,7 +94,7 @@ class Watch:
         raise NonFiniteError(self._steps, *place)
 
 
-def first_non_finite(network: Layered, images: Array, labels: Array) -> Place:
+def first_non_finite(network: Network, images: Array, labels: Array) -> Place:
     """Return the place of the first array that is not finite on the way from the images to the loss.
 
     Where all are, labels that are no classes made the loss NaN: a GPU does not look at them before.
@@ -132,7 +118,7 @@ def first_non_finite(network: Layered, images: Array, labels: Array) -> Place:
     return Place("the network", "loss")
 
 
-def first_parameter(network: Layered) -> Place:
+def first_parameter(network: Network) -> Place:
     """Return the place of the first parameter that is not finite, or that of all of them where none is found."""
     module = array_module(network.parameters)
     for number, layer in enumerate(network.layers):

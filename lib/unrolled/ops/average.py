@@ -6,8 +6,8 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
+from unrolled.ops.allocation import empty
 from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_array, check_arrays, check_shape
-from unrolled.ops.memory import empty
 from unrolled.ops.pool import pooling_windows
 
 

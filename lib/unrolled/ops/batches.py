@@ -17,7 +17,7 @@ from math import prod
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.kernels.half import WIDTH
-from unrolled.ops.memory import empty
+from unrolled.ops.allocation import empty
 from unrolled.ops.windows import Windows
 
 

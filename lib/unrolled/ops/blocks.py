@@ -15,9 +15,10 @@ travel to main memory and back before the product can start. Four changes, none 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from unrolled.device import Array, Module, array_module
 from unrolled.ops import threads
 from unrolled.ops.windows import Windows
 
+T = TypeVar("T")
 BLOCK_BYTES = 2 << 20  # columns of one block: about the size of a second-level cache
 BLOCK_IMAGES = 8  # more make longer runs, but the images' values then lie too far apart to share cache lines
 
@@ -80,7 +82,7 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     y = module.empty((len(x), len(weight), *windows.output_size), dtype=x.dtype)
 
     def work(parts: Iterator[slice]) -> None:
-        for part, block in _blocks(module, parts, weight, windows):
+        for part, block in with_blocks(parts, lambda images: Block(module, images, weight, windows)):
             block.unroll(x[part])
             module.matmul(filters, block.columns_and_ones, out=block.outputs)
             y[part] = block.output.transpose(IMAGES_FIRST)
@@ -100,7 +102,7 @@ def backward(
     total = _Total(module.zeros(filters.T.shape, dtype=x.dtype), parts)
 
     def work(parts: Iterator[slice]) -> None:
-        for part, block in _blocks(module, parts, weight, windows):
+        for part, block in with_blocks(parts, lambda images: Block(module, images, weight, windows)):
             block.output[...] = grad[part].transpose(IMAGES_LAST)
             block.unroll(x[part])
             # BLAS takes (K, L) @ (L, O) faster than its transpose: the long axis of the columns is read as it lies.
@@ -141,17 +143,21 @@ def _filters(module: Module, weight: Array, bias: Array | None) -> Array:
 
 
 def _parts(module: Module, n: int, weight: Array, windows: Windows) -> list[slice]:
-    """Slices of n images, a block each; only the last can be smaller. On a GPU one block takes all."""
-    image_bytes = prod(weight.shape[1:]) * prod(windows.output_size) * weight.dtype.itemsize
+    """Slices of n images, a block each."""
+    return parts_of(module, n, prod(weight.shape[1:]) * prod(windows.output_size) * weight.dtype.itemsize)
+
+
+def parts_of(module: Module, n: int, image_bytes: int = 0) -> list[slice]:
+    """Return slices of n images, a block each; only the last can be smaller. On a GPU one block takes all."""
     images = max(1, min(BLOCK_IMAGES, BLOCK_BYTES // max(1, image_bytes))) if module is np else max(1, n)
     return [slice(start, min(start + images, n)) for start in range(0, n, images)]
 
 
-def _blocks(module: Module, parts: Iterator[slice], weight: Array, windows: Windows) -> Iterator[tuple[slice, Block]]:
-    """Each slice with a block of its size, the same one for as long as the size stays."""
-    block, images = None, 0
+def with_blocks(parts: Iterable[slice], block_of: Callable[[int], T]) -> Iterator[tuple[slice, T]]:
+    """Yield each slice with a block of its size, from block_of(images): the same one for as long as the size stays."""
+    images = 0
     for part in parts:
-        if block is None or part.stop - part.start != images:
+        if part.stop - part.start != images:
             images = part.stop - part.start
-            block = Block(module, images, weight, windows)
+            block = block_of(images)
         yield part, block

@@ -22,9 +22,9 @@ from math import log2, prod
 
 import numpy as np
 
-from unrolled.device import Array, Module, array_module
+from unrolled.device import Array, array_module
 from unrolled.ops.arguments import IntOrPair, check_float
-from unrolled.ops.blocks import BLOCK_IMAGES
+from unrolled.ops.blocks import parts_of
 from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
 
@@ -88,7 +88,7 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
     taken = slice(kh - 1, kh + sh * (oh - 1), sh), slice(kw - 1, kw + sw * (ow - 1), sw)
     y = module.empty((len(x), len(weight), oh, ow), dtype=x.dtype)
-    for part in _parts(module, len(x)):
+    for part in parts_of(module, len(x)):
         whole: Array = None
         for row, column, pixels in _spectra(_padded(x[part], windows), tiling):
             whole = _overlap_add(whole, module.matmul(spectrum, pixels), row, column, windows, tiling)
@@ -114,7 +114,7 @@ def backward(
     products = module.zeros((*frequencies, *weight.shape[1::-1]), dtype=COMPLEX[x.dtype.name])
     (h, w), (kh, kw), (ph, pw) = windows.size, windows.kernel_size, windows.padding
     grad_x = module.empty(x.shape, dtype=x.dtype) if input_gradient else None
-    for part in _parts(module, len(x)):
+    for part in parts_of(module, len(x)):
         images, spread = _padded(x[part], windows), _spread(grad[part], windows)
         whole: Array = None
         for row, column, grads in _spectra(spread, tiling):
@@ -220,9 +220,3 @@ def _spread(grad: Array, windows: Windows) -> Array:
 def _padded_size(windows: Windows) -> Pair:
     h, w = (size + 2 * padding for size, padding in zip(windows.size, windows.padding, strict=True))
     return h, w
-
-
-def _parts(module: Module, n: int) -> Iterator[slice]:
-    """Slices of n images: few on a CPU, so that they stay in the cache; on a GPU all."""
-    images = BLOCK_IMAGES if module is np else max(1, n)
-    return (slice(start, min(n, start + images)) for start in range(0, n, images))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
+from unrolled.ops.allocation import empty
 from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape, check_weight
-from unrolled.ops.memory import empty
 
 
 def matmul_loops(a: Array, b: Array) -> Array:

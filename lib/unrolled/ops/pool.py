@@ -9,8 +9,8 @@ import numpy as np
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import maxima
+from unrolled.ops.allocation import empty
 from unrolled.ops.arguments import IntOrPair, check_arrays
-from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
+from unrolled.ops.allocation import empty
 from unrolled.ops.arguments import IntOrPair, check_arrays, check_axes, check_shape, pair
-from unrolled.ops.memory import empty
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, pooling_windows
 from unrolled.ops.windows import Windows
 

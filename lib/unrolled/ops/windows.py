@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
+from unrolled.kernels.columns import meet
 from unrolled.ops.arguments import IntOrPair, pair
 
 Index: TypeAlias = Any  # picks from the last two axes of an array
@@ -108,12 +109,7 @@ class Windows:
 
     def _meet(self, axis: int, offset: int) -> tuple[slice, slice]:
         """The output indices for which output * stride + offset - padding is a pixel, and those pixels."""
-        size, stride, shift = self.size[axis], self.stride[axis], offset - self.padding[axis]
-        first = max(0, -(shift // stride))
-        stop = min(self.output_size[axis], (size - 1 - shift) // stride + 1)
-        if stop <= first:
-            return slice(0, 0), slice(0, 0)
-        return slice(first, stop), slice(first * stride + shift, (stop - 1) * stride + shift + 1, stride)
+        return meet(self.size[axis], self.output_size[axis], self.stride[axis], offset - self.padding[axis])
 
 
 def _is_plain(value: Any) -> bool:

@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-import numpy as np
-
 from unrolled.device import Array, Module, array_module
+from unrolled.kernels.columns import meet
 from unrolled.ops.arguments import IntOrPair
-from unrolled.ops.blocks import BLOCK_BYTES, BLOCK_IMAGES, IMAGES_FIRST, IMAGES_LAST
+from unrolled.ops.blocks import IMAGES_FIRST, IMAGES_LAST, parts_of, with_blocks
 from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
 
@@ -128,8 +127,8 @@ class Block:
         patches = self.patches.reshape(side, side, c, th, tw, images)
         results = self.results.reshape(tile, tile, o, th, tw, images)
         rows, columns = (
-            [_meet(place, size, padding, tile) for place in range(tile)]
-            for size, padding in zip(windows.size, windows.padding, strict=True)
+            [meet(size, tiles + 1, tile, place - padding) for place in range(tile)]
+            for size, padding, tiles in zip(windows.size, windows.padding, (th, tw), strict=True)
         )
         self._images, self._patches, self._results = [], [], []
         for i in range(side):
@@ -244,22 +243,8 @@ def _tiles(windows: Windows, tile: int) -> tuple[int, int]:
     return th, tw
 
 
-def _meet(place: int, size: int, padding: int, tile: int) -> tuple[slice, slice]:
-    """Which tiles have a pixel at this place, and those pixels."""
-    first, stop = max(0, -((place - padding) // tile)), (size - 1 + padding - place) // tile + 1
-    if stop <= first:
-        return slice(0, 0), slice(0, 0)
-    shift = place - padding
-    return slice(first, stop), slice(first * tile + shift, (stop - 1) * tile + shift + 1, tile)
-
-
 def _blocks(module: Module, n: int, weight: Array, windows: Windows, tile: int) -> Iterator[tuple[slice, Block]]:
-    """Slices of n images, each with a block of its size; only the last can differ. On a GPU one block takes all."""
+    """Slices of n images, each with a block of its size."""
     image_bytes = (tile + 2) ** 2 * prod(_tiles(windows, tile)) * weight.shape[1] * weight.dtype.itemsize
-    images = max(1, min(BLOCK_IMAGES, BLOCK_BYTES // max(1, image_bytes))) if module is np else max(1, n)
-    block = None
-    for start in range(0, n, images):
-        size = min(images, n - start)
-        if block is None or size < images:
-            block = Block(module, size, weight, windows, tile)
-        yield slice(start, start + size), block
+    parts = parts_of(module, n, image_bytes)
+    return with_blocks(parts, lambda images: Block(module, images, weight, windows, tile))

@@ -68,8 +68,8 @@ def fit(
     with these on a rank by itself, such as a batch smaller than the number of ranks, NonFiniteError, on all ranks,
     after an epoch, or before a checkpoint, where the parameters are not finite.
     """
-    plan = training.Plan(epochs, batch_size, optimizer, schedule, seed)
-    _check_options(comm, network, train, validation, plan, accumulate, buckets, checkpoint, every)
+    training.check_options(epochs, batch_size, optimizer, schedule)
+    _check_options(comm, network, train, validation, batch_size, seed, accumulate, buckets, checkpoint, every)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
@@ -118,21 +118,22 @@ def _check_options(
     network: Sequential,
     train: Dataset,
     validation: Dataset | None,
-    plan: training.Plan,
+    batch_size: int,
+    seed: int,
     accumulate: int,
     buckets: int,
     checkpoint: str | Path | None,
     every: int,
 ) -> None:
     """Raise TypeError or ValueError for what is wrong on this rank by itself; build the network."""
-    check_whole("seed", plan.seed, 0)
+    check_whole("seed", seed, 0)
     check_whole("accumulate", accumulate)
     check_whole("buckets", buckets)
     check_whole("every", every)
     if not isinstance(checkpoint, (str, Path, type(None))):
         raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
-    if plan.batch_size < comm.size:
-        raise ValueError(f"batch_size is {plan.batch_size}; expected at least {comm.size}, an image for each rank")
+    if batch_size < comm.size:
+        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
     if accumulate > 1 and buckets > 1:
         raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
     training.check_set("train", train)

@@ -171,7 +171,7 @@ class Machine(ABC):
 
         Reports are those of kernels of the program's own: they are in the trace. Raises KernelFault as `run_kernel`.
         """
-        return int(heard(self._call("launch_graph", graph, stream)))
+        return int(result_of(self._call("launch_graph", graph, stream)))
 
     def upload_graph(self, graph: int, stream: int = 0) -> None:
         """Send a graph to the device before its first launch."""
@@ -202,7 +202,7 @@ class Machine(ABC):
         self._call("free_all")
 
 
-def told(run: Callable[[], KernelReport | int | None]) -> dict[str, Plain]:
+def outcome_of(run: Callable[[], KernelReport | int | None]) -> dict[str, Plain]:
     """Return as plain data what running kernels gives (a report, a number, None), or the KernelFault that it raises."""
     try:
         found = run()
@@ -211,8 +211,8 @@ def told(run: Callable[[], KernelReport | int | None]) -> dict[str, Plain]:
         return {"fault": asdict(error.fault), "refused": isinstance(error, CUDADriverError)}
 
 
-def heard(outcome: Plain) -> Any:
-    """Return the result, or raise the KernelFault, that `told` made plain data of. Raises ValueError for other data."""
+def result_of(outcome: Plain) -> Any:
+    """Return the result, or raise the KernelFault, that `outcome_of` made plain. Raises ValueError for other data."""
     try:
         if "report" in outcome:
             report = outcome["report"]

@@ -1,6 +1,10 @@
-"""The simulated GPU in a process of its own, that owns the arrays: `serve` there, a `Link` here. `start` does both.
+"""The simulated GPU in a process of its own, that owns the arrays: `serve` there, a `Link` here.
 
-A message is eight bytes, the lengths of two parts, and then these: JSON, and plain bytes (an upload's, a download's).
+A command is a message, plain data and bytes: {"call": "download", "arguments": [...], "free": [...]}. So is its answer:
+{"value": ...} or {"error": ..., "message": ...}. A `FarMachine` makes the first of the second, and `answer` the second
+of the first, however they travel. Between Link and `serve` that is eight bytes, the lengths of both parts, and then
+these: JSON, and plain bytes (an upload's, a download's).
+
 Nothing is pickled. The serving side trusts nothing: sizes are checked before a byte is read, a command that cannot be
 is answered with an error, and after what is no message at all it ends. It asks for a machine's methods by name, from a
 list; a program that may only be trusted with some of them is kept from the others by whoever holds the Link.
@@ -10,14 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import struct
-import subprocess
-import sys
 import threading
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from unrolled.simgpu.command import (
@@ -29,8 +31,8 @@ from unrolled.simgpu.command import (
     Options,
     View,
     Views,
-    heard,
-    told,
+    outcome_of,
+    result_of,
 )
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep.state import RunLimits
@@ -44,12 +46,11 @@ DATA_LIMIT = 2**31
 """Bytes of one transfer."""
 DIGITS_LIMIT = 1000
 """Digits of a whole number: reading one takes time that grows with the square of them."""
-CPU_SECONDS = 600
-"""CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
-_CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
-_CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
-_CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
+CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
+CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
+CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
+"""The methods of a machine that a message may call."""
 _LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
 """Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""
 
@@ -58,24 +59,16 @@ class LinkError(ConnectionError):
     """The other side is gone, or what it says is no message."""
 
 
-class Link(Machine):
-    """A machine at the other end of a socket. Each call waits for its answer.
+class FarMachine(Machine):
+    """A machine elsewhere: every call is a message, which waits for its answer. Raises what that machine raises."""
 
-    Raises what the machine raises; LinkError, from then on always, once the other side is gone or was too slow for the
-    socket's timeout (the first time TimeoutError).
-    """
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._freed: deque[int] = deque()
-        self._dead = False
-        self.profile = named(self._call("use", None))
 
-    def use(self, name: str, seed: int = 0) -> GPUProfile:
-        """Replace the machine by a new one of this profile and seed; return the profile. No arrays, clock at 0."""
-        self.profile = named(self._call("use", name, seed))
-        return self.profile
+    @abstractmethod
+    def _exchange(self, message: Mapping[str, Any], data: bytes) -> tuple[Mapping[str, Any], bytes | bytearray]:
+        """Return the answer to a message with these bytes, and the answer's bytes."""
 
     def free(self, buffer: int) -> None:
         """Free a buffer with the next call: a finalizer may come here at any time, even in a call, in any thread."""
@@ -88,11 +81,11 @@ class Link(Machine):
     def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         arguments = [_encode(x) for x in order.arguments]
         sizes = order.grid, order.block, order.shared
-        report: KernelReport | None = heard(self._call("run_kernel", order.program, arguments, *sizes, stream))
+        report: KernelReport | None = result_of(self._call("run_kernel", order.program, arguments, *sizes, stream))
         return report
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
-        self._call("upload", _encode(view), stream, blocking, data=data)
+        self._ask("upload", _encode(view), stream, blocking, data=data)
 
     def download(self, view: View, stream: int = 0) -> bytes:
         return bytes(self._ask("download", _encode(view), stream)[1])
@@ -100,27 +93,46 @@ class Link(Machine):
     def stop_trace(self, number: int) -> Trace:
         return Trace.from_json(self._ask("stop_trace", number)[1].decode())
 
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return self._ask(name, *arguments)[0]
+
+    def _ask(self, name: str, *arguments: Any, data: bytes = b"") -> tuple[Any, bytes | bytearray]:
+        with self._lock:
+            freed = [self._freed.popleft() for _ in range(len(self._freed))]
+            answer, content = self._exchange({"call": name, "arguments": arguments, "free": freed}, data)
+        if "error" in answer:
+            raise RAISED.get(str(answer["error"]), ValueError)(str(answer.get("message")))
+        return answer.get("value"), content
+
+
+class Link(FarMachine):
+    """A machine at the other end of a socket.
+
+    Raises LinkError, from then on always, once the other side is gone or was too slow for the socket's timeout (the
+    first time TimeoutError).
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._socket = connection
+        self._dead = False
+        self.profile = named(self._call("use", None))
+
+    def use(self, name: str, seed: int = 0) -> GPUProfile:
+        """Replace the machine by a new one of this profile and seed; return the profile. No arrays, clock at 0."""
+        self.profile = named(self._call("use", name, seed))
+        return self.profile
+
     def close(self) -> None:
         """End the connection, and with it the serving process."""
         self._dead = True
         self._socket.close()
 
-    def _call(self, name: str, *arguments: Any, data: bytes = b"") -> Any:
-        return self._ask(name, *arguments, data=data)[0]
-
-    def _ask(self, name: str, *arguments: Any, data: bytes = b"") -> tuple[Any, bytearray]:
-        with self._lock:
-            freed = [self._freed.popleft() for _ in range(len(self._freed))]
-            try:
-                packed = _pack({"call": name, "arguments": arguments, "free": freed}, data)
-            except MachineWireError as error:
-                raise InvalidCommandError(f"{name}: {error}") from None
-            answer, content = self._exchange(packed, data)
-        if "error" in answer:
-            raise RAISED.get(str(answer["error"]), ValueError)(str(answer.get("message")))
-        return answer.get("value"), content
-
-    def _exchange(self, packed: bytes, data: bytes) -> tuple[dict[str, Any], bytearray]:
+    def _exchange(self, message: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytearray]:
+        try:
+            packed = _pack(message, data)
+        except MachineWireError as error:
+            raise InvalidCommandError(f"{message['call']}: {error}") from None
         if self._dead:
             raise LinkError("the simulated GPU is gone: the connection to its process has ended")
         self._dead = True  # unless all of the answer comes: what comes later is not for the next call
@@ -151,11 +163,11 @@ def serve(connection: socket.socket, profile: str | GPUProfile = "T4", memory_li
                 if message.get("call") == "use":
                     machine, value = _use(machine, message.get("arguments"), memory_limit)
                 else:
-                    value, content = _answer(machine, message, data)
+                    value, content = answer(machine, message, data)
                 packed = _pack({"value": value}, content)
             except Exception as error:  # whatever a bad command leads to, the next one is served
                 content = b""
-                packed = _pack({"error": _kind(error), "message": f"{error}"[:2000]}, content)
+                packed = _pack(failure(error), content)
             connection.sendall(packed)
             connection.sendall(content)
 
@@ -170,10 +182,13 @@ def _use(machine: LocalMachine, arguments: Any, memory_limit: int | None) -> tup
     raise InvalidCommandError("use takes the name of a profile, and a seed")
 
 
-def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> tuple[Any, bytes]:
-    """What the machine answers to one message: plain data, and bytes."""
+def answer(machine: Machine, message: Mapping[str, Any], data: bytes | bytearray) -> tuple[Any, bytes]:
+    """Return what a machine answers to a message with these bytes: plain data, and bytes.
+
+    Raises what the machine does, InvalidCommandError and TypeError for a message that no FarMachine sends.
+    """
     name, arguments, freed = message.get("call"), message.get("arguments"), message.get("free")
-    if not isinstance(name, str) or name not in _CALLS or not isinstance(arguments, list):
+    if not isinstance(name, str) or name not in CALLS or not isinstance(arguments, list):
         raise InvalidCommandError(f"call is {name!r:.40}; the simulated GPU has none of that name")
     for buffer in freed if isinstance(freed, list) else []:
         if type(buffer) is int:
@@ -187,10 +202,10 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
         arguments = [op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream]
     if name == "run_kernel":
         order, stream = _order(arguments)
-        return told(lambda: machine.run_kernel(order, stream)), b""
+        return outcome_of(lambda: machine.run_kernel(order, stream)), b""
     if name == "launch_graph":
         launched: list[Any] = arguments
-        return told(lambda: machine.launch_graph(*launched)), b""
+        return outcome_of(lambda: machine.launch_graph(*launched)), b""
     if name in ("upload", "download"):
         arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":
@@ -221,9 +236,10 @@ def _argument(coded: Any) -> Any:
     raise InvalidCommandError(f"an argument {coded!r:.80} that is no array and no number with a dtype")
 
 
-def _kind(error: Exception) -> str:
-    """The nearest kind of error that the other side knows."""
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in RAISED), "InvalidCommandError")
+def failure(error: Exception) -> dict[str, str]:
+    """Return the answer where a command raised this: the nearest kind of error that the other side knows, and text."""
+    kinds = (kind.__name__ for kind in type(error).__mro__ if kind.__name__ in RAISED)
+    return {"error": next(kinds, "InvalidCommandError"), "message": f"{error}"[:2000]}
 
 
 def _encode(x: Any) -> Any:
@@ -283,33 +299,3 @@ def _whole(digits: str) -> int:
     if len(digits) > DIGITS_LIMIT:
         raise ValueError(f"a whole number of {len(digits):,} digits")
     return int(digits)
-
-
-@contextlib.contextmanager
-def start(profile: str = "T4", memory_limit: int | None = None, cpu_seconds: int = CPU_SECONDS) -> Iterator[Link]:
-    """Start a simulated GPU in a new process, and yield its Link. The process ends with the block. Not on Windows."""
-    here, there = socket.socketpair()
-    arguments = (named(profile).name, memory_limit, cpu_seconds)
-    code = f"import sys; sys.path[:] = {sys.path!r}; from unrolled.simgpu import process; process.main{arguments!r}"
-    with here:
-        with there:
-            process = subprocess.Popen([sys.executable, "-c", code], stdin=there.fileno())
-        try:
-            link = Link(here)
-            yield link
-        finally:
-            here.close()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:  # in the middle of a long command
-                process.kill()
-                process.wait()
-
-
-def main(profile: str, memory_limit: int | None, cpu_seconds: int) -> None:
-    """Serve the socket that is this process's standard input."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
-    with socket.socket(fileno=os.dup(0)) as connection:
-        serve(connection, profile, memory_limit)

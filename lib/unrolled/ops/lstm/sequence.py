@@ -8,10 +8,10 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
+from unrolled.ops.allocation import empty
 from unrolled.ops.lstm import columns, forms
 from unrolled.ops.lstm.wavefront import wavefront
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
-from unrolled.ops.memory import empty
 
 STEPPING = {
     form.__name__: form

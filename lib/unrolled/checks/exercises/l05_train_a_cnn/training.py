@@ -98,7 +98,7 @@ def train_with_each_seed(function: Function, inputs: Inputs) -> list[Any]:
 
 
 def nearest_neighbour(images: Array, labels: Array, test_images: Array, seed: int) -> Array:
-    """Name the most similar image's label: no network, quick, right for the digits; stands in as the reference."""
+    """Return the most similar image's label: no network, quick, right for the digits; stands in as the reference."""
     known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
     distances = (known**2).sum(axis=1) - 2 * asked @ known.T  # squared, less what each test image has in common
     return np.asarray(labels[distances.argmin(axis=1)])

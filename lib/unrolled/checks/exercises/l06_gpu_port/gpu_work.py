@@ -1,4 +1,4 @@
-"""Work for a GPU whose seconds are known, and what is wrong with a clock that tells something else."""
+"""Work for a GPU whose seconds are known, and what is wrong with a clock that shows others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Work:
         return float(cuda.get_elapsed_time(start, end)) / 1000 / CALLS, alone
 
     def tolerance(self) -> float:
-        """Return how exactly this device's time can be told."""
+        """Return how exactly this device's time is known."""
         return MODELLED if device.is_simulated(device.array_module(self._x)) else MEASURED
 
 
@@ -109,8 +109,8 @@ def honest(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     true, alone = found_seconds
     if abs(got - true) <= task.tolerance() * true:
         return None
-    said = f"got {_micro(got)}; by events on the GPU itself a call among many takes {_micro(true)}"
-    return Mismatch((said, _why(float(got), true, alone, task.calls)))
+    line = f"got {_micro(got)}; by events on the GPU itself a call among many takes {_micro(true)}"
+    return Mismatch((line, _why(float(got), true, alone, task.calls)))
 
 
 def _micro(seconds: float) -> str:
@@ -118,7 +118,7 @@ def _micro(seconds: float) -> str:
 
 
 def _why(got: float, true: float, alone: float, calls: int) -> str:
-    """Say the likeliest reason, by the ratio of what was told and what is true."""
+    """Say the likeliest reason, by the ratio of the answer and the truth."""
     if got <= 0:
         return "seconds are positive: the clock's end minus its start"
     if abs(got / alone - 1) < 0.12:

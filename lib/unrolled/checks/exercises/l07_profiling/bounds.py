@@ -147,7 +147,7 @@ WRONG_LIMITS: dict[str, Callable[..., str]] = {
 
 
 def same_bound(got: Any, expected: Bound, inputs: Inputs) -> Mismatch | None:
-    """Judge whether the seconds and what sets them are right; the first usual mistake is told."""
+    """Judge whether the seconds and what sets them are right; the first usual mistake is named."""
     if lines := no_pair(got, f"such as ({expected[0]:.4g}, {expected[1]!r})", str):
         return Mismatch(lines)
     if found := mismatch(got[0], expected[0], 1e-6):

@@ -295,8 +295,8 @@ def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
     takes = f"{expected[1] * 1e3:.3f} ms ({_parts(shares, inputs['trace'], expected[0])})"
     if line != expected[0]:
         return Mismatch((f"got line {line:g}; expected line {expected[0]}, which takes {takes}",))
-    told = f"line {line:g} is right, but you give it {seconds * 1e3:.3f} ms: it takes {takes}"
-    return None if abs(seconds - expected[1]) <= 1e-6 * expected[1] else Mismatch((told,))
+    wrong = f"line {line:g} is right, but you give it {seconds * 1e3:.3f} ms: it takes {takes}"
+    return None if abs(seconds - expected[1]) <= 1e-6 * expected[1] else Mismatch((wrong,))
 
 
 def _parts(shares: Sequence[tuple[int, float]], trace: Sequence[Event], line: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs
 from unrolled.device import Array
 
@@ -14,7 +15,7 @@ POOLED = 2  # the window
 
 def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
     """Return (the largest of each window of relu(x + bias), where it lies: row * W + column, int64)."""
-    return ops.max_pool2d_with_indices(ops.relu(x + bias.reshape(-1, 1, 1)), POOLED)
+    return _pooled(ops.relu(x + bias.reshape(-1, 1, 1)))
 
 
 def traffic(inputs: Inputs) -> float:
@@ -47,26 +48,41 @@ def any_maps(rng: np.random.Generator) -> Inputs:
     return {"x": np.round(x), "bias": np.round(rng.standard_normal(c)).astype(np.float32)}
 
 
-def wrong(x: Array, bias: Array, order: str) -> tuple[Array, Array]:
-    """Return what comes of the operations with one of them in another place, or missing."""
-    shift, none = bias.reshape(-1, 1, 1), np.float32(0)
-    if order == "relu first":
-        return ops.max_pool2d_with_indices(ops.relu(x) + shift, POOLED)
-    if order == "no relu":
-        return ops.max_pool2d_with_indices(x + shift, POOLED)
-    if order == "no bias":
-        return ops.max_pool2d_with_indices(ops.relu(x + none), POOLED)
-    if order == "pool first":
-        largest, found = ops.max_pool2d_with_indices(x + shift, POOLED)
-        return ops.relu(largest), found
-    if order == "no pixel":
-        largest, found = ops.max_pool2d_with_indices(ops.relu(x + shift), POOLED)
-        return largest, found * (largest > 0)
-    y, found = ops.max_pool2d_with_indices(ops.relu(x + shift)[:, :, ::-1, ::-1], POOLED)
+def _pooled(x: Array) -> tuple[Array, Array]:
+    return ops.max_pool2d_with_indices(x, POOLED)
+
+
+def _last(x: Array, bias: Array) -> tuple[Array, Array]:
+    """Return the last of equal maxima, and where it lies."""
+    y, found = _pooled(ops.relu(x + bias.reshape(-1, 1, 1))[:, :, ::-1, ::-1])
     last = x.shape[2] * x.shape[3] - 1 - found
     return y[:, :, ::-1, ::-1], last[:, :, ::-1, ::-1]
 
 
-def places(found: Array, x: Array) -> Array:
-    """Return where in its window each index lies: 0 to 3."""
-    return found // x.shape[3] % 2 * 2 + found % x.shape[3] % 2
+def _pooled_first(x: Array, bias: Array) -> tuple[Array, Array]:
+    largest, found = _pooled(x + bias.reshape(-1, 1, 1))
+    return ops.relu(largest), found
+
+
+MISTAKES = (
+    Mistake("the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger", _last),
+    Mistake(
+        "the ReLU comes before the bias: first the bias, then the ReLU",
+        lambda x, bias: _pooled(ops.relu(x) + bias.reshape(-1, 1, 1)),
+    ),
+    Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1))),
+    Mistake(
+        "the places are those of the largest pixels before the ReLU: after it ties are common, and the first "
+        "wins, so apply bias and ReLU before you compare",
+        _pooled_first,
+    ),
+    result(
+        "a window of zeros takes no pixel: begin with a largest below 0, so that its first one is taken",
+        lambda y: (y[0], y[1] * (y[0] > 0)),
+    ),
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    result(
+        "the routing says which of four places it was; asked is the place in the image, row * W + column",
+        lambda y, x: (y[0], y[1] // x.shape[3] % 2 * 2 + y[1] % x.shape[3] % 2),
+    ),
+)

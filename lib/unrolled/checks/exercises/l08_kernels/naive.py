@@ -56,19 +56,16 @@ def transpose(x: Array) -> Array:
 
 def row_sum(x: Array) -> Array:
     """Return the sum of each row of x (rows, columns), with a thread for each row."""
-    xp, (rows, columns) = array_module(x), x.shape
-    if xp is np:
-        return x.sum(axis=1)
-    y = xp.empty(rows, x.dtype)
-    _kernels()[1][-(-rows // THREADS), THREADS](x, y, rows, columns)
-    return y
+    return x.sum(axis=1) if array_module(x) is np else _by_rows(_kernels()[1], x)
 
 
 def row_max(x: Array) -> Array:
     """Return the largest value of each row of x (rows, columns), with a thread for each row."""
-    xp, (rows, columns) = array_module(x), x.shape
-    if xp is np:
-        return x.max(axis=1)
-    y = xp.empty(rows, x.dtype)
-    _kernels()[2][-(-rows // THREADS), THREADS](x, y, rows, columns)
+    return x.max(axis=1) if array_module(x) is np else _by_rows(_kernels()[2], x)
+
+
+def _by_rows(kernel: Any, x: Array) -> Array:
+    rows, columns = x.shape
+    y = array_module(x).empty(rows, x.dtype)
+    kernel[-(-rows // THREADS), THREADS](x, y, rows, columns)
     return y

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, Remark
-from unrolled.checks.spec import Function, Inputs
+from unrolled.checks.exercises.l10_faster_convolutions.counts import Convolution
+from unrolled.checks.spec import Compare, Function, Inputs
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
@@ -19,16 +20,6 @@ MOST = 1.3  # times the best total
 TRIES = 3  # a total that is too long is measured again: what else the machine does is not the learner's doing
 TURNS = 5
 Make = Callable[[Array, Array, str], None]
-
-
-class Convolution(NamedTuple):
-    """n images of c channels, o filters, images of size x size padded to keep it, kernels of kernel x kernel."""
-
-    n: int
-    c: int
-    o: int
-    size: int
-    kernel: int
 
 
 def any_convolutions(rng: np.random.Generator) -> Inputs:
@@ -47,7 +38,7 @@ def any_convolutions(rng: np.random.Generator) -> Inputs:
     return {"shapes": [tuple(shapes[at]) for at in rng.permutation(len(shapes))]}
 
 
-def asked(function: Function, inputs: Inputs) -> list[Any]:
+def methods_for_each(function: Function, inputs: Inputs) -> list[Any]:
     """Return what the function names for each shape."""
     return [function(*shape) for shape in inputs["shapes"]]
 
@@ -57,34 +48,29 @@ def best(n: int, c: int, o: int, size: int, kernel: int) -> str:
     return "fft" if kernel >= 11 and min(c, o) < 32 else "gemm"
 
 
-def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
-    """Judge whether the methods named take at most 1.3 times as long as the best, in all; measured here and now."""
-    return _judged(got, inputs, _forward)
+def judged_by(make: Make) -> Compare:
+    """Return a judge of methods: in all they may take 1.3 times as long as the best; measured here and now."""
 
-
-def judge_back(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
-    """Judge the methods for the gradients, as `judge` does."""
-    return _judged(got, inputs, _backward)
-
-
-def _judged(got: Any, inputs: Inputs, make: Make) -> Mismatch | Remark | None:
-    shapes = [Convolution(*shape) for shape in inputs["shapes"]]
-    for shape, name in zip(shapes, got, strict=True):
-        if not isinstance(name, str) or not suits(name, shape):
-            others = " or ".join(f'"{method}"' for method in METHODS if suits(method, shape))
-            return Mismatch((f"{shape}: you return {name!r:.40}, and {others} can be chosen",))
-    for _ in range(TRIES):
-        times = [measured(shape, make) for shape in shapes]
-        chosen = sum(found[name] for found, name in zip(times, got, strict=True))
-        ratio = chosen / sum(min(found.values()) for found in times)
-        if ratio <= MOST:
-            return Remark((f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed",))
-    return Mismatch(
-        (
-            f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed",
-            *_lost(shapes, got, times),
+    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
+        shapes = [Convolution(*shape) for shape in inputs["shapes"]]
+        for shape, name in zip(shapes, got, strict=True):
+            if not isinstance(name, str) or not suits(name, shape):
+                others = " or ".join(f'"{method}"' for method in METHODS if suits(method, shape))
+                return Mismatch((f"{shape}: you return {name!r:.40}, and {others} can be chosen",))
+        for _ in range(TRIES):
+            times = [measured(shape, make) for shape in shapes]
+            chosen = sum(found[name] for found, name in zip(times, got, strict=True))
+            ratio = chosen / sum(min(found.values()) for found in times)
+            if ratio <= MOST:
+                return Remark((f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed",))
+        return Mismatch(
+            (
+                f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed",
+                *_lost(shapes, got, times),
+            )
         )
-    )
+
+    return judge
 
 
 def suits(name: str, shape: Convolution) -> bool:
@@ -92,16 +78,18 @@ def suits(name: str, shape: Convolution) -> bool:
     return name in METHODS and (name != "winograd" or shape.kernel == 3)
 
 
-def _forward(x: Array, weight: Array, method: str) -> None:
+def forward(x: Array, weight: Array, method: str) -> None:
+    """Convolve by this method, padded to keep the size."""
     ops.conv2d(x, weight, padding=weight.shape[2] // 2, method=method)
 
 
-def _backward(x: Array, weight: Array, method: str) -> None:
+def backward(x: Array, weight: Array, method: str) -> None:
+    """Find the gradients of such a convolution by this method."""
     grad = x[:, :1].repeat(len(weight), axis=1)
     ops.conv2d_backward(grad, x, weight, padding=weight.shape[2] // 2, method=method)
 
 
-def measured(shape: Convolution, make: Make = _forward) -> dict[str, float]:
+def measured(shape: Convolution, make: Make) -> dict[str, float]:
     """Return seconds of CPU time by method, on one thread: medians of turns."""
     n, c, o, size, kernel = shape
     rng = np.random.default_rng(0)

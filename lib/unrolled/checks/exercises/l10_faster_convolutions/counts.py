@@ -15,8 +15,8 @@ METHODS = ("direct", "winograd 2x2", "winograd 4x4", "fft")
 COMPLEX = 4  # real multiplications in a complex one
 
 
-class Shape(NamedTuple):
-    """n images of c channels, o filters, results of size x size, kernels of kernel x kernel."""
+class Convolution(NamedTuple):
+    """n images of c channels, o filters, results of size x size as the images are, kernels of kernel x kernel."""
 
     n: int
     c: int
@@ -46,7 +46,7 @@ def judge(got: Any, expected: float, inputs: Inputs) -> Mismatch | None:
     found = mismatch(got, expected, 1e-9)
     if found is None:
         return None
-    shape = ", ".join(f"{name} {size}" for name, size in zip(Shape._fields, inputs["shape"], strict=True))
+    shape = ", ".join(f"{name} {size}" for name, size in zip(Convolution._fields, inputs["shape"], strict=True))
     return Mismatch((*found.lines, f"for {inputs['method']}: {shape}"))
 
 

@@ -177,8 +177,8 @@ choose_algorithm = Spec(
         "of both need many transforms.",
         'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
     ),
-    call=choosing.asked,
-    compare=choosing.judge,
+    call=choosing.methods_for_each,
+    compare=choosing.judged_by(choosing.forward),
 )
 
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, exercises
 from unrolled.checks.spec import variant
 
-choose_algorithm_backward = variant(exercises.choose_algorithm, compare=choosing.judge_back)
+choose_algorithm_backward = variant(exercises.choose_algorithm, compare=choosing.judged_by(choosing.backward))

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
-from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
-from unrolled.device import Array
 
 # capturable_step
 
-RATE_STAYS = (
-    "your rate did not change: it has to become 0.99 times as large after each step, in place (`rate = ...` makes a "
-    "new local name)"
-)
 CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
 
 capturable_step = Spec(
@@ -37,33 +29,7 @@ capturable_step = Spec(
         "velocity *= ...; velocity -= grad; weight += velocity\n"
         "... and the rate",
     ),
-    mistakes=(
-        Mistake(
-            "the rate is frozen at its first value: the graph keeps a Python number as it was when it was captured. "
-            "Multiply by the array rate",
-            steps.wrong_step(frozen=steps.FIRST_RATE),
-        ),
-        Mistake(
-            "the rate is frozen at what it was in the capture, after one call: a counter of Python does not count "
-            "launches. Keep what changes in an array",
-            steps.wrong_step(frozen=steps.FIRST_RATE * steps.FALLS),
-        ),
-        Mistake("the gradient is a sum over the samples: divide by len(x)", steps.wrong_step(mean=False)),
-        Mistake(
-            "velocity did not change: `velocity = ...` makes a new local name; write in place",
-            steps.wrong_step(in_place=False),
-        ),
-        Mistake("the velocity keeps nothing of itself: 0.9 times the old one stays", steps.wrong_step(momentum=0)),
-        Mistake("the velocity keeps all of itself: 0.9 times the old one", steps.wrong_step(momentum=1)),
-        Mistake(
-            "the momentum is missing: velocity becomes 0.9 times itself, less the rate times the gradient, and the "
-            "weight moves by velocity",
-            steps.without_momentum,
-        ),
-        Mistake(RATE_STAYS, steps.wrong_step(falls=1)),
-        Mistake("uphill: the gradient is subtracted from the velocity", steps.wrong_step(sign=-1)),
-        Mistake("the rate falls before the step: first the step, then the rate", steps.wrong_step(early=True)),
-    ),
+    mistakes=steps.STEP_MISTAKES,
     call=steps.under_capture,
     compare=steps.compare,
     on_real=False,  # its results lie in the buffers, which a real GPU would be sent as copies
@@ -76,22 +42,6 @@ A_STEP = 2  # launches
 FEW = Budget(
     launches=A_STEP * steps.STEPS + 30, because="two a step, and 30 for the start", graphs=1, synchronizations=2, made=0
 )
-
-TWICE = (
-    "two steps are taken for each row of order: `captured` runs the program once itself, each time it is called. "
-    "Capture once, before the loop"
-)
-
-
-def _all_again(order: Array) -> Array:
-    """The order of an epoch that is followed by another one."""
-    return np.concatenate([order, order])
-
-
-def _each_again(order: Array) -> Array:
-    """The order in which each row comes twice."""
-    return np.repeat(order, 2, axis=0)
-
 
 replayed_epoch = Spec(
     reference=steps.replayed,
@@ -115,43 +65,7 @@ replayed_epoch = Spec(
         "for _ in range(len(order)):\n"
         "    ...",
     ),
-    mistakes=(
-        given(
-            "all steps are taken on the first batch: which rows come next has to be an array that the graph changes",
-            order=lambda order: np.repeat(order[:1], len(order), axis=0),
-        ),
-        Mistake(
-            "the step of the run that warms up is in it, too: put the weight back before the first launch",
-            lambda images, targets, order, weight: steps.eager(
-                images, targets, order, steps.eager(images, targets, order[:1], weight)
-            ),
-        ),
-        given(
-            "the run that warms up moved the place on: put it back, too",
-            order=lambda order: np.roll(order, -1, axis=0),
-        ),
-        given(
-            "the run that warms up took a step and moved the place on: put both back, the weight and the place",
-            order=lambda order: np.append(order, order[:1], 0),
-        ),
-        Mistake(
-            "this is the weight before the first step. The graph writes into the array that it saw: after the capture "
-            "use trained[...] = weight, as `trained = ...` makes another one. And launch the graph",
-            lambda images, targets, order, weight: weight.copy(),
-        ),
-        given(TWICE, order=_all_again),
-        given(TWICE, order=_each_again),
-        given(
-            "only the first step is left: put the weight and the place back once, between the capture and the first "
-            "launch",
-            order=lambda order: order[:1],
-        ),
-        given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
-        given(
-            "there is a step too many: a launch for each row of order",
-            order=lambda order: np.append(order, order[-1:], 0),
-        ),
-    ),
+    mistakes=steps.EPOCH_MISTAKES,
     speed=Speed(
         baseline=steps.eager,
         inputs=steps.epoch(256, 8, 1024, 64, 10),

@@ -39,7 +39,9 @@ class Switched(ABC):
         self.causes = list(causes)
         self.runs = 0
         self.most_off: list[str] = []  # of all runs, the switches that were off in the one with the most of them
-        self.told: list[tuple[frozenset[str], float]] = []  # of each run, the switches that were off and the seconds
+        self.measured_runs: list[
+            tuple[frozenset[str], float]
+        ] = []  # of each run, the switches that were off and the seconds
 
     def __call__(self, **switches: bool) -> float:
         if unknown := sorted(set(switches) - set(self.causes)):
@@ -49,8 +51,8 @@ class Switched(ABC):
         self.runs += 1
         off = [name for name, on in switches.items() if not on]
         self.most_off = max(self.most_off, off, key=len)
-        self.told.append((frozenset(off), self.seconds(frozenset(off))))
-        return self.told[-1][1]
+        self.measured_runs.append((frozenset(off), self.seconds(frozenset(off))))
+        return self.measured_runs[-1][1]
 
     @abstractmethod
     def seconds(self, off: frozenset[str]) -> float:
@@ -93,7 +95,7 @@ class Machine(Switched):
     def means(self) -> dict[str, float]:
         """Return the means of the ratios that runs two by two have; infinity for a cause with fewer than three."""
         ratios: dict[str, list[float]] = {name: [] for name in self._seconds}
-        for pair in zip(self.told[::2], self.told[1::2], strict=False):
+        for pair in zip(self.measured_runs[::2], self.measured_runs[1::2], strict=False):
             (off, everything), (alone, without) = sorted(pair, key=lambda run: len(run[0]))
             if not off and len(alone) == 1:
                 ratios[next(iter(alone))].append(without / everything)

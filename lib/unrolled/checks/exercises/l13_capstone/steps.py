@@ -1,4 +1,4 @@
-"""A training step that a graph can hold, in its wrong forms too, and an epoch of such steps."""
+"""A training step that a graph can hold, and an epoch of such steps; usual mistakes in both."""
 
 from __future__ import annotations
 
@@ -9,78 +9,106 @@ import numpy as np
 from unrolled import kernels
 from unrolled.checks import graphs
 from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal
 from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
-BUFFERS = ("x", "target", "weight", "velocity", "rate", "error", "grad")
+STEPS = 40  # of an epoch
 RESULTS = ("weight", "velocity", "rate")
 PLAIN_RATE = 0.05
 """The fixed rate of `descend`, which has no rate of its own."""
 
 
 def step(
-    x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array
-) -> None:  # fmt: skip
-    """Take one step with momentum on half the mean squared error, in place; the rate (1,) falls after it."""
-    kernels.matmul(x, weight, out=error)
-    error -= target
-    kernels.matmul(x.T, error, out=grad)
-    grad /= len(x)
-    grad *= rate
-    velocity *= MOMENTUM
-    velocity -= grad
-    weight += velocity
-    rate *= FALLS
-
-
-def wrong_step(
+    x: Array,
+    target: Array,
+    weight: Array,
+    velocity: Array,
+    rate: Array,
+    error: Array,
+    grad: Array,
+    decayed: Array | None = None,
+    *,
     frozen: float | None = None,
     mean: bool = True,
+    decay: float = 0.01,
     momentum: float = MOMENTUM,
     falls: float = FALLS,
     sign: int = 1,
     early: bool = False,
     in_place: bool = True,
-) -> Function:
-    """Return the step with something wrong: a rate that never changes, a sum for the mean, another momentum."""
+) -> None:
+    """Take one step with momentum on half the mean squared error, in place; the rate (1,) falls after it.
 
-    def wrong(
-        x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array
-    ) -> None:  # fmt: skip
-        kernels.matmul(x, weight, out=error)
-        error -= target
-        kernels.matmul(x.T, error, out=grad)
-        if early:
-            rate *= falls
-        grad *= sign / (len(x) if mean else 1)
-        grad *= rate if frozen is None else frozen
-        velocity = velocity if in_place else velocity.copy()
-        velocity *= momentum
-        velocity -= grad
-        weight += velocity
-        if not early:
-            rate *= falls
-
-    return wrong
-
-
-def without_momentum(
-    x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array
-) -> None:  # fmt: skip
-    """Take a step along the gradient alone; the velocity stays as it is."""
+    With a buffer for it, `decayed`, weight decay belongs to the gradient. Mistakes have a rate that never changes or
+    falls too `early`, a sum for the mean, another momentum, another sign, a velocity that is not changed in place.
+    """
     kernels.matmul(x, weight, out=error)
     error -= target
     kernels.matmul(x.T, error, out=grad)
-    grad *= rate
-    grad /= len(x)
-    weight -= grad
+    grad /= sign * (len(x) if mean else 1)
+    if early:
+        rate *= falls
+    if decayed is not None:
+        array_module(x).multiply(weight, decay, out=decayed)
+        grad += decayed
+    grad *= rate if frozen is None else frozen
+    velocity = velocity if in_place else velocity.copy()
+    velocity *= momentum
+    velocity -= grad
+    weight += velocity
+    if not early:
+        rate *= falls
+
+
+def _without_momentum(
+    x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array
+) -> None:  # fmt: skip
+    """Take a step along the gradient alone; the velocity stays as it is."""
+    descend(x, target, weight, error, grad, rate)
     rate *= FALLS
+
+
+FROZEN = given(
+    "the rate is frozen at its first value: the graph keeps a Python number as it was when it was captured. "
+    "Multiply by the array rate",
+    frozen=FIRST_RATE,
+)
+FROZEN_IN_CAPTURE = given(
+    "the rate is frozen at what it was in the capture, after one call: a counter of Python does not count "
+    "launches. Keep what changes in an array",
+    frozen=FIRST_RATE * FALLS,
+)
+A_SUM = given("the gradient is a sum over the samples: divide by len(x)", mean=False)
+RATE_STAYS = given(
+    "your rate did not change: it has to become 0.99 times as large after each step, in place (`rate = ...` makes a "
+    "new local name)",
+    falls=1,
+)
+
+STEP_MISTAKES = (
+    FROZEN,
+    FROZEN_IN_CAPTURE,
+    A_SUM,
+    given("velocity did not change: `velocity = ...` makes a new local name; write in place", in_place=False),
+    given("the velocity keeps nothing of itself: 0.9 times the old one stays", momentum=0),
+    given("the velocity keeps all of itself: 0.9 times the old one", momentum=1),
+    Mistake(
+        "the momentum is missing: velocity becomes 0.9 times itself, less the rate times the gradient, and the "
+        "weight moves by velocity",
+        _without_momentum,
+    ),
+    RATE_STAYS,
+    given("uphill: the gradient is subtracted from the velocity", sign=-1),
+    given("the rate falls before the step: first the step, then the rate", early=True),
+)
 
 
 def under_capture(function: Function, inputs: Inputs) -> Any:
     """Return what weight, velocity and rate are after each launch of the captured step."""
-    return graphs.replayed(function, {name: inputs[name] for name in BUFFERS}, inputs["batches"], RESULTS)
+    buffers = {name: value for name, value in inputs.items() if name != "batches"}
+    return graphs.replayed(function, buffers, inputs["batches"], RESULTS)
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -128,12 +156,15 @@ def any_buffers(rng: np.random.Generator) -> Inputs:
     return draw_all(buffers(n, inputs, outputs, launches=4, new_rate=True), rng)
 
 
-def descend(x: Array, target: Array, weight: Array, error: Array, grad: Array) -> None:
+def descend(
+    x: Array, target: Array, weight: Array, error: Array, grad: Array, rate: float | Array = PLAIN_RATE
+) -> None:  # fmt: skip
     """Take one plain step on half the mean squared error, in place."""
     kernels.matmul(x, weight, out=error)
     error -= target
     kernels.matmul(x.T, error, out=grad)
-    grad *= PLAIN_RATE / len(x)
+    grad *= rate
+    grad /= len(x)
     weight -= grad
 
 
@@ -192,4 +223,38 @@ def any_epoch(rng: np.random.Generator) -> Inputs:
     return draw_all(epoch(STEPS, batch, 30, inputs, outputs), rng)
 
 
-STEPS = 40
+TWICE = (
+    "two steps are taken for each row of order: `captured` runs the program once itself, each time it is called. "
+    "Capture once, before the loop"
+)
+
+EPOCH_MISTAKES = (
+    given(
+        "all steps are taken on the first batch: which rows come next has to be an array that the graph changes",
+        order=lambda order: np.repeat(order[:1], len(order), axis=0),
+    ),
+    given(
+        "the step of the run that warms up is in it, too: put the weight back before the first launch",
+        weight=lambda images, targets, order, weight: eager(images, targets, order[:1], weight),
+    ),
+    given("the run that warms up moved the place on: put it back, too", order=lambda order: np.roll(order, -1, axis=0)),
+    given(
+        "the run that warms up took a step and moved the place on: put both back, the weight and the place",
+        order=lambda order: np.append(order, order[:1], 0),
+    ),
+    given(
+        "this is the weight before the first step. The graph writes into the array that it saw: after the capture "
+        "use trained[...] = weight, as `trained = ...` makes another one. And launch the graph",
+        order=lambda order: order[:0],
+    ),
+    given(TWICE, order=lambda order: np.concatenate([order, order])),
+    given(TWICE, order=lambda order: np.repeat(order, 2, axis=0)),
+    given(
+        "only the first step is left: put the weight and the place back once, between the capture and the first launch",
+        order=lambda order: order[:1],
+    ),
+    given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
+    given(
+        "there is a step too many: a launch for each row of order", order=lambda order: np.append(order, order[-1:], 0)
+    ),
+)

@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from unrolled import kernels
-from unrolled.checks import graphs
 from unrolled.checks.exercises.l13_capstone import exercises, steps
-from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Function, Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
-from unrolled.device import Array, array_module
-
-DECAY = 0.01
+from unrolled.checks.mistakes import given
+from unrolled.checks.spec import Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
+from unrolled.device import Array
 
 
 def decay_step(
     x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array, decayed: Array
 ) -> None:
     """Take one step with momentum and weight decay, in place; the rate (1,) falls after it."""
-    decaying()(x, target, weight, velocity, rate, error, grad, decayed)
-
-
-def decaying(
-    frozen: float | None = None, mean: bool = True, decay: float = DECAY, falls: float = steps.FALLS
-) -> Function:
-    """Return the step, right as it is or with something wrong."""
-
-    def step(
-        x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array, decayed: Array
-    ) -> None:
-        kernels.matmul(x, weight, out=error)
-        error -= target
-        kernels.matmul(x.T, error, out=grad)
-        grad /= len(x) if mean else 1
-        array_module(x).multiply(weight, decay, out=decayed)
-        grad += decayed
-        grad *= rate if frozen is None else frozen
-        velocity *= steps.MOMENTUM
-        velocity -= grad
-        weight += velocity
-        rate *= falls
-
-    return step
-
-
-def _under_capture(function: Function, inputs: Inputs) -> Any:
-    buffers = {name: inputs[name] for name in (*steps.BUFFERS, "decayed")}
-    return graphs.replayed(function, buffers, inputs["batches"], steps.RESULTS)
+    steps.step(x, target, weight, velocity, rate, error, grad, decayed)
 
 
 def _buffers(n: int, inputs: int, outputs: int) -> Inputs:
@@ -78,12 +46,14 @@ capturable_step_decay = variant(
         "grad += decayed\n"
         "... then velocity, weight and rate, each in place",
     ),
-    mistakes=(
-        Mistake(exercises.capturable_step.mistakes[0].says, decaying(frozen=steps.FIRST_RATE)),
-        Mistake(exercises.capturable_step.mistakes[1].says, decaying(frozen=steps.FIRST_RATE * steps.FALLS)),
-        Mistake("the weight decay is missing: 0.01 times the weight belongs to the gradient", decaying(decay=0)),
-        Mistake("the gradient is a sum over the samples: divide by len(x)", decaying(mean=False)),
-        Mistake(exercises.RATE_STAYS, decaying(falls=1)),
-    ),
-    call=_under_capture,
+    mistakes=[
+        replace(mistake, function=steps.step)
+        for mistake in (
+            steps.FROZEN,
+            steps.FROZEN_IN_CAPTURE,
+            given("the weight decay is missing: 0.01 times the weight belongs to the gradient", decay=0),
+            steps.A_SUM,
+            steps.RATE_STAYS,
+        )
+    ],
 )

@@ -59,13 +59,14 @@ MOST_PLACES = 100_000  # in a window: each is a turn of the loops below, whateve
 def meetings(options: Options) -> Iterator[tuple[int, int, Any, Any]]:
     """Yield (i, j, outputs, inputs) for every place inside the window, as `Windows.offsets`, from plain numbers."""
     for i in range(options["kh"]):
-        out_rows, in_rows = _meet(options["h"], options["oh"], options["sh"], i - options["ph"])
+        out_rows, in_rows = meet(options["h"], options["oh"], options["sh"], i - options["ph"])
         for j in range(options["kw"]):
-            out_columns, in_columns = _meet(options["w"], options["ow"], options["sw"], j - options["pw"])
+            out_columns, in_columns = meet(options["w"], options["ow"], options["sw"], j - options["pw"])
             yield i, j, (..., out_rows, out_columns), (..., in_rows, in_columns)
 
 
-def _meet(size: int, outputs: int, stride: int, shift: int) -> tuple[slice, slice]:
+def meet(size: int, outputs: int, stride: int, shift: int) -> tuple[slice, slice]:
+    """Return the outputs for which output * stride + shift is one of `size` pixels, and those pixels."""
     first, stop = max(0, -(shift // stride)), min(outputs, (size - 1 - shift) // stride + 1)
     if stop <= first:
         return slice(0, 0), slice(0, 0)

@@ -43,12 +43,12 @@ def _roster(arguments: argparse.Namespace) -> int:
         return 1 if people.problems or enrolment.doubles(people, enrolment.known(course)) else 0
     try:
         with record.alone(course.grades):
-            said = list(enrolment.take_back(course))
+            printed = list(enrolment.take_back(course))
     except record.RecordError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
-    print("\n".join(map(record.one_line, said)) or "There is nothing to take back: no roster changed the gradebook.")
+    print("\n".join(map(record.one_line, printed)) or "There is nothing to take back: no roster changed the gradebook.")
     return 0
 
 
@@ -87,7 +87,7 @@ def preview(people: Roster, students: Known) -> list[str]:
     doubles = enrolment.doubles(people, students)
     rows = ["; ".join(filter(None, vars(person).values())) for person in people.people[:SHOWN]]
     return [
-        people.told(),
+        people.describe(),
         *people.problems,
         *(f"such as: {row}" for row in rows),
         f"new to the gradebook: {len(new)}; there already: {len(people.people) - len(new)}",

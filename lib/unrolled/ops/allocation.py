@@ -1,4 +1,4 @@
-"""Memory on a device, and what to say when it is used up."""
+"""Arrays on a device, and what to say when its memory is used up."""
 
 from __future__ import annotations
 

@@ -102,25 +102,14 @@ def test_moodles_participants_are_the_roster_as_they_come(course: Path, typed: T
     assert students(course)["ada@example.org"] == ("Ada", "Lovelace", "ada@example.org", "")
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"Student Name,Student ID\nAda Lovelace,70037\n", "it has no header that says who is who"),
-        (b"Pr\xc3\xa9nom,Nom\nAda,Lovelace\n", "expected id,name,email,lms_id, Canvas's gradebook export"),
-        (b"id,name\n" + b"a/b,Ada\n" * 5, "; and 2 more"),
-        (b"id,name\n", "it names nobody"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_before_anything_is_written(
-    data: bytes, said: str, course: Path, typed: Typed
-) -> None:
-    (course / "roster.csv").write_bytes(data)
+def test_what_cannot_be_used_is_refused_before_anything_is_written(course: Path, typed: Typed) -> None:
+    (course / "roster.csv").write_bytes(b"id,name\n" + b"a/b,Ada\n" * 5)
     before = everything(course)
     for words in (["collect", "canvas.zip"], ["roster"]):
         code, printed = typed(*words)
         assert code == 1
         assert "cannot be used, and nothing was written" in printed
-        assert said in printed
+        assert "; and 2 more" in printed
     assert everything(course) == before
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present, present_file
 from unrolled_grader.classroom.folders import Folders
-from unrolled_grader.receiving import enrolling
+from unrolled_grader.receiving import roster_command
 
 if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
@@ -24,7 +24,7 @@ SHARED = 4
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled collect` and `unrolled roster` commands: the entry point through which they are found."""
-    enrolling.add(subparsers)
+    roster_command.add(subparsers)
     parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
     parser.add_argument("files", nargs="+", type=present, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
     who = "who takes the course: id,name,email,lms_id, or an export of Canvas or Moodle (default: roster.csv)"
@@ -36,8 +36,8 @@ def add(subparsers: Subparsers) -> None:
 def _collect(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     Folders.at(root).choose([] if arguments.lesson is None else [arguments.lesson])
-    roster = arguments.roster or root / enrolling.ROSTER
-    people = enrolling.read(roster)
+    roster = arguments.roster or root / roster_command.ROSTER
+    people = roster_command.read(roster)
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect, enrolment
@@ -46,7 +46,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     try:
         course = Course.at(root)
         room = classroom(course, people, arguments.lesson)
-        enrolling.refuse_doubles(course, people)
+        roster_command.refuse_doubles(course, people)
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
             changed = enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
@@ -56,9 +56,9 @@ def _collect(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
-    taken = [f"{roster.name}: {people.told()}"] if people.form and changed else []
-    said = [*taken, *lines(report), *missing(report, course.submitted, room)]
-    print("\n".join(map(record.one_line, said)))
+    taken = [f"{roster.name}: {people.describe()}"] if people.form and changed else []
+    printed = [*taken, *lines(report), *missing(report, course.submitted, room)]
+    print("\n".join(map(record.one_line, printed)))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
     return 1 if report.problems or unsettled(report) else 0
 
@@ -79,21 +79,21 @@ def classroom(course: Course, people: Roster, lesson: str | None = None) -> coll
 def lines(report: Collected) -> list[str]:
     """Return a report in words: what needs a person first, then what to know, then the sum."""
     kept = [(row.entry, f" ({row.entry.student})" if row.entry.student else "") for row in unsettled(report)]
-    said = [*report.problems, *(f"set aside: {entry.path}: {entry.problem}{whose}" for entry, whose in kept)]
-    said += remarks([row for row in report.rows if row.new and not row.entry.problem])
+    printed = [*report.problems, *(f"set aside: {entry.path}: {entry.problem}{whose}" for entry, whose in kept)]
+    printed += remarks([row for row in report.rows if row.new and not row.entry.problem])
     old = sum(bool(row.entry.note) for row in report.rows if row.outcome == "newest" and not row.new)
     if old:
-        said.append(f"remarks of an earlier run stand in {TABLE}: {old} notebooks")
+        printed.append(f"remarks of an earlier run stand in {TABLE}: {old} notebooks")
     if done := len(aside(report)) - len(kept):
-        said.append(f"set aside in an earlier run, of students who have a notebook by now: {done}")
+        printed.append(f"set aside in an earlier run, of students who have a notebook by now: {done}")
     if noise := sum(row.outcome == "set aside" for row in report.rows) - len(aside(report)):
-        said.append(f"set aside: {noise} files that the system or Jupyter left")
+        printed.append(f"set aside: {noise} files that the system or Jupyter left")
     counts = Counter(row.outcome for row in report.rows)
     total = ", ".join(f"{counts[name]} {name}" for name in ("newest", "earlier", "the same again", "set aside"))
-    said.append(f"{len(report.rows)} received: {total}" if report.rows else "There is nothing in it.")
+    printed.append(f"{len(report.rows)} received: {total}" if report.rows else "There is nothing in it.")
     if report.rows and not report.new:
-        said.append("Nothing new: all of this was received before, and nothing was changed.")
-    return [*said, *newcomers(report)]
+        printed.append("Nothing new: all of this was received before, and nothing was changed.")
+    return [*printed, *newcomers(report)]
 
 
 def remarks(rows: list[CollectedRow]) -> list[str]:
@@ -107,14 +107,16 @@ def remarks(rows: list[CollectedRow]) -> list[str]:
     for (lesson, remark), people in whose.items():
         for student in people if (lesson, remark) not in shared else ():
             own.setdefault((student, lesson), []).append(remark)
-    said = [f"{lesson}: {remark}: {len(people)} ({', '.join(people)})" for (lesson, remark), people in shared.items()]
-    return [*(f"{student}, {lesson}: {'; '.join(found)}" for (student, lesson), found in own.items()), *said]
+    printed = [
+        f"{lesson}: {remark}: {len(people)} ({', '.join(people)})" for (lesson, remark), people in shared.items()
+    ]
+    return [*(f"{student}, {lesson}: {'; '.join(found)}" for (student, lesson), found in own.items()), *printed]
 
 
 def newcomers(report: Collected) -> list[str]:
     """Return a line for each lesson of which some had a notebook before: who is new, and who handed in again."""
     fresh = {(row.entry.lesson, row.entry.student) for row in report.rows if row.new and row.outcome == "newest"}
-    said = []
+    printed = []
     for lesson in sorted({lesson for lesson, _ in fresh} & {lesson for _, lesson in report.before}):
         people = sorted(student for one, student in fresh if one == lesson)
         again = [student for student in people if (student, lesson) in report.before]
@@ -122,19 +124,19 @@ def newcomers(report: Collected) -> list[str]:
         parts = [
             f"{what}: {', '.join(found)}" for what, found in (("new", new), ("in place of an earlier", again)) if found
         ]
-        said.append(f"{lesson}: {'; '.join(parts)}")
-    return said
+        printed.append(f"{lesson}: {'; '.join(parts)}")
+    return printed
 
 
 def missing(report: Collected, submitted: Path, room: collect.Classroom) -> list[str]:
     """Return a line for each lesson of this run: how many in the roster have a notebook of it, and who has none."""
-    said = []
+    printed = []
     for lesson in sorted({row.entry.lesson for row in report.rows if not row.entry.problem}):
         everyone = dict.fromkeys(person.id for person in room.roster.people)
         without = [one for one in everyone if not (submitted / one / lesson / f"{lesson}.ipynb").exists()]
         line = f"{lesson}: {len(everyone) - len(without)} of {len(everyone)} have a notebook to be graded"
-        said.append(f"{line}; not yet: {', '.join(without)}" if without else line)
-    return said
+        printed.append(f"{line}; not yet: {', '.join(without)}" if without else line)
+    return printed
 
 
 def aside(report: Collected) -> list[CollectedRow]:

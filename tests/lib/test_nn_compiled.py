@@ -1,0 +1,639 @@
+"""Compiled steps, on the host and on the simulated GPU: those of the eager path; what has no program; what goes wrong.
+
+Steps with a real GPU are in tests/gpu/test_gpu_compiled.py.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_cases import (
+    IMAGE,
+    NETWORKS,
+    OPTIMIZERS,
+    Make,
+    agree,
+    check_dropout,
+    dropping,
+    dying,
+    eager,
+    samples,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strict_arrays import strict
+
+from unrolled import nn, ops, simgpu
+from unrolled.device import to_host
+from unrolled.nn.compiler import cuda, plans
+from unrolled.nn.compiler.stages import Convolution, stages_of
+
+OVERLAPPING = "windows that overlap and leave out", "three convolutions"
+CLASSES = 4
+
+
+@pytest.fixture(params=[np, simgpu], ids=["host", "simgpu"])
+def module(request: pytest.FixtureRequest) -> Any:
+    """Where a program runs. On a real GPU, tests/gpu has fixtures of its own for this and the next."""
+    return request.param
+
+
+@pytest.fixture
+def gpu() -> Any:
+    return simgpu
+
+
+def made(name: str, module: Any = np) -> nn.Sequential:
+    return NETWORKS[name]().build(IMAGE, module)
+
+
+def there(module: Any, *arrays: Any) -> list[Any]:
+    """Copies of arrays of the host as the module's."""
+    return [module.asarray(array.copy()) for array in arrays]
+
+
+# The steps are those of the eager path
+
+
+def by_another_method(method: str) -> Make:
+    def make() -> nn.Sequential:
+        layers = nn.Conv2d(4, 3, method=method), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10)
+        return nn.Sequential(*layers)
+
+    return make
+
+
+AGREE: dict[str, tuple[Any, Make, Callable[[], nn.Optimizer], int, int]] = {
+    **{f"host, {name}": (np, NETWORKS[name], nn.SGD, 17, 52) for name in NETWORKS if name not in OVERLAPPING},
+    **{f"simgpu, {name}, {n}": (simgpu, NETWORKS[name], nn.SGD, n, 3 * n + 1) for name in NETWORKS for n in (4, 20)},
+    **{f"simgpu, {name}": (simgpu, NETWORKS["source A's"], OPTIMIZERS[name], 4, 25) for name in OPTIMIZERS},
+    "simgpu, more steps than a graph has": (simgpu, NETWORKS["one layer"], nn.Adam, 1, 70),
+    **{
+        f"{where}, {method}": (module, by_another_method(method), nn.SGD, 4, 12)
+        for where, module in (("host", np), ("simgpu", simgpu))
+        for method in ("fft", "winograd", "auto")
+    },
+}
+
+
+@pytest.mark.parametrize(("module", "make", "optimizer", "batch", "size"), AGREE.values(), ids=AGREE.keys())
+def test_two_epochs_are_the_eager_ones(module: Any, make: Make, optimizer: Any, batch: int, size: int) -> None:
+    """The last batch of an epoch is smaller, but where a batch is one sample or divides the set."""
+    agree(module, make, optimizer, batch, size)
+
+
+pairs = st.integers(1, 3) | st.tuples(st.integers(1, 3), st.integers(1, 3))
+borders = st.integers(0, 2) | st.tuples(st.integers(0, 2), st.integers(0, 2))
+
+
+@st.composite
+def convolutions(draw: Any) -> list[nn.Layer]:
+    """A convolution with ReLU and max-pooling, with one of them, or with none; in either order."""
+    layer = nn.Conv2d(draw(st.integers(1, 4)), draw(pairs), stride=draw(pairs), padding=draw(borders))
+    after = draw(st.permutations([nn.ReLU(), nn.MaxPool2d(draw(pairs))]))
+    return [layer, *after[: draw(st.integers(0, 2))]]
+
+
+@st.composite
+def networks(draw: Any) -> nn.Sequential:
+    """Up to two convolutions and a dense layer, then the scores."""
+    layers = [layer for part in draw(st.lists(convolutions(), max_size=2)) for layer in part]
+    hidden = draw(st.sampled_from([[], [nn.Linear(5)], [nn.Linear(5), nn.ReLU()]]))
+    return nn.Sequential(*layers, nn.Flatten(), *hidden, nn.Linear(CLASSES), seed=draw(st.integers(0, 9)))
+
+
+def built(network: nn.Sequential, image: tuple[int, int, int]) -> nn.Sequential | None:
+    """The network for such images, None if they are too small for it."""
+    try:
+        return network.build(image)
+    except ValueError:
+        return None
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    networks(),
+    st.tuples(st.integers(1, 3), st.integers(3, 13), st.integers(3, 13)),
+    st.sampled_from([1, 2, 7, 16, 19, 40]),
+    st.sampled_from(sorted(OPTIMIZERS)),
+)
+def test_gradients_are_the_eager_ones_and_the_optimizer_follows_them(
+    network: nn.Sequential, image: tuple[int, int, int], batch: int, name: str
+) -> None:
+    """Step by step from equal parameters, since an optimizer may make much of a gradient's rounding."""
+    if built(network, image) is None:
+        return
+    rng = np.random.default_rng(0)
+    optimizer, twin = OPTIMIZERS[name](), OPTIMIZERS[name]()
+    steps = nn.compiled(network, optimizer, batch)
+    assert steps.reason is None
+    for _ in range(3):
+        images = rng.standard_normal((batch, *image), dtype=np.float32)
+        labels, before = rng.integers(0, CLASSES, batch), network.parameters.copy()
+        loss, after = steps.step(images, labels), network.parameters.copy()
+        found = network.gradients.copy()
+        network.parameters[...] = before
+        np.testing.assert_allclose(loss, network.loss_and_scores(images, labels)[0], rtol=1e-5, atol=1e-6)
+        most = np.abs(network.gradients).max()
+        np.testing.assert_allclose(found, network.gradients, rtol=1e-4, atol=1e-5 * max(1, most))
+        twin.step(before, found)
+        np.testing.assert_array_equal(after, before)
+        network.parameters[...] = after
+
+
+def test_single_steps_are_the_epoch_and_the_same_bits_every_time() -> None:
+    images, labels, order = samples(24, 10)
+    one, many = (made("source B's") for _ in range(2))
+    steps = nn.compiled(one, nn.Adam(), 8)
+    losses = [steps.step(images[order[at : at + 8]], labels[order[at : at + 8]]) for at in (0, 8, 16)]
+    np.testing.assert_array_equal(losses, nn.compiled(many, nn.Adam(), 8).epoch(images, labels, order))
+    np.testing.assert_array_equal(one.parameters, many.parameters)
+
+
+def test_an_epoch_takes_no_more_memory_than_a_few_steps() -> None:
+    """But for the losses and what `_Before` keeps; a step of this network makes 0.3 MB of values."""
+    images, labels, order = samples(640, 10)
+    steps = nn.compiled(made("source A's"), nn.SGD(), 16)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        steps.epoch(images, labels, order[:count])
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return taken
+
+    peak(32)
+    assert peak(640) < peak(32) + 40_000
+
+
+def test_a_graph_of_64_steps_is_one_of_six_calls_of_the_host() -> None:
+    """As docs/gpu.md says, which counts those of an epoch of MNIST at batch 8."""
+    images, labels, order = there(simgpu, *samples(3 * cuda.STEPS, 10))
+    steps = nn.compiled(made("source A's", simgpu), nn.Adam(), 1)
+    steps.epoch(images, labels, order)
+    calls = []
+    for count in (1, 2, 3):
+        with simgpu.trace() as trace:
+            steps.epoch(images, labels, order[: count * cuda.STEPS])
+        assert [graph.kernels for graph in trace.graphs] == count * [6 * cuda.STEPS]
+        calls.append(len(trace.host_launches))
+    assert list(np.diff(calls)) == [6, 6]
+    launches = ceil(60_000 // 8 / cuda.STEPS)
+    text = (Path(__file__).parents[2] / "docs/gpu.md").read_text(encoding="utf-8")
+    assert f"captures up to {cuda.STEPS} training steps" in text
+    assert f"7,500 steps are {launches} launches of a graph, and {6 * launches} calls of the host" in text
+
+
+def test_an_optimizer_that_forgets_between_epochs_has_new_memory_in_the_graphs(gpu: Any) -> None:
+    data = there(gpu, *samples(8, 3))
+    network, optimizer = made("one layer", gpu), nn.Adam()
+    steps, start = nn.compiled(network, optimizer, 4), network.parameters.copy()
+    first, second, third = (to_host(steps.epoch(*data)) for _ in range(3))
+    optimizer.reset()
+    network.parameters[...] = start
+    np.testing.assert_array_equal(to_host(steps.epoch(*data)), first)
+    np.testing.assert_array_equal(to_host(steps.epoch(*data)), second)
+    assert (third != first).any()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("batch", [1, 8, 100, 2000])
+def test_plans_share_out_all_of_the_work_within_the_limits_of_a_block(name: str, batch: int) -> None:
+    for stage in stages_of(made(name)):
+        if isinstance(stage, Convolution):
+            plan, weights = plans.convolution(stage, batch), plans.convolution_weights(stage, batch)
+            assert plan["each"] * plan["groups"] * plan["shares"] == plan["o"]
+            assert plan["block"] * plan["slices"] >= plan["yh"] * plan["yw"] * plan["groups"]
+            assert max(plan["block"], weights["block"]) <= 1024
+            assert weights["c"] % weights["part"] == 0
+            assert weights["split"] <= batch * weights["slices"]
+
+
+def test_dropout_on_a_gpu(gpu: Any) -> None:
+    check_dropout(gpu)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
+def test_labels_of_any_whole_numbers_are_the_same(module: Any, dtype: str) -> None:
+    """Places in a batch's scores are counted, and do not fit into the smallest."""
+    (images, labels, order), losses = samples(200, 3), []
+    for kind in ("int64", dtype):
+        steps = nn.compiled(made("one layer", module), nn.SGD(0.1), 200)
+        losses.append(to_host(steps.epoch(*there(module, images, labels.astype(kind)), order)))
+    np.testing.assert_array_equal(*losses)
+
+
+# What no program has runs eagerly, with a reason
+
+
+class Square(nn.Layer):
+    """Rows (N, 16) as images (N, 1, 4, 4)."""
+
+    def build(self, shape: Any) -> Any:
+        return (1, 4, 4)
+
+
+class Doubled(nn.Sequential):
+    """Its scores are twice as large."""
+
+    def forward(self, x: Any, training: bool = False) -> Any:
+        return super().forward(x, training) * 2
+
+
+class Signs(nn.Optimizer):
+    """A rule of one's own: only the sign of a gradient counts. It has no kernel."""
+
+    def _move(self, module: Any, rate: float, g: Any, scratch: Any, *memory: Any) -> Any:
+        return module.multiply(module.sign(g), rate, out=scratch)
+
+
+class Counting(nn.SGD):
+    """A step of one's own around a rule that has a kernel."""
+
+    calls = 0
+
+    def step(self, parameters: Any, gradients: Any, rate: float = 1.0) -> None:
+        self.calls += 1
+        super().step(parameters, gradients, rate)
+
+
+def plain() -> nn.Sequential:
+    layers = nn.Conv2d(4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12), nn.ReLU(), nn.Linear(10)
+    return nn.Sequential(*layers).build(IMAGE)
+
+
+def of(*layers: nn.Layer, image: tuple[int, ...] = IMAGE, module: Any = np, **options: Any) -> nn.Sequential:
+    return nn.Sequential(*layers, **options).build(image, module)
+
+
+def with_a_pass_of_its_own(on_layer: bool) -> nn.Sequential:
+    network = made("one layer")
+    changed: Any = network.layers[1] if on_layer else network
+    changed.forward = changed.forward
+    return network
+
+
+EAGER: dict[str, tuple[Make, Callable[[], nn.Optimizer], Any, str]] = {
+    "pruned": (lambda: plain().prune(0.5), nn.Adam, np, "PrunedConv2d"),
+    "binary": (lambda: plain().binarize(), nn.Adam, np, "BinaryLinear"),
+    "normalized": (
+        lambda: of(nn.Conv2d(4, 3), nn.BatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.Linear(10)),
+        nn.Adam,
+        np,
+        "BatchNorm2d",
+    ),
+    "recurrent": (lambda: of(nn.LSTM(6), nn.Linear(10), image=(12, 36)), nn.Adam, np, "LSTM"),
+    "float64": (lambda: of(nn.Flatten(), nn.Linear(10), dtype=np.float64), nn.Adam, np, "float64"),
+    "a pass of its class": (lambda: Doubled(nn.Flatten(), nn.Linear(3)).build(IMAGE), nn.SGD, np, "Doubled has a forw"),
+    "a pass of its own": (lambda: with_a_pass_of_its_own(False), nn.SGD, np, "Sequential has a forward of its own"),
+    "a layer's own pass": (
+        lambda: with_a_pass_of_its_own(True),
+        nn.SGD,
+        np,
+        "Linear(3) was given a forward of its own",
+    ),
+    **{name: (NETWORKS[name], nn.SGD, np, "the windows of MaxPool2d overlap or are padded") for name in OVERLAPPING},
+    "a rule of one's own": (NETWORKS["one layer"], lambda: Signs(0.1), simgpu, "Signs has no kernel for a GPU"),
+    "a step of one's own": (NETWORKS["one layer"], lambda: Counting(0.1), simgpu, "Counting has no kernel for a GPU"),
+    "another library": (NETWORKS["one layer"], nn.Adam, strict, "have no kernels"),
+}
+
+
+@pytest.mark.parametrize(("make", "rule", "module", "reason"), EAGER.values(), ids=EAGER.keys())
+def test_what_no_program_has_runs_eagerly_with_a_reason(make: Make, rule: Any, module: Any, reason: str) -> None:
+    images, labels, order = samples(10, 3)
+    network, twin, optimizer = make(), make(), rule()
+    image = network.build(IMAGE, module).input_shape if network.input_shape is None else network.input_shape
+    twin.build(image or ())
+    data = images.reshape(len(images), *(image or ())), labels
+    steps = nn.compiled(network, optimizer, 4)
+    assert reason in str(steps.reason)
+    losses = to_host(steps.epoch(*there(module, *data), order))
+    np.testing.assert_allclose(losses, eager(twin, rule(), 4, (*data, order)), rtol=1e-5 if module is not np else 0)
+    assert optimizer.steps == getattr(optimizer, "calls", 3) == 3
+    for layer in twin.layers:
+        layer.forget()
+    np.testing.assert_allclose(to_host(network.parameters), twin.parameters, rtol=1e-4 if module is not np else 0)
+    np.testing.assert_array_equal(to_host(network.state), twin.state)
+
+
+def test_targets_of_another_loss_run_eagerly() -> None:
+    images, _, order = samples(10, 3)
+    targets = np.random.default_rng(0).random((10, 2), dtype=np.float32)
+    network, twin = (of(nn.Flatten(), nn.Linear(2), loss=ops.mean_squared_error) for _ in range(2))
+    steps = nn.compiled(network, nn.SGD(), 4)
+    assert steps.reason == "the loss is not ops.softmax_cross_entropy"
+    data = images, targets, order
+    np.testing.assert_array_equal(steps.epoch(*data), eager(twin, nn.SGD(), 4, data))
+
+
+REASONS: dict[str, tuple[Make, str]] = {
+    "a layer of one's own": (
+        lambda: of(nn.Flatten(), nn.Linear(16), Square(), nn.Conv2d(2, 3), nn.Flatten(), nn.Linear(3)),
+        "Square",
+    ),
+    "dropout on the host": (lambda: dropping(0.5).build(IMAGE), "Dropout"),
+    "dropout first": (lambda: of(nn.Dropout(0.5), nn.Flatten(), nn.Linear(3), module=simgpu), "Dropout"),
+    "dropout last": (lambda: of(nn.Flatten(), nn.Linear(3), nn.Dropout(0.5), module=simgpu), "the last layer is not L"),
+    "a large image": (
+        lambda: of(nn.Conv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2), image=(1, 120, 120), module=simgpu),
+        "too large for shared memory",
+    ),
+    "a large window": (
+        lambda: of(nn.Conv2d(2, 3), nn.MaxPool2d(16), nn.Flatten(), nn.Linear(2), image=(1, 40, 40), module=simgpu),
+        "more than 255 places",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), REASONS.values(), ids=REASONS.keys())
+def test_why_there_is_no_program(make: Make, reason: str) -> None:
+    assert reason in str(nn.compiled(make(), nn.SGD(), 2).reason)
+
+
+@pytest.mark.parametrize("name", ["Adam", "momentum"])
+def test_a_pruned_network_keeps_its_zeros(name: str) -> None:
+    network = plain().prune(0.6)
+    masks = [(layer, layer.state["mask"]) for layer in network.layers if "mask" in layer.state]
+    nn.compiled(network, OPTIMIZERS[name](), 4).epoch(*samples(20, 10))
+    assert len(masks) == 3
+    for layer, mask in masks:
+        weight = layer.parameters["weight"]
+        assert not weight[mask == 0].any()
+        assert (mask == 0).any()
+        assert weight[mask == 1].all()
+
+
+@pytest.mark.parametrize("smaller", [nn.Sequential.half, lambda network: network.quantize(samples(8, 10)[0])])
+def test_what_cannot_be_trained_says_so(smaller: Callable[[nn.Sequential], nn.Sequential]) -> None:
+    steps = nn.compiled(smaller(plain()), nn.SGD(), 4)
+    assert steps.reason is not None
+    with pytest.raises(TypeError, match="has no backward pass: train the network first"):
+        steps.epoch(*samples(8, 10))
+
+
+# What goes wrong is named, and leaves network and optimizer as they were
+
+
+@pytest.mark.parametrize(("step", "steps"), [(1, 12), (2, 12), (7, 12), (12, 12), (7, 7)])
+def test_a_parameter_that_no_loss_shows_is_found_and_its_step_named(module: Any, step: int, steps: int) -> None:
+    """What is left is what the steps before give."""
+    network, (images, labels, order) = dying(step, module)
+    optimizer, twin = nn.SGD(12.0), dying(step, module)[0]
+    with pytest.raises(nn.NonFiniteError) as stopped:
+        nn.compiled(network, optimizer, 4).epoch(images, labels, order[: 4 * steps])
+    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (step, "1: Linear(4)", "bias")
+    assert optimizer.steps == step - 1
+    if step > 1:
+        nn.compiled(twin, nn.SGD(12.0), 4).epoch(images, labels, order[: 4 * (step - 1)])
+    np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
+    assert np.isfinite(to_host(network.parameters)).all()
+
+
+def test_a_parameter_that_was_not_finite_before_is_of_step_one(module: Any) -> None:
+    network, optimizer = made("one layer", module), nn.SGD(0.0)
+    network.parameters[-1] = np.inf
+    with pytest.raises(nn.NonFiniteError, match=r"step 1: .*'bias' of 1: .*that it began with"):
+        nn.compiled(network, optimizer, 4).epoch(*there(module, *samples(40, 2)))
+    assert optimizer.steps == 0
+
+
+@pytest.mark.parametrize("name", ["Adam", "momentum"])
+def test_an_optimizer_has_the_memory_of_before_the_bad_step(module: Any, name: str, tmp_path: Path) -> None:
+    """Its memory comes from a file, and lies on the host until the first step."""
+    images, labels, order = samples(40, 3)
+    before, loaded, twin = (OPTIMIZERS[name]() for _ in range(3))
+    network, other = made("one layer", module), made("one layer", module)
+    good = there(module, images, labels)
+    nn.compiled(made("one layer", module), before, 4).epoch(*good, order)
+    before.save(tmp_path / "optimizer.npz")
+    nn.compiled(other, twin.load(tmp_path / "optimizer.npz"), 4).epoch(*good, order[:20])
+    images[order[21]] = np.nan
+    with pytest.raises(nn.NonFiniteError, match=r"step 6: .*'images' of the input"):
+        nn.compiled(network, loaded.load(tmp_path / "optimizer.npz"), 4).epoch(*there(module, images, labels), order)
+    assert loaded.steps == twin.steps == 15
+    left = [network.parameters, *loaded.prepare(network.parameters)]
+    for one, two in zip(left, [other.parameters, *twin.prepare(other.parameters)], strict=True):
+        np.testing.assert_array_equal(to_host(one), to_host(two))
+
+
+def undropped(module: Any) -> nn.Sequential:
+    """A network with a dropout that runs eagerly everywhere: no program has a Tanh."""
+    return of(nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Dropout(0.5), nn.Linear(10), module=module)
+
+
+def draws_the_same(module: Any, make: Callable[[Any], nn.Sequential], bad: int) -> None:
+    """A bad sample at that place in the order leaves a network that goes on as one that did not see it."""
+    images, labels, order = samples(52, 10)
+    good = there(module, images, labels)
+    images[order[bad]] = np.nan
+    network, twin = make(module), make(module)
+    steps, alike = (nn.compiled(each, nn.SGD(0.1), 8) for each in (network, twin))
+    for each in (steps, alike):
+        each.epoch(*good, order[:16])
+    with pytest.raises(nn.NonFiniteError, match=f"step {bad // 8 + 1}"):
+        steps.epoch(*there(module, images, labels), order)
+    alike.epoch(*good, order[:bad])
+    np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
+    np.testing.assert_array_equal(to_host(steps.epoch(*good, order)), to_host(alike.epoch(*good, order)))
+
+
+def test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there(module: Any) -> None:
+    draws_the_same(module, undropped, 40)
+
+
+def test_dropouts_of_a_smaller_last_batch_draw_the_same_after_a_bad_one(gpu: Any) -> None:
+    """On a GPU the program drops by seed and step; the rest of an epoch draws."""
+    draws_the_same(gpu, lambda module: dropping(0.5).build(IMAGE, module), 48)
+
+
+def test_state_is_as_before_the_bad_step() -> None:
+    """Looking for what is not finite runs forward passes, which move the averages of batch normalization."""
+    network = of(nn.Conv2d(2, 3), nn.BatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.Linear(3))
+    images, labels, order = samples(8, 3)
+    images[order[0]], before = np.nan, network.state.copy()
+    with pytest.raises(nn.NonFiniteError, match="step 1"):
+        nn.compiled(network, nn.SGD(), 4).epoch(images, labels, order)
+    np.testing.assert_array_equal(network.state, before)
+
+
+def other_device(network: nn.Sequential) -> None:
+    network._parameters = simgpu.asarray(to_host(network._parameters).view(np.ndarray))
+    network._gradients = simgpu.asarray(network._gradients)
+    network._share()
+
+
+def change(name: str, value: Callable[[nn.Sequential], Any]) -> Callable[[nn.Sequential], None]:
+    return lambda network: setattr(network, name, value(network))
+
+
+CHANGES: dict[str, Callable[[nn.Sequential], None]] = {
+    "features of layer 1": lambda network: setattr(network.layers[1], "features", 7),
+    "loss": change("loss", lambda network: ops.mean_squared_error),
+    "dtype": change("dtype", lambda network: np.dtype(np.float64)),
+    "layer 1 is": change("layers", lambda network: (network.layers[0], nn.Linear(3))),
+    "layer 2": change("layers", lambda network: (*network.layers, nn.ReLU())),
+    "parameters": change("_parameters", lambda network: network._parameters.copy()),
+    "gradients|parameters": other_device,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_network_that_changed_is_named(name: str) -> None:
+    network = made("one layer")
+    steps, before = nn.compiled(network, nn.SGD(), 4), to_host(network.parameters).copy()
+    CHANGES[name](network)
+    with pytest.raises(ValueError, match=f"({name}).*compile it again"):
+        steps.epoch(*samples(8, 3))
+    np.testing.assert_array_equal(to_host(network.parameters), before)
+
+
+def test_methods_and_seeds_that_change_are_named(gpu: Any) -> None:
+    network = dropping(0.5).build(IMAGE, gpu)
+    data = there(gpu, *samples(8, 10))
+    number, layer = next((k, each) for k, each in enumerate(network.layers) if isinstance(each, nn.Dropout))
+    steps = nn.compiled(network, nn.SGD(), 4)
+    layer.seed += 1
+    with pytest.raises(ValueError, match=f"seed of layer {number} is another than when the network was compiled"):
+        steps.epoch(*data)
+    layer.seed -= 1
+    steps.epoch(*data)
+    steps.optimizer.step = lambda *_: None  # type: ignore[method-assign, assignment]
+    with pytest.raises(ValueError, match="step of the optimizer is another than"):
+        steps.epoch(*data)
+
+
+def test_an_option_that_reads_the_same_is_no_change() -> None:
+    network = made("windows that overlap and leave out")
+    steps = nn.compiled(network, nn.SGD(), 4)
+    vars(network.layers[0])["stride"] = tuple([1, 2])  # noqa: C409, another object
+    steps.epoch(*samples(8, 10))
+
+
+@pytest.mark.parametrize("name", ["network", "optimizer", "batch"])
+def test_what_was_compiled_cannot_be_exchanged(name: str) -> None:
+    steps = nn.compiled(made("one layer"), nn.SGD(), 4)
+    with pytest.raises(AttributeError):
+        setattr(steps, name, getattr(steps, name))
+
+
+def test_a_step_takes_one_batch_at_most(module: Any) -> None:
+    images, labels, _ = samples(24, 3)
+    network = made("one layer", module)
+    steps, before = nn.compiled(network, nn.SGD(), 8), to_host(network.parameters).copy()
+    with pytest.raises(ValueError, match="images has 24 samples, the batch is 8"):
+        steps.step(*there(module, images, labels))
+    np.testing.assert_array_equal(to_host(network.parameters), before)
+    assert steps.step(*there(module, images[:5], labels[:5])).shape == ()
+    with pytest.raises(ValueError, match=r"order is .*expected whole numbers"):
+        steps.step(*there(module, images[:0], labels[:0]))
+    with pytest.raises(TypeError, match="images is a list; expected an array"):
+        steps.step([1, 2], labels)
+
+
+@pytest.mark.parametrize("label", [77, -1])
+@pytest.mark.parametrize(("at", "step"), [(5, 2), (9, 3)])
+def test_a_label_that_is_no_class_is_named_on_a_gpu(gpu: Any, label: int, at: int, step: int) -> None:
+    """In a whole batch or in the last one; the rate has nothing to do with it."""
+    images, labels, order = samples(10, 3)
+    labels[order[at]] = label
+    network = made("one layer", gpu)
+    with pytest.raises(nn.NonFiniteError, match=f"step {step}: labels holds {label}; expected 0 to 2") as stopped:
+        nn.compiled(network, nn.Adam(), 4).epoch(*there(gpu, images, labels), order)
+    assert (stopped.value.layer, stopped.value.array) == ("the input", "labels")
+    assert "Look at the labels" in str(stopped.value)
+    assert "rate" not in str(stopped.value)
+    assert np.isfinite(to_host(network.parameters)).all()
+
+
+@pytest.mark.parametrize("make", [lambda: made("source A's"), lambda: undropped(np)], ids=["a program", "from Python"])
+@pytest.mark.parametrize(("label", "at"), [(10, 5), (-1, 24)])
+def test_a_label_that_is_no_class_changes_nothing_on_the_host(make: Make, label: int, at: int) -> None:
+    images, labels, order = samples(25, 10)
+    labels[order[at]] = label
+    network, optimizer = make(), nn.Adam()
+    before = network.parameters.copy()
+    with pytest.raises(ValueError, match=f"labels holds {label}; expected 0 to 9"):
+        nn.compiled(network, optimizer, 4).epoch(images, labels, order)
+    np.testing.assert_array_equal(network.parameters, before)
+    assert optimizer.steps == 0
+
+
+def test_labels_that_are_no_whole_numbers_are_named(module: Any) -> None:
+    images, labels, order = samples(8, 3)
+    with pytest.raises(ValueError, match="labels are float32; expected integers"):
+        nn.compiled(made("one layer", module), nn.Adam(), 4).epoch(*there(module, images, labels.astype("f4")), order)
+
+
+def test_an_order_may_be_a_list(module: Any) -> None:
+    images, labels, order = samples(10, 3)
+    data = there(module, images, labels)
+    losses = [nn.compiled(made("one layer", module), nn.SGD(), 4).epoch(*data, each) for each in (order, list(order))]
+    np.testing.assert_array_equal(*map(to_host, losses))
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        ([0.0, 1.0], r"order is float64 \(2,\); expected whole numbers"),
+        ([], "at least one"),
+        (None, r"order is object \(\); expected whole numbers"),
+        (np.eye(2, dtype=int), r"order is int64 \(2, 2\)"),
+        ([True, False], "order is bool"),
+        ([0, 8], "order names samples 0 to 8; expected 0 to 7"),
+        ([-1], "order names samples -1 to -1"),
+    ],
+)
+def test_an_order_that_names_no_samples_is_named(order: Any, says: str) -> None:
+    images, labels, _ = samples(8, 3)
+    with pytest.raises(ValueError, match=says):
+        nn.compiled(made("one layer"), nn.SGD(), 4).epoch(images, labels, order)
+
+
+def test_steps_that_fall_apart_warn_by_their_error_alone(recwarn: Any) -> None:
+    with pytest.raises(nn.NonFiniteError):
+        nn.compiled(made("three convolutions"), nn.SGD(1e30), 4).epoch(*samples(40, 10))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("epochs", [0, 1], ids=["while it compiles", "while it captures"])
+def test_an_interrupted_epoch_leaves_a_device_that_works(
+    gpu: Any, epochs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device works on, network and optimizer are as they were before it."""
+    data = there(gpu, *samples(40, 3))
+    pairs = [(made("one layer", gpu), nn.Adam()) for _ in range(2)]
+    steps, alike = (nn.compiled(network, optimizer, 4) for network, optimizer in pairs)
+    for _ in range(epochs):
+        for each in (steps, alike):
+            each.epoch(*data)
+    step, taken = cuda.GraphProgram._step, []
+
+    def interrupted(self: Any, slot: int) -> None:
+        taken.append(slot)
+        if slot == 2:
+            raise KeyboardInterrupt
+        step(self, slot)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda.GraphProgram, "_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            steps.epoch(*data)
+    assert taken == [0, 1, 2]
+    assert float(gpu.ones(3).sum()) == 3
+    assert steps.optimizer.steps == alike.optimizer.steps
+    np.testing.assert_array_equal(to_host(steps.epoch(*data)), to_host(alike.epoch(*data)))
+
+
+@pytest.mark.parametrize("rate", [None, "a"])
+def test_a_rate_that_is_no_number_is_named(rate: Any) -> None:
+    optimizer = nn.Adam()
+    with pytest.raises(TypeError, match=f"rate is {rate!r}; expected a number"):
+        nn.compiled(made("one layer"), optimizer, 4).epoch(*samples(8, 3), rate=rate)
+    assert optimizer.steps == 0
