@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 
-.PHONY: help lab demo build build-check site test test-colab bench clean
+.PHONY: help lab demo build build-check site test test-all test-colab bench clean
 
 help:
 	@echo 'make lab          copy the lessons to work/ if they are not there, and open JupyterLab'
@@ -29,7 +29,8 @@ help:
 	@echo 'make site         a web site of all lessons, executed, in build/site'
 	@echo 'make wheel        the course'\''s wheel in dist/, with its sha256'
 	@echo 'make wheelhouse   everything for a classroom without network, in dist/wheelhouse/'
-	@echo 'make test         lint, types, build-check, all tests'
+	@echo 'make test         lint, types, build-check, the library, the judge and every lesson: what a change is tried with'
+	@echo 'make test-all     what make test leaves out: a class from end to end, the browser, the site, Colab'\''s versions'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
 	@echo 'make bench        measures here what the course claims of itself, beside its records'
 	@echo 'make clean        remove environments, caches and build products; never anyone'\''s work'
@@ -59,20 +60,30 @@ wheel: .venv/.grading
 wheelhouse: .venv/.grading
 	@$(BIN)/unrolled wheelhouse $(WHEELHOUSE_ARGS)
 
-# What measures speeds has the machine to itself. The rest shares it: three processes on two cores, since many tests wait
-# for a process or a page. tests/conftest.py says in which order.
+# What `make test` runs, in this order: what takes long starts first, so that no process ends long before the others.
+TESTS := tests/lessons tests/grader tests/lib tests/house tests/gpu
+# What `make test-all` runs: whoever changes a function or a lesson need not wait for it.
+WHOLE := tests/walk tests/search tests/browser tests/site
+# Three processes on two cores, since many tests wait for a process or a page.
+SIDE_BY_SIDE := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 10 -m "not timed"
+
+# What measures speeds has the machine to itself.
 test: .venv/.dev
 	@line="$$(.ci/lacks dev)"; [ -z "$$line" ] || \
 		echo "unrolled: tests that need what is missing here will fail or be skipped. On Debian and Ubuntu: $$line" >&2
-	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
-		$(BIN)/playwright install chromium
 	@.ci/stage lint $(BIN)/ruff check .
 	@.ci/stage format $(BIN)/ruff format --check --quiet .
 	@.ci/stage types $(BIN)/mypy
 	@.ci/stage build-check $(BIN)/unrolled build --check
-	@.ci/stage 'tests side by side' $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		--durations 10 -m "not timed" tests
+	@.ci/stage 'tests side by side' $(SIDE_BY_SIDE) $(TESTS)
 	@.ci/stage 'tests that measure' $(BIN)/python -m pytest --durations 10 -m timed tests/lessons tests/grader
+
+# Exit code 3 of .ci/colab: no Python here is old enough for Colab's versions; it has said so.
+test-all: .venv/.dev
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+		$(BIN)/playwright install chromium
+	@.ci/stage 'the course as a whole' $(SIDE_BY_SIDE) $(WHOLE)
+	@.ci/stage "Colab's versions" .ci/colab || [ $$? = 3 ]
 
 test-colab:
 	@.ci/colab

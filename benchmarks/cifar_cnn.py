@@ -16,18 +16,14 @@ only --all-channels trains 64 and 256 channels, too. It comes from one BLAS thre
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
-
-import torch
 
 import common
 import twins
-from unrolled import data, nn
-from unrolled.nn import optim
+from networks import SOURCE_B, momentum, source_b
+from unrolled import data
 
 PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
-IMAGE = (3, 32, 32)
 TRAIN, BATCH, EPOCHS = 40_000, 100, 2
 AT_LEAST = 0.6  # of the validation images, after 2 epochs with 16 channels
 SOURCE_CPU = {16: 3705 / 50}  # seconds of 50 epochs; channels 64 and 256 were run on the GPU alone
@@ -35,32 +31,9 @@ SOURCE_GPU = {16: 619 / 50, 64: 781 / 50, 256: 1253 / 50}
 SOURCE_ACCURACY = {16: 0.7385, 64: 0.7592, 256: 0.7599}
 
 
-def source_b(channels: int = 16, widths: tuple[float | None, float | None] = (None, None)) -> nn.Sequential:
-    """Return source B's network. `widths`: of the first weights, in the convolution and the dense layers."""
-    convolution, dense = widths
-    return nn.Sequential(
-        nn.Conv2d(channels, 5, weight_scale=convolution),
-        nn.MaxPool2d(4),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(1000, weight_scale=dense),
-        nn.ReLU(),
-        nn.Linear(10, weight_scale=dense),
-    )
-
-
-def ours() -> optim.Optimizer:
-    return optim.SGD(0.01, momentum=0.9, weight_decay=1e-4)
-
-
-def peer(parameters: Any) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4)
-
-
 def step_row(channels: int, chosen: Any) -> dict[str, Any]:
     """Measure one training step, and return its row."""
-    case = twins.Case(partial(source_b, channels), ours, peer, IMAGE, BATCH, steps=max(1, 160 // channels))
-    found = twins.row(f"cifar step, {channels} channels", case, chosen)
+    found = twins.row(SOURCE_B[f"{channels} channels"], max(1, 160 // channels), chosen)
     steps = TRAIN // BATCH
     epochs = {"epoch_s": found["ours_s"] * steps, "peer_epoch_s": found["peer_s"] * steps}
     return found | epochs | {"source_cpu_s": SOURCE_CPU.get(channels), "source_gpu_s": SOURCE_GPU[channels]}
@@ -80,7 +53,7 @@ def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, An
     train, validation, test = parts
     network = source_b(channels)
     start = time.perf_counter()
-    network.fit(train, epochs=EPOCHS, batch_size=BATCH, optimizer=ours(), progress=False)
+    network.fit(train, epochs=EPOCHS, batch_size=BATCH, optimizer=momentum(), progress=False)
     seconds = time.perf_counter() - start
     return {
         "name": f"cifar accuracy after {EPOCHS} epochs, {channels} channels",
@@ -95,8 +68,8 @@ def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, An
 
 def accuracy_rows(channels: tuple[int, ...]) -> list[dict[str, Any]]:
     """Return a row for each number of channels; a row that says so where the data is absent."""
-    if not any(entry.ready() for entry in data.available() if entry.name == "cifar10"):
-        return [{"name": f"cifar accuracy after {EPOCHS} epochs", "absent": "not here: unrolled data fetch cifar10"}]
+    if absent := common.absent("cifar10"):
+        return [{"name": f"cifar accuracy after {EPOCHS} epochs", "absent": absent}]
     parts = whitened()
     return [accuracy_row(count, parts) for count in channels]
 

@@ -7,6 +7,7 @@ A benchmark declares its rows and calls `finish`; a record is
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -16,14 +17,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from unrolled import device
+from unrolled import data, device
 
 ROOT = Path(__file__).resolve().parent.parent
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
@@ -53,6 +54,25 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     reader.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
     reader.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1), help="for both sides (default: 2)")
     return reader
+
+
+def sections(reader: argparse.ArgumentParser, names: Iterable[str]) -> argparse.Namespace:
+    """Parse the options with --only NAME ..., of these sections."""
+    names = list(names)
+    reader.add_argument("--only", nargs="+", choices=names, default=names, metavar="SECTION")
+    return reader.parse_args()
+
+
+def rounds(quick: bool) -> tuple[int, float]:
+    """Return how many rounds count, and for how many seconds disturbed ones are measured again."""
+    return (3, 0.0) if quick else (15, 45.0)
+
+
+def absent(data_set: str) -> str:
+    """Return what a row says that needs a data set which is not here, "" where it is."""
+    if any(entry.ready() for entry in data.available() if entry.name == data_set):
+        return ""
+    return f"{data_set} is not here: unrolled data fetch {data_set}"
 
 
 def side_by_side(steps: Mapping[str, Step], rounds: int, patience: float) -> tuple[Times, float]:
@@ -94,6 +114,8 @@ def both_modes(
 
 def apart(processes: Mapping[str, Apart], rounds: int, patience: float, calls: int = CALLS) -> tuple[Times, float]:
     """Let processes take turns of so many calls in random order, each alone on the machine. See `quietest`."""
+    for process in processes.values():
+        process.wait()
 
     def one_round() -> Times:
         times: Times = {}
@@ -103,6 +125,20 @@ def apart(processes: Mapping[str, Apart], rounds: int, patience: float, calls: i
         return times
 
     return quietest(one_round, rounds, patience)
+
+
+def each_apart(
+    make: Callable[..., tuple[Step, Step]],
+    sides: Mapping[str, Sequence[Any]],
+    rounds: int,
+    patience: float,
+    calls: int = CALLS,
+    kept: bool = False,
+) -> tuple[Times, float]:
+    """Start a process for each side, `make(*arguments)`, all of them at once, and let them take turns. See `apart`."""
+    with contextlib.ExitStack() as block:
+        processes = {side: block.enter_context(Apart(make, *each, kept=kept)) for side, each in sides.items()}
+        return apart(processes, rounds, patience, calls)
 
 
 def quietest(one_round: Callable[[], Times], rounds: int, patience: float) -> tuple[Times, float]:
@@ -145,18 +181,27 @@ class Apart:
     `kept` the C library keeps freed memory there.
     """
 
+    peak_mb: float | None = None
+    """How far a step raises the memory, once it has started; None where the system does not say."""
+
     def __init__(self, make: Callable[..., tuple[Step, Step]], *arguments: Any, kept: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, make, arguments), daemon=True)
-        before = dict(os.environ)
+        before = {name: os.environ.get(name) for name in KEEPING}
         os.environ.update(KEEPING if kept else {})
         self._process.start()
-        for name in KEEPING if kept else ():
-            os.environ.pop(name)
-        os.environ.update(before)
+        for name in KEEPING:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
         there.close()
-        self.peak_mb: float | None = self._here.recv()
+        self._starting = True
+
+    def wait(self) -> None:
+        """Wait until it has loaded its libraries and taken its first step."""
+        if self._starting:
+            self.peak_mb = self._here.recv()
+            self._starting = False
 
     def turn(self, calls: int = CALLS) -> float:
         """Return the median seconds of so many calls over there, after one that does not count."""
@@ -177,18 +222,27 @@ def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packag
     save(chosen, rows, packages)
 
 
-def save(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
-    """Write the record, if --json asks for it."""
+def save(
+    chosen: argparse.Namespace,
+    rows: Sequence[Mapping[str, Any]],
+    packages: Sequence[str],
+    facts: Mapping[str, Any] | None = None,
+    found: Mapping[str, str] | None = None,
+) -> None:
+    """Write the record, if --json asks for it.
+
+    facts: of the machine, in place of the number of threads. found: versions besides those of the packages.
+    """
     if chosen.json:
         record = {
             "command": command(),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "commit": commit(),
-            "machine": machine() | {"threads": chosen.threads},
-            "versions": versions(packages),
-            "rows": rows,
+            "commit": os.environ.get("COMMIT") or commit(),
+            "machine": machine() | {"threads": chosen.threads} if facts is None else {**facts, **machine()},
+            "versions": versions(packages) | dict(found or {}),
+            "rows": list(rows),
         }
-        chosen.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -214,7 +268,12 @@ def machine() -> dict[str, Any]:
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
     """Return Python's version and those of installed packages."""
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+    return {"python": platform.python_version(), **installed(*packages)}
+
+
+def installed(*packages: str) -> dict[str, str]:
+    """Return the versions of installed packages."""
+    return {name: metadata.version(name) for name in packages}
 
 
 def record_file(name: str) -> Path:

@@ -17,8 +17,6 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -38,26 +36,14 @@ EPOCHS, SEED = 5, 0
 
 def step_rows(quick: bool) -> list[Row]:
     """Measure every case, all sides in turn."""
-    rows = []
-    for number, case in enumerate(compiled_sides.CASES):
-        rows += gpu.guarded(case.name, lambda number=number: [step_row(number, quick)])
-        print(rows[-1], flush=True)
-    return rows
+    return gpu.each(compiled_sides.CASES, lambda case: [step_row(case, quick)])
 
 
-def step_row(number: int, quick: bool) -> Row:
+def step_row(case: compiled_sides.Case, quick: bool) -> Row:
     """Measure the seconds of a step by each side, and our ratios to the peers: medians of rounds."""
-    case = compiled_sides.CASES[number]
-    losses = compiled_sides.expected(case)
-    names = ("ours", *PEERS)
-    with ThreadPoolExecutor() as pool:  # each takes seconds to load its library and to compile
-        made = pool.map(lambda side: common.Apart(compiled_sides.make, side, number, losses), names)
-        sides = dict(zip(names, made, strict=True))
-    try:
-        times, _ = common.apart(sides, 3 if quick else 9, 0.0, calls=1)
-    finally:
-        for side in sides.values():
-            side.__exit__(None, None, None)
+    number, losses = compiled_sides.CASES.index(case), compiled_sides.expected(case)
+    sides = {side: (side, number, losses) for side in ("ours", *PEERS)}
+    times, _ = common.each_apart(compiled_sides.make, sides, 3 if quick else 9, 0.0, calls=1)
     taken = dict.fromkeys(times, case.steps) | {"eager": min(200, case.steps)}
     steps = {side: [seconds / taken[side] for seconds in times[side]] for side in times}
     found = {f"{side}_s": statistics.median(steps[side]) for side in steps}
@@ -71,8 +57,8 @@ def mnist_rows(quick: bool) -> list[Row]:
     import gpu_training
     from networks import source_a
 
-    if not gpu_training.ready("mnist"):
-        return [{"section": "mnist", "name": "compiled epoch, batch 8", "absent": "MNIST is not here"}]
+    if absent := common.absent("mnist"):
+        return [{"section": "mnist", "name": "compiled epoch, batch 8", "absent": absent}]
     train, test = map(gpu_training.on_gpu, data.mnist())
     network, eager = (source_a().build(train.images.shape[1:], array_module(train.images)) for _ in range(2))
     steps, rng, seconds = nn.compiled(network, optim.Adam(), 8), np.random.default_rng(SEED), []
@@ -102,7 +88,6 @@ def product_rows(quick: bool) -> list[Row]:
     for batch in compiled_products.BATCHES:
         name = f"wide layer in a graph, batch {batch}"
         rows += gpu.guarded(name, lambda batch=batch: [compiled_products.row(batch, quick)])
-        print(rows[-1], flush=True)
     return rows
 
 
@@ -112,15 +97,8 @@ SECTIONS = {"steps": step_rows, "mnist": mnist_rows, "products": product_rows}  
 def main() -> None:
     """Measure the sections asked for."""
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # several libraries share the GPU
-    reader = common.parser(__doc__)
-    reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
-    chosen = reader.parse_args()
-    versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
-    rows: list[Row] = []
-    for name in chosen.only:
-        rows += gpu.guarded(name, lambda name=name: SECTIONS[name](chosen.quick))
-        gpu.save(chosen, rows, versions)
-    gpu.show(rows)
+    chosen = common.sections(common.parser(__doc__), SECTIONS)
+    gpu.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), common.installed("jax", "jaxlib"))
 
 
 if __name__ == "__main__":

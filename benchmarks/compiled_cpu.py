@@ -11,20 +11,16 @@ The training needs MNIST (`unrolled data fetch mnist`, or UNROLLED_DATA); --quic
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 import common
-import mnist_cnn
 import training_time
 import twins
 from cpu import limit_threads
-from networks import source_a
+from networks import SOURCE_A, Case
 from unrolled import data, nn
-from unrolled.nn import optim
 
 PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 AIMS = {8: (0.4, 0.6), 128: (None, None)}  # by batch: ratio to PyTorch, ratio to the eager path
@@ -33,50 +29,45 @@ TO_TARGET_S = 20.0
 TOLERANCE = 1e-4  # of a loss, relatively
 
 
-def make(side: str, case: twins.Case, threads: int) -> tuple[common.Step, common.Step]:
-    """Return a function that does `case.steps` training steps of one side, and one that does a single step."""
+def make(side: str, case: Case, number: int, threads: int) -> tuple[common.Step, common.Step]:
+    """Return a function that does so many training steps of one side, and one that does a single step."""
     if side != "compiled":
-        return twins.make(side, case, threads)
+        return twins.make(side, case, number, threads)
     limit_threads(threads)
     images, labels = map(np.concatenate, zip(*case.batches(), strict=True))
-    steps = nn.compiled(case.network().build(case.image), case.ours(), case.batch)
+    steps = nn.compiled(case.network().build(case.image), case.optimizer(), case.batch)
     if steps.reason:
         raise ValueError(f"batch {case.batch} is not compiled: {steps.reason}")
-    order = np.resize(np.arange(len(images)), case.steps * case.batch)
+    order = np.resize(np.arange(len(images)), number * case.batch)
     return lambda: steps.epoch(images, labels, order), lambda: steps.epoch(images, labels, order[: case.batch])
 
 
-def check(name: str, case: twins.Case) -> None:
-    """Exit unless all sides find the same: the eager path and PyTorch in a step, ours and the eager path in many."""
-    twins.check(name, case)
-    network, optimizer, other = case.network().build(case.image), case.ours(), case.network().build(case.image)
-    steps = nn.compiled(other, case.ours(), case.batch)
+def check(case: Case) -> None:
+    """Raise unless all sides find the same: the eager path and PyTorch in a step, ours and the eager path in many."""
+    twins.check(case)
+    network, optimizer, other = case.network().build(case.image), case.optimizer(), case.network().build(case.image)
+    steps = nn.compiled(other, case.optimizer(), case.batch)
     for images, labels in case.batches()[:5]:
         loss, _ = network.loss_and_scores(images, labels)
         optimizer.step(network.parameters, network.gradients)
-        np.testing.assert_allclose(steps.step(images, labels), loss, rtol=TOLERANCE, err_msg=name)
+        np.testing.assert_allclose(steps.step(images, labels), loss, rtol=TOLERANCE, err_msg=case.name)
 
 
 def step_row(batch: int, chosen: Any) -> dict[str, Any]:
     """Measure one training step by all three sides."""
-    name, (at_most, at_most_eager) = f"compiled step, batch {batch}", AIMS[batch]
-    case = twins.Case(source_a, optim.Adam, torch.optim.Adam, mnist_cnn.IMAGE, batch, steps=max(8, IMAGES // batch))
-    case = replace(case, steps=max(4, case.steps // 8)) if chosen.quick else case
-    check(name, case)
+    (at_most, at_most_eager), case, steps = AIMS[batch], SOURCE_A[batch], max(8, IMAGES // batch)
+    steps = max(4, steps // 8) if chosen.quick else steps
+    check(case)
     names = {"compiled": "compiled", "eager": "ours", "peer": "peer"}
-    sides = {side: common.Apart(make, known, case, chosen.threads, kept=True) for side, known in names.items()}
-    try:
-        times, others = common.apart(sides, 3 if chosen.quick else 15, 0.0 if chosen.quick else 45.0)
-    finally:
-        for side in sides.values():
-            side.__exit__(None, None, None)
+    sides = {side: (known, case, steps, chosen.threads) for side, known in names.items()}
+    times, others = common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True)
     found, eager = (common.compared(times, "compiled", side) for side in ("peer", "eager"))
     return {
-        "name": name,
-        "ours_s": found["ours_s"] / case.steps,
+        "name": f"compiled step, batch {batch}",
+        "ours_s": found["ours_s"] / steps,
         "peer": "PyTorch",
-        "peer_s": found["peer_s"] / case.steps,
-        "eager_s": eager["peer_s"] / case.steps,
+        "peer_s": found["peer_s"] / steps,
+        "eager_s": eager["peer_s"] / steps,
         "ratio": found["ratio"],
         "at_most": at_most,
         "ratio_eager": eager["ratio"],
@@ -88,8 +79,8 @@ def step_row(batch: int, chosen: Any) -> dict[str, Any]:
 def training_row() -> dict[str, Any]:
     """Measure the seconds of training until 98 % of MNIST's test images are known; a word instead without the data."""
     name = "training to 98 %, batch 64"
-    if not any(entry.ready() for entry in data.available() if entry.name == "mnist"):
-        return {"name": name, "absent": "MNIST is not here: unrolled data fetch mnist"}
+    if absent := common.absent("mnist"):
+        return {"name": name, "absent": absent}
     return training_time.row(*data.mnist(), name, TO_TARGET_S)
 
 

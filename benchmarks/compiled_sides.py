@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-import cifar_cnn
 import common
-from networks import source_a, source_b
+from networks import CIFAR, MNIST, momentum, source_a, source_b
 from unrolled import nn
 from unrolled.nn import optim
 
@@ -48,10 +47,10 @@ class Case:
 
 
 CASES = (
-    Case("compiled step, batch 8", source_a, optim.Adam, (1, 28, 28), 8, 2000, 0.4),
-    Case("compiled step, batch 128", source_a, optim.Adam, (1, 28, 28), 128, 1000, 0.5),
-    Case("compiled step, batch 1024", source_a, optim.Adam, (1, 28, 28), 1024, 400, 1.0),
-    Case("compiled step, source B", partial(source_b, 64), cifar_cnn.ours, (3, 32, 32), 100, 400, 0.7),
+    Case("compiled step, batch 8", source_a, optim.Adam, MNIST, 8, 2000, 0.4),
+    Case("compiled step, batch 128", source_a, optim.Adam, MNIST, 128, 1000, 0.5),
+    Case("compiled step, batch 1024", source_a, optim.Adam, MNIST, 1024, 400, 1.0),
+    Case("compiled step, source B", partial(source_b, 64), momentum, CIFAR, 100, 400, 0.7),
 )
 
 
@@ -177,9 +176,9 @@ def _torch(case: Case, compile_it: bool) -> tuple[Losses, common.Step]:
     images, labels, order = (torch.from_numpy(values).cuda() for values in case.data())
     network = twins.twin(case.network().build(case.image)).cuda()
     forward: Any = torch.compile(network) if compile_it else network
-    optimizer: Any = torch.optim.Adam(network.parameters(), lr=0.001, fused=True, capturable=True)
-    if case.optimizer is cifar_cnn.ours:
-        optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
+    rule = case.optimizer()
+    more = {"capturable": True} if isinstance(rule, optim.Adam) else {}
+    optimizer = twins.optimizer(rule, network.parameters(), fused=True, **more)
     chosen, loss = order[0].clone(), torch.zeros((), device="cuda")
 
     def step() -> None:

@@ -17,7 +17,6 @@ called there, the fastest of its ways searched.
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping
@@ -209,29 +208,18 @@ def figures(times: common.Times, method: str, prefix: str) -> Row:
     return {"peer": "gemm", **row} if not prefix else row
 
 
-def host_rows(chosen: Any) -> list[Row]:
-    """Measure the targets of the CPU."""
-    return [cpu.row("CPU", cpu.TARGETS[number], chosen) for number in HOST]
-
-
 def main() -> int:
     """Measure; the sections of the GPU only where there is one. Exit with 1 if one fails."""
-    reader = common.parser(__doc__)
-    names = [*SECTIONS, "CPU"]
-    reader.add_argument("--only", nargs="+", choices=names, default=names, metavar="SECTION")
-    chosen = reader.parse_args()
-    os.environ.update(cpu.KEPT)
-    if device.is_simulated(device.gpu()) and chosen.only != ["CPU"]:
-        print("no GPU works here: --only CPU measures what runs without one", file=sys.stderr)
+    chosen = common.sections(common.parser(__doc__), [*SECTIONS, "CPU"])
+    if gpu.lacking(chosen):
         return 1
-    found: list[Row] = []
-    for section in chosen.only:
-        if section == "CPU":
-            found += gpu.guarded(section, lambda: host_rows(chosen))
-        for case in SECTIONS.get(section, ())[:: 5 if chosen.quick else 1]:
-            found += gpu.guarded(case.name, lambda case=case: case_rows(case, chosen.quick))
-        gpu.save(chosen, found)
-    gpu.write(chosen, found)
+
+    def section(name: str, rows: list[Row]) -> list[Row]:
+        if name == "CPU":
+            return [cpu.row("CPU", cpu.TARGETS[number], chosen) for number in HOST]
+        return gpu.each(SECTIONS[name][:: 5 if chosen.quick else 1], lambda case: case_rows(case, chosen.quick))
+
+    found = gpu.measured(chosen, section)
     return int(any("failed" in row or isinstance(row.get("error"), str) for row in found))
 
 

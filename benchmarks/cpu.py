@@ -30,6 +30,18 @@ PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 TOLERANCE = 1e-4  # of the largest value; sums of 100,000 float32 differ by their order
 
 
+def convolution_arrays(
+    x_shape: tuple[int, ...], filters: int, kernel: int, padding: int, images: int | None = None
+) -> tuple[Any, ...]:
+    """Return x, weight, bias, and a gradient to send back, all float32; fewer images if asked."""
+    rng = np.random.default_rng(0)
+    n, c, h, w = x_shape
+    n = images or n
+    output = (n, filters, *ops.conv2d_output_size((h, w), kernel, 1, padding))
+    shapes = ((n, c, h, w), (filters, c, kernel, kernel), (filters,), output)
+    return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+
+
 @dataclass(frozen=True)
 class Case:
     """One convolution."""
@@ -46,13 +58,7 @@ class Case:
         return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel}{padded}"
 
     def arrays(self, images: int | None = None) -> tuple[Any, ...]:
-        """Return x, weight, bias, and a gradient to send back, all float32; fewer images if asked."""
-        rng = np.random.default_rng(0)
-        n, c, h, w = self.x_shape
-        n = images or n
-        output = (n, self.filters, *ops.conv2d_output_size((h, w), self.kernel, 1, self.padding))
-        shapes = ((n, c, h, w), (self.filters, c, self.kernel, self.kernel), (self.filters,), output)
-        return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+        return convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding, images)
 
 
 CASES = (

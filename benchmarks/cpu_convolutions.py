@@ -14,7 +14,6 @@ that no side pays page faults for buffers that the other one keeps. Results are 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,13 +23,13 @@ import numpy as np
 import threadpoolctl
 
 import common
+import cpu
 from unrolled import ops
 from unrolled.ops import methods
 from unrolled.ops.windows import Windows
 
 PACKAGES = ("unrolled", "numpy", "threadpoolctl")
 TOLERANCE = 1e-4  # of the largest value
-KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}  # glibc reads them at its start
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,8 @@ class Case:
 
     def arrays(self, dtype: Any = np.float32, images: int | None = None) -> tuple[Any, ...]:
         """Return x, weight, bias, and a gradient to send back; fewer images if asked."""
-        rng = np.random.default_rng(0)
-        n, c, h, w = self.x_shape
-        n = images or n
-        output = (n, self.filters, *ops.conv2d_output_size((h, w), self.kernel, 1, self.padding))
-        shapes = ((n, c, h, w), (self.filters, c, self.kernel, self.kernel), (self.filters,), output)
-        return tuple(rng.normal(size=shape).astype(np.float32).astype(dtype) for shape in shapes)
+        arrays = cpu.convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding, images)
+        return tuple(array.astype(dtype) for array in arrays)
 
 
 TARGETS = (
@@ -144,15 +139,10 @@ def errors(case: Case) -> dict[str, float]:
     return found
 
 
-def measured(case: Case, what: str, sides: tuple[str, ...], chosen: Any) -> tuple[common.Times, float]:
+def measured(case: Case, what: str, names: tuple[str, ...], chosen: Any) -> tuple[common.Times, float]:
     """Time the sides, each in a process of its own."""
-    rounds, patience = (3, 0.0) if chosen.quick else (15, 45.0)
-    processes = {side: common.Apart(make, side, what, case, chosen.threads) for side in sides}
-    try:
-        return common.apart(processes, rounds, patience)
-    finally:
-        for process in processes.values():
-            process.__exit__(None, None, None)
+    sides = {side: (side, what, case, chosen.threads) for side in names}
+    return common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True)
 
 
 def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
@@ -182,11 +172,8 @@ def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Measure every case."""
-    reader = common.parser(__doc__)
-    reader.add_argument("--only", nargs="+", choices=("targets", "crossovers"), default=("targets", "crossovers"))
-    chosen = reader.parse_args()
-    os.environ.update(KEPT)  # for the processes that are started from here
     sections = {"targets": TARGETS, "crossovers": crossovers()}
+    chosen = common.sections(common.parser(__doc__), sections)
     if chosen.quick:
         sections = {"targets": tuple(TARGETS[number] for number in QUICK), "crossovers": sections["crossovers"][:2]}
     rows = [row(section, case, chosen) for section in chosen.only for case in sections[section]]

@@ -19,9 +19,9 @@ from typing import Any
 from nbformat.v4 import new_code_cell, new_notebook
 
 import common
+from operating_curve import busy
 from unrolled import checks
-from unrolled_grader.judge.verdicts import Submission, judge, said
-from verdicts import busy
+from unrolled_grader.judge.verdicts import Submission, judge, settling_outcome
 
 CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
 CONTROL_SHARE = 2.0
@@ -160,7 +160,7 @@ def judged(source: str) -> tuple[str, float, list[str]]:
     right, speed = judge(Submission("benchmark", LESSON, nb, specs)).scores
     if right.verdict != "pass":
         raise SystemExit(f"the answer is not right: {right.detail}")
-    return speed.verdict, speed.points, [said(timing["outcome"], timing) for timing in speed.timings]
+    return speed.verdict, speed.points, [settling_outcome(timing["outcome"], timing) for timing in speed.timings]
 
 
 def _cell(source: str, name: str) -> Any:

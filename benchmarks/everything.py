@@ -4,14 +4,13 @@
 
 A claim is a row of a record; docs/measurements.md shows them all, README, lessons and docs quote them. Every benchmark
 that has a record is run again, in a process of its own, by the command that the record names, or by its short form
-(--quick); its rows are joined with the record's by their names. Printed are, with what is recorded and what was seen
-here, the figures of each row, the aims with whether they are met, and the finished ladder. Ratios hold on other
-machines, times do not. The file of --json has every number of the rows, and --records keeps what each benchmark wrote.
+(--quick); its rows are joined with the record's by their names. Printed are the figures of each row, with what is
+recorded and what was seen here, and the aims with whether they are met. Ratios hold on other machines, times do not.
+The file of --json has every number of the rows, and --records keeps what each benchmark wrote.
 
-What cannot run here says why: it needs a GPU, or two, or data. Figures that were measured once, by hand, such as the
-time of a set-up, are only listed. A benchmark that fails is named, and the others go on; then the exit code is 1. The
-short form takes about five minutes on two cores. It leaves out what takes much longer even when short, and what would
-compute something smaller under the same name.
+What cannot run here says why: it needs a GPU, or two, or data. A benchmark that fails is named, and the others go on;
+then the exit code is 1. The short form takes about five minutes on two cores. It leaves out what takes much longer
+even when short, and what would compute something smaller under the same name.
 """
 
 from __future__ import annotations
@@ -25,23 +24,38 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import beside
+import aims
 import common
 import measurements
 from unrolled import device
+from unrolled.show import words
 
 HERE = Path(__file__).resolve().parent
-FIGURES = common.ROOT / "docs" / "figures.md"
 LIMIT = 150.0  # seconds for the short form of one benchmark
-SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (beside.WITHOUT_GPU,)}
+WITHOUT_GPU = "CPU"  # the section of a benchmark for GPUs that runs on the host
+SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (WITHOUT_GPU,)}
 """Benchmarks whose short form takes smaller arrays or other data, and the sections that stay as they are."""
 LONG = ("grading", "operating_curve", "verdicts")
 """What takes a minute or more even in its short form: many verdicts, and gradings of whole classes."""
+RATIOS = ("ratio", "ratio_graph", "ratio_compiled", "ratio_eager", "ratio_apart", "over_no_overlap")
+MODELLED = ("modelled_ratio", "host_ratio", "device_ratio")
+FACTORS = ("faster", "backward_faster", "speedup", "times_faster", "efficiency", "of_copy", "of_peer", "of_peak")
+SHARES = ("accuracy", "test_accuracy", "within_2x", "host_within_2x", "inconclusive_share")
+COUNTS = ("erred", "pass", "fail", "inconclusive", "points", "wrong", "scores_that_differ", "graded_twice", "launches")
+SECONDS = ("ours_s", "epoch_s", "eager_s", "slowest_s", "two_ranks_s", "median_s", "gpu_s", "seconds")
+MICROSECONDS = ("us", "device_us", "host_us", "waits_us", "modelled_us", "lowest_us", "highest_us")
+RATES = ("bus_gb_s", "gb_per_s", "gflops", "tflops", "tera_operations_s")
+CLAIMED = (*RATIOS, *MODELLED, *FACTORS, *SHARES, *COUNTS, *SECONDS, *MICROSECONDS, *RATES)
+"""The figures of a row that are printed."""
+
+
 Row = Mapping[str, Any]
 
 
@@ -86,13 +100,9 @@ def main() -> int:
     failed = {name: one.failed for name, one in seen.items() if one.failed}
     facts = device.describe()
     print("Here:", ", ".join([facts["gpu"] or "no GPU", facts["cpu"], f"{os.cpu_count()} cores"]))
-    beside.print_figures(found)
-    beside.print_aims(found)
-    beside.print_ladder(known, {name: one.rows for name, one in seen.items()})
-    print(f"\n{beside.ending(found, failed)}")
-    if not chosen.only:
-        print("\nMeasured once, by hand; no program measures these again (docs/figures.md):")
-        print("\n".join(f"  {line}" for line in beside.measured_once(FIGURES.read_text(encoding="utf-8"))))
+    print_figures(found)
+    print_aims(found)
+    print(f"\n{ending(found, failed)}")
     common.save(chosen, found, ("unrolled", "numpy"))
     return int(bool(failed))
 
@@ -155,7 +165,7 @@ def planned(name: str, record: Row, quick: bool, gpus: int) -> Plan:
     needs = int(record["machine"].get("gpus", "gpu" in record["machine"]))
     kept, why = None, ""
     if needs > gpus:
-        kept, why = (beside.WITHOUT_GPU,), "needs a GPU" if needs == 1 else "needs two GPUs"
+        kept, why = (WITHOUT_GPU,), "needs a GPU" if needs == 1 else "needs two GPUs"
     elif quick and name in SMALLER:
         kept, why = SMALLER[name], "left out: --quick would compute something smaller"
     if quick:
@@ -181,8 +191,30 @@ def threads(words: Sequence[str]) -> list[str]:
 
 
 def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
-    """Return the record's rows, each with what was seen of it here, or why nothing was."""
-    return [beside.joined(name, record, row, seen.rows.get(row["name"]), reason(row, seen)) for row in record["rows"]]
+    """Return the record's rows: their numbers with what was seen of them here, or why nothing was."""
+    rows = []
+    for row in record["rows"]:
+        here = seen.rows.get(row["name"])
+        numbers = {key: [row[key], number((here or {}).get(key))] for key in row if number(row[key]) is not None}
+        why = reason(row, seen) if here is None else ""
+        for key in ("absent", "failed", "error"):
+            if here and isinstance(here.get(key), str):
+                why = here[key]
+        where = f"{name}.json, {str(record['date'])[:10]}"
+        rows.append(
+            {
+                "record": where,
+                "name": row["name"],
+                "why": why,
+                "numbers": numbers,
+                "aims": [vars(aim) for aim in aims.aims(row)],
+            }
+        )
+    return rows
+
+
+def number(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def reason(row: Row, seen: Seen) -> str:
@@ -192,6 +224,56 @@ def reason(row: Row, seen: Seen) -> str:
         return plan.why
     rest = plan.why if plan.sections is None else ""
     return f"failed: {seen.failed}" if seen.failed else rest or "not in this run"
+
+
+def claimed(row: Row) -> list[str]:
+    """Return the names of the figures of a joined row that are printed."""
+    return [key for key in CLAIMED if key in row["numbers"]]
+
+
+def lines(row: Row) -> Iterator[dict[str, Any]]:
+    """Yield a line of the table for each figure of a joined row."""
+    name = row["name"]
+    for key in claimed(row):
+        recorded, here = row["numbers"][key]
+        times = here / recorded if here is not None and recorded else None
+        seen = "not here" if here is None else here
+        yield {"name": name, "figure": key, "recorded": recorded, "here": seen, "here / recorded": times}
+        name = ""
+
+
+def print_figures(rows: Sequence[Row]) -> None:
+    """Print the figures of each record, and for how many rows nothing was measured."""
+    for record, part in groupby(rows, lambda row: row["record"]):
+        group = list(part)
+        print(f"\n{record}")
+        if measured := [line for row in group if not row["why"] for line in lines(row)]:
+            common.print_table(measured)
+        for why, count in Counter(row["why"] for row in group if row["why"]).items():
+            print(f"  {words.count_of(count, 'row')} not measured: {why}")
+
+
+def print_aims(rows: Sequence[Row]) -> None:
+    """Print each aim with the recorded figure and the one seen here, and whether they meet it."""
+    found = []
+    for row in rows:
+        for aim in (aims.Aim(**facts) for facts in row["aims"]):
+            line = {"name": row["name"], "aim": f"{aim.figure} {aim.side} {aim.bound:g}"}
+            for side, value in zip(("recorded", "here"), row["numbers"][aim.figure], strict=True):
+                line[side] = "" if value is None else f"{value:.3g} {'met' if aim.met(value) else 'missed'}"
+            found.append(line)
+    if found:
+        print("\nAims; why some are missed in a record stands in docs/measurements.md")
+        common.print_table(found)
+
+
+def ending(rows: Sequence[Row], failed: Mapping[str, str]) -> str:
+    """Return in words how many figures were measured, why others were not, and which benchmarks failed."""
+    figures = [(row["why"], row["numbers"][key][1]) for row in rows for key in claimed(row)]
+    reasons = Counter(why or "not here" for why, here in figures if here is None and not why.startswith("failed: "))
+    said = [f"{sum(here is not None for _, here in figures)} of {len(figures)} recorded figures were measured here."]
+    said += [f"{count} were not: {why}." for why, count in reasons.items()]
+    return "\n".join([*said, *(f"FAILED {name}: {why}" for name, why in failed.items())])
 
 
 if __name__ == "__main__":

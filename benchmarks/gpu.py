@@ -15,90 +15,29 @@ off on both sides. `source` is what a source's author measured, on other machine
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
-import json
-import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import common
 
 Row = dict[str, Any]
-
-
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """Return what reads --only, and what every benchmark takes."""
-    reader = common.parser(description)
-    reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
-    return reader
-
-
-def steps(quick: bool) -> list[Row]:
-    import gpu_steps
-
-    cases = (*gpu_steps.SOURCE_A, gpu_steps.KERAS, *gpu_steps.SOURCE_B)
-    return [
-        row for case in cases for row in guarded(case.name, lambda case=case: [gpu_steps.row(case, 5 if quick else 15)])
-    ]
-
-
-def channels(quick: bool) -> list[Row]:
-    import gpu_steps
-
-    return gpu_steps.cpu_rows(FOUND)
-
-
-def layers(quick: bool) -> list[Row]:
-    import gpu_steps
-
-    return [row for case in gpu_steps.SOURCE_A[:2] for row in gpu_steps.layer_rows(case)]
-
-
-def pooling(quick: bool) -> list[Row]:
-    import gpu_parts
-
-    return gpu_parts.pooling_rows()
-
-
-def transfers(quick: bool) -> list[Row]:
-    import gpu_parts
-
-    return gpu_parts.transfer_rows()
-
-
-def ceilings(quick: bool) -> list[Row]:
-    import gpu_parts
-
-    return gpu_parts.ceiling_rows()
-
-
-def launches(quick: bool) -> list[Row]:
-    import gpu_parts
-
-    return gpu_parts.launch_rows()
-
-
-def mnist(quick: bool) -> list[Row]:
-    import gpu_training
-
-    return gpu_training.mnist_rows()
-
-
-def cifar(quick: bool) -> list[Row]:
-    import gpu_training
-
-    return gpu_training.cifar_rows()
-
-
-SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
-    section.__name__: section
-    for section in (steps, channels, layers, pooling, transfers, ceilings, launches, mnist, cifar)
+SECTIONS = {
+    "steps": ("gpu_steps", "step_rows"),
+    "channels": ("gpu_steps", "cpu_rows"),
+    "layers": ("gpu_steps", "layer_rows"),
+    "pooling": ("gpu_parts", "pooling_rows"),
+    "transfers": ("gpu_parts", "transfer_rows"),
+    "ceilings": ("gpu_parts", "ceiling_rows"),
+    "launches": ("gpu_parts", "launch_rows"),
+    "mnist": ("gpu_training", "mnist_rows"),
+    "cifar": ("gpu_training", "cifar_rows"),
 }
-FOUND: list[Row] = []
-"""Rows so far."""
+"""The function that measures a section, given --quick and the rows so far."""
 
 
 def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
@@ -110,21 +49,36 @@ def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
         return [{"section": name, "name": name, "error": f"{type(error).__name__}: {error}"}]
 
 
+def each(cases: Iterable[Any], rows: Callable[[Any], list[Row]]) -> list[Row]:
+    """Return the rows of each case, or its error as one."""
+    return [row for case in cases for row in guarded(case.name, lambda case=case: rows(case))]
+
+
 def machine() -> dict[str, Any]:
-    """Return what ran: the GPU, its driver, CUDA, and the host."""
+    """Return what ran besides the host: the GPU, its driver, CUDA."""
     from unrolled import device
 
     facts = device.describe()
-    return {"gpu": facts["gpu"], "driver": driver(), "cuda": facts["cuda"], **common.machine()}
+    return {"gpu": facts["gpu"], "driver": driver(), "cuda": facts["cuda"]}
+
+
+def lacking(chosen: argparse.Namespace) -> bool:
+    """Say so where no GPU works and more than the host is to be measured."""
+    from unrolled import device
+
+    if device.is_simulated(device.gpu()) and chosen.only != ["CPU"]:
+        print("no GPU works here: --only CPU measures what runs without one", file=sys.stderr)
+        return True
+    return False
 
 
 def driver() -> str | None:
     """Return the version of the driver as NVIDIA names it, None where nvidia-smi does not tell."""
     import subprocess
 
-    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return None
 
@@ -132,53 +86,54 @@ def driver() -> str | None:
 def versions() -> dict[str, str]:
     """Return the versions of what is installed of the packages that take part."""
     names = [name for name in ("unrolled", "numpy", "cupy", "torch") if importlib.util.find_spec(name)]
-    found = common.versions(()) | {name: str(importlib.import_module(name).__version__) for name in names}
+    found = {name: str(importlib.import_module(name).__version__) for name in names}
     if library := sys.modules.get("cudnn"):  # only where it took part
         found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
     return found
 
 
-def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
-    """Print each section as a table, and write the record."""
-    show(rows)
-    save(chosen, rows)
-
-
-def show(rows: Sequence[Row]) -> None:
-    """Print each section as a table."""
+def write(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:
+    """Print each section as a table, and write the record; `more` facts of the machine."""
     for section in dict.fromkeys(row.get("section") for row in rows):
         shown = [row for row in rows if row.get("section") == section]
-        keep = [key for key in dict.fromkeys(key for row in shown for key in row) if key not in ("section", "source")]
         plain = (int, float, str, type(None))
-        print_rows = [{key: row.get(key) for key in keep if isinstance(row.get(key), plain)} for row in shown]
-        common.print_table(print_rows)
+        common.print_table(
+            [{k: v for k, v in row.items() if k not in ("section", "source") and isinstance(v, plain)} for row in shown]
+        )
         print(flush=True)
+    save(chosen, rows, more)
 
 
 def save(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:
     """Write the record, if asked for; after every section, so that a run cut short leaves what it has."""
-    if chosen.json:
-        record = {
-            "command": common.command(),
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "commit": os.environ.get("COMMIT") or common.commit(),
-            "machine": machine() | dict(more or {}),
-            "versions": versions(),
-            "rows": list(rows),
-        }
-        chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    common.save(chosen, rows, (), machine() | dict(more or {}), versions())
+
+
+def measured(
+    chosen: argparse.Namespace, section: Callable[[str, list[Row]], list[Row]], more: Mapping[str, Any] | None = None
+) -> list[Row]:
+    """Measure the sections asked for, `section(name, rows so far)`; write and print them. Return the rows."""
+    rows: list[Row] = []
+    for name in chosen.only:
+        rows += guarded(name, partial(section, name, rows))
+        save(chosen, rows, more)
+    write(chosen, rows, more)
+    return rows
 
 
 def main() -> None:
     """Measure the sections asked for."""
-    chosen = parser(__doc__).parse_args()
+    chosen = common.sections(common.parser(__doc__), SECTIONS)
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    for name in chosen.only:
-        FOUND.extend(guarded(name, lambda name=name: SECTIONS[name](chosen.quick)))
-        save(chosen, FOUND)
-    write(chosen, FOUND)
+
+    def section(name: str, rows: list[Row]) -> list[Row]:
+        module, function = SECTIONS[name]
+        found: list[Row] = getattr(importlib.import_module(module), function)(chosen.quick, rows)
+        return found
+
+    measured(chosen, section)
 
 
 if __name__ == "__main__":

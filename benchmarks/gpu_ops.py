@@ -18,6 +18,10 @@ from typing import Any
 
 import numpy as np
 
+import common
+import gpu
+from networks import KERAS, SOURCE_A, SOURCE_B
+
 Row = dict[str, Any]
 View = dict[str, Any]  # {"shape", "strides", "dtype"}
 
@@ -53,8 +57,8 @@ def issued(case: Any) -> list[Row]:
     recorder = Recorder(current.machine())
     simgpu.connect(recorder)
     try:
-        network, optimizer = case.network().build(case.image, simgpu), case.ours()
-        batches = case.batches(np)[:2]
+        network, optimizer = case.network().build(case.image, simgpu), case.optimizer()
+        batches = case.batches()[:2]
         for images, labels in ((simgpu.asarray(x), simgpu.asarray(y)) for x, y in batches):
             recorder.launches.clear()
             order = simgpu.asarray(np.arange(case.batch))
@@ -199,11 +203,8 @@ def _array(x: Any) -> Any:
 
 def main() -> None:
     """Measure all operations."""
-    import gpu
-    import gpu_steps
-
-    chosen = gpu.parser(__doc__).parse_args()
-    cases = [*gpu_steps.SOURCE_A[:2], gpu_steps.KERAS, gpu_steps.SOURCE_B[0]]
+    chosen = common.options(__doc__)
+    cases = [SOURCE_A[8], SOURCE_A[128], KERAS, SOURCE_B["16 channels"]]
     gpu.write(chosen, [*rows(cases), *indexed_rows()])
 
 

@@ -18,7 +18,7 @@ SIZES = (4_000, 64_000, 1_000_000, 16_000_000, 256_000_000)
 FILL_SOURCE = {"quadratic": "9,500 us", "mask": "16.3 us"}
 
 
-def pooling_rows() -> list[Row]:
+def pooling_rows(quick: bool, rows_so_far: list[Row]) -> list[Row]:
     """Measure pooling's three fills at batch 8: source A's statement, its repair, and the source's mask.
 
     There are 15,680 windows of 4 places each. Raises ArithmeticError if mask and index differ.
@@ -59,7 +59,7 @@ def pooling_rows() -> list[Row]:
     ]
 
 
-def transfer_rows() -> list[Row]:
+def transfer_rows(quick: bool, rows_so_far: list[Row]) -> list[Row]:
     """Measure copies between host and device, in pageable and pinned memory, until the copy is done."""
     rows = []
     for size in SIZES:
@@ -81,7 +81,7 @@ def transfer_rows() -> list[Row]:
     return rows
 
 
-def ceiling_rows() -> list[Row]:
+def ceiling_rows(quick: bool, rows_so_far: list[Row]) -> list[Row]:
     """Measure the fastest copy and matrix product: what a roofline is made of."""
     rows = []
     for size in (64_000_000, 2_000_000_000):
@@ -100,7 +100,7 @@ def ceiling_rows() -> list[Row]:
     return rows
 
 
-def launch_rows() -> list[Row]:
+def launch_rows(quick: bool, rows_so_far: list[Row]) -> list[Row]:
     """Measure each kind of call on arrays so small that only the launch counts: microseconds of host and device."""
     x, y, out = cp.ones((64, 64), "float32"), cp.ones((64, 64), "float32"), cp.empty((64, 64), "float32")
     index, mask, big = cp.arange(64), x > 0, cp.ones(1_000_000, "float32")

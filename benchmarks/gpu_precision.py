@@ -10,7 +10,6 @@ largest value. Where a layer's `ours_s` stays the same, the host is what it wait
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -30,9 +29,9 @@ BATCH = 1024
 def faster(section: str, name: str, ours: Callable[[], Any], peer: Callable[[], Any], calls: int) -> Row:
     """Return a row: ours beside float32."""
     times = gpu_timing.side_by_side({"ours": ours, "peer": peer}, calls, 9)
-    ratio = statistics.median(b / a for a, b in zip(times["ours"], times["peer"], strict=True))
-    medians = {f"{side}_s": statistics.median(seconds) for side, seconds in times.items()}
-    return {"section": section, "name": name, "peer": "float32", **medians, "ratio": ratio}
+    found = common.compared(times)
+    found["ratio"] = common.compared(times, "peer", "ours")["ratio"]
+    return {"section": section, "name": name, "peer": "float32", **found}
 
 
 def product_rows(n: int) -> list[Row]:
@@ -42,11 +41,11 @@ def product_rows(n: int) -> list[Row]:
     a, b = x.astype(cp.float16), y.astype(cp.float16)
     p, q = (cp.clip(cp.rint(40 * each), -127, 127).astype(cp.int8) for each in (x, y))
     mask = cp.asarray(rng.random((n, n)) < 0.1, cp.float32)
-    held = precision.sparse(y * mask)
+    sparse = precision.sparse(y * mask)
     kinds = {
         "float16": lambda: cp.matmul(a, b),
         "int8": lambda: precision.int8_matmul(p, q),
-        "sparse, 90 % zeros": lambda: precision.sparse_matmul(x, held),
+        "sparse, 90 % zeros": lambda: precision.sparse_matmul(x, sparse),
     }
     calls = 40 if n < 4096 else 5
     rows = []

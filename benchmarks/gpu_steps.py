@@ -4,120 +4,41 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import cupy as cp
-import numpy as np
 import torch
 
 import cifar_cnn
 import common
+import gpu
 import gpu_timing as timing
 import mnist_cnn
 import twins
-from networks import keras_example, source_a, source_b
-from unrolled import nn
-from unrolled.device import to_host
-from unrolled.nn import optim
+from networks import KERAS, SOURCE_A, SOURCE_B, Case, keras_example
 
-MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
-BATCHES = 16  # taken in turn
 Row = dict[str, Any]
+AIMS = {
+    **{"mnist step, batch 8": 1.0, "mnist step, batch 128": 1.0},
+    **dict.fromkeys(("cifar step", "keras example step", "mnist step"), 1.5),
+}
+"""At most so many times PyTorch's: by a case's whole name, or by how it begins."""
+SOURCES = {
+    **{f"mnist step, batch {batch}": words for batch, words in mnist_cnn.SOURCE.items()},
+    "keras example step, batch 128": "4 s an epoch",
+    **{f"cifar step, {n} channels": f"{seconds:.1f} s an epoch" for n, seconds in cifar_cnn.SOURCE_GPU.items()},
+    "cifar step, 64 channels, second dense layer": "16.4 s an epoch",
+    "cifar step, 64 channels, window 2": "19.1 s an epoch",
+    "cifar step, 64 channels, window 4 stride 2": "30 min an epoch, GPU idle",
+}
+CASES = (*SOURCE_A.values(), KERAS, *SOURCE_B.values())
 
 
-@dataclass(frozen=True)
-class Case:
-    """A training step, and what the aim is: at most so many times PyTorch's."""
-
-    name: str
-    network: Callable[[], nn.Sequential]
-    ours: Callable[[], optim.Optimizer]
-    peer: Callable[[Any], torch.optim.Optimizer]
-    image: tuple[int, int, int]
-    batch: int
-    at_most: float
-    source: str = ""
-    checked: Callable[[], nn.Sequential] | None = None  # the network without what is random
-
-    def batches(self, module: Any) -> Any:
-        """Return random images and labels on the device: a step takes as long as on real ones."""
-        rng = np.random.default_rng(0)
-        images = rng.random((BATCHES, self.batch, *self.image), dtype=np.float32)
-        labels = rng.integers(0, 10, (BATCHES, self.batch))
-        return [(module.asarray(x), module.asarray(y)) for x, y in zip(images, labels, strict=True)]
-
-
-def _mnist(batch: int, at_most: float) -> Case:
-    name, source = f"mnist step, batch {batch}", mnist_cnn.SOURCE.get(batch, "")
-    return Case(name, source_a, optim.Adam, torch.optim.Adam, MNIST, batch, at_most, source)
-
-
-def _cifar(name: str, network: Callable[[], nn.Sequential], source: str) -> Case:
-    return Case(f"cifar step, {name}", network, cifar_cnn.ours, cifar_cnn.peer, CIFAR, 100, 1.5, source)
-
-
-ADADELTA = partial(torch.optim.Adadelta, lr=1.0, rho=0.95)
-SOURCE_A = (_mnist(8, 1.0), _mnist(128, 1.0), _mnist(1024, 1.5))
-KERAS = Case(
-    *("keras example step, batch 128", keras_example, optim.AdaDelta, ADADELTA, MNIST, 128, 1.5, "4 s an epoch"),
-    checked=partial(keras_example, 0.0),
-)
-SOURCE_B = (
-    *(
-        _cifar(f"{n} channels", partial(source_b, n), f"{cifar_cnn.SOURCE_GPU[n]:.1f} s an epoch")
-        for n in (16, 64, 256)
-    ),
-    _cifar("64 channels, second dense layer", partial(source_b, 64, second=True), "16.4 s an epoch"),
-    _cifar("64 channels, window 2", partial(source_b, 64, 2), "19.1 s an epoch"),
-    _cifar("64 channels, window 4 stride 2", partial(source_b, 64, 4, 2), "30 min an epoch, GPU idle"),
-)
-
-
-def ours(case: Case) -> Callable[[], Any]:
-    """Return a step of the library on CuPy."""
-    network, optimizer = case.network().build(case.image, cp), case.ours()
-    batches = itertools.cycle(case.batches(cp))
-
-    def step() -> None:
-        network.loss_and_scores(*next(batches))
-        optimizer.step(network.parameters, network.gradients)
-
-    return step
-
-
-def peer(case: Case) -> Callable[[], Any]:
-    """Return a step of PyTorch, eager, with its default optimizer for a GPU (several tensors a launch)."""
-    network = twins.twin(case.network().build(case.image)).cuda()
-    optimizer = case.peer(network.parameters())
-    batches = itertools.cycle([(torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()) for x, y in case.batches(np)])
-
-    def step() -> None:
-        images, labels = next(batches)
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(network(images), labels).backward()
-        optimizer.step()
-
-    return step
-
-
-def check(case: Case) -> None:
-    """Raise ArithmeticError unless loss and gradients on CuPy are those of PyTorch on the GPU."""
-    make = case.checked or case.network
-    images, labels = case.batches(np)[0]
-    network = make().build(case.image, cp)
-    other = twins.twin(make().build(case.image)).cuda()
-    loss, _ = network.loss_and_scores(cp.asarray(images), cp.asarray(labels))
-    expected = torch.nn.functional.cross_entropy(
-        other(torch.from_numpy(images).cuda()), torch.from_numpy(labels).cuda()
-    )
-    expected.backward()
-    grads = [layer.gradients[key] for layer in network.layers for key in ("weight", "bias") if key in layer.gradients]
-    theirs = [parameter.grad.cpu().numpy() for parameter in other.parameters()]
-    for number, (a, b) in enumerate([(loss, expected.item()), *zip(grads, theirs, strict=True)]):
-        if not np.abs(to_host(a) - b).max() <= 3 * twins.TOLERANCE * np.abs(b).max():
-            raise ArithmeticError(f"{case.name}: result {number} differs by {np.abs(to_host(a) - b).max()}")
+def step_rows(quick: bool, rows: list[Row]) -> list[Row]:
+    """Measure every step."""
+    return gpu.each(CASES, lambda case: [row(case, 5 if quick else 15)])
 
 
 def row(case: Case, rounds: int) -> Row:
@@ -125,14 +46,16 @@ def row(case: Case, rounds: int) -> Row:
 
     Returns one row; loss and gradients are compared first.
     """
-    check(case)
-    steps = {"ours": ours(case), "peer": peer(case)}
+    certain = replace(case, network=partial(keras_example, 0.0)) if case is KERAS else case  # without dropout
+    twins.check(certain, cp, 3 * twins.TOLERANCE)
+    steps = {"ours": twins.ours(case, cp), "peer": twins.peer(case, cp)}
     found = common.compared(timing.side_by_side(steps, calls=40, rounds=rounds))
     host = timing.host_seconds(steps["ours"], calls=10)
     device = timing.device_seconds(steps["ours"], host, calls=10)
     counted = {f"launches{side}": launches(steps[key]) for side, key in (("", "ours"), ("_peer", "peer"))}
     shares = {"host_us": 1e6 * host, "device_us": 1e6 * device, "peak_mb": peak_mb(case)}
-    aims = {"peer": "PyTorch", "at_most": case.at_most, "source": case.source}
+    at_most = next(AIMS[name] for name in (case.name, case.name.partition(",")[0]) if name in AIMS)
+    aims = {"peer": "PyTorch", "at_most": at_most, "source": SOURCES.get(case.name, "")}
     return {"section": "steps", "name": case.name, **found, **aims, **shares, **counted}
 
 
@@ -140,7 +63,7 @@ def peak_mb(case: Case) -> float:
     """Return the MB that two steps of a fresh network take from a memory pool of their own; their batches included."""
     pool = cp.cuda.MemoryPool()
     with cp.cuda.using_allocator(pool.malloc):
-        step = ours(case)
+        step = twins.ours(case, cp)
         step()
         step()
         timing.synchronize()
@@ -166,9 +89,14 @@ def traced(step: Callable[[], Any]) -> list[str]:
     return [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
 
 
-def layer_rows(case: Case) -> list[Row]:
+def layer_rows(quick: bool, rows: list[Row]) -> list[Row]:
+    """Measure source A's steps layer by layer."""
+    return [row for batch in (8, 128) for row in parts_of(SOURCE_A[batch])]
+
+
+def parts_of(case: Case) -> list[Row]:
     """Measure forward and backward of each layer, loss and update of a step: microseconds of host and device."""
-    network, optimizer = case.network().build(case.image, cp), case.ours()
+    network, optimizer = case.network().build(case.image, cp), case.optimizer()
     x, labels = case.batches(cp)[0]
     network.loss_and_scores(x, labels)
     parts: list[tuple[str, Callable[[], Any]]] = []
@@ -184,24 +112,18 @@ def layer_rows(case: Case) -> list[Row]:
         grad = layer.backward(grad)
     parts.append(("update", partial(optimizer.step, network.parameters, network.gradients)))
     rows = [{"name": f"{case.name}: {part}", **timing.costs(step)} for part, step in parts]
-    whole = {"name": f"{case.name}: whole step", **timing.costs(ours(case))}
+    whole = {"name": f"{case.name}: whole step", **timing.costs(twins.ours(case, cp))}
     sums = {key: whole[key] - sum(row[key] for row in rows) for key in ("host_us", "device_us")}
     return [{"section": "layers", **each} for each in (*rows, {"name": f"{case.name}: remainder", **sums}, whole)]
 
 
-def cpu_rows(gpu: list[Row]) -> list[Row]:
+def cpu_rows(quick: bool, rows: list[Row]) -> list[Row]:
     """Measure source B's channels on the CPU of the same machine, and put the GPU's time beside it."""
-    rows = []
-    for case in SOURCE_B[:3]:
-        network, optimizer = case.network().build(case.image), case.ours()
-        batches = itertools.cycle(case.batches(np))
-
-        def step(network: Any = network, optimizer: Any = optimizer, batches: Any = batches) -> None:
-            network.loss_and_scores(*next(batches))
-            optimizer.step(network.parameters, network.gradients)
-
+    found = []
+    for case in itertools.islice(SOURCE_B.values(), 3):
+        step = twins.ours(case)
         step()
         cpu = min(common.seconds(step) for _ in range(4))
-        on_gpu = next((row["ours_s"] for row in gpu if row["name"] == case.name), None)
-        rows.append({"section": "channels", "name": f"{case.name}, CPU beside GPU", "cpu_s": cpu, "gpu_s": on_gpu})
-    return rows
+        on_gpu = next((row["ours_s"] for row in rows if row["name"] == case.name), None)
+        found.append({"section": "channels", "name": f"{case.name}, CPU beside GPU", "cpu_s": cpu, "gpu_s": on_gpu})
+    return found

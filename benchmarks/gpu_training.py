@@ -8,7 +8,9 @@ from typing import Any
 import cupy as cp
 
 import cifar_cnn
+import common
 import mnist_cnn
+from networks import momentum, source_a, source_b
 from unrolled import data, nn
 from unrolled.nn import optim
 
@@ -21,10 +23,6 @@ EPOCHS = {"mnist": 5, "cifar": 50}
 
 def on_gpu(part: data.Dataset) -> data.Dataset:
     return data.Dataset(cp.asarray(part.images), cp.asarray(part.labels))
-
-
-def ready(name: str) -> bool:
-    return any(entry.ready() for entry in data.available() if entry.name == name)
 
 
 class Best:
@@ -45,16 +43,14 @@ def trained(network: nn.Sequential, train: data.Dataset, epochs: int, batch: int
     return seconds | {"epochs": epochs, "train_loss": history.loss[-1]}
 
 
-def mnist_rows() -> list[Row]:
+def mnist_rows(quick: bool, rows_so_far: list[Row]) -> list[Row]:
     """Measure the seconds of an epoch, and the accuracy after five."""
-    if not ready("mnist"):
-        return [
-            {"section": "training", "name": "mnist epoch", "absent": "MNIST is not here: unrolled data fetch mnist"}
-        ]
+    if absent := common.absent("mnist"):
+        return [{"section": "training", "name": "mnist epoch", "absent": absent}]
     train, test = map(on_gpu, data.mnist())
     rows = []
     for batch, aim in MNIST_AIMS.items():
-        network = mnist_cnn.source_a()
+        network = source_a()
         row = trained(network, train, EPOCHS["mnist"], batch, optim.Adam())
         accuracy = {"accuracy": network.evaluate(test).accuracy, "at_least": 0.98 if batch == 8 else None}
         source = {"source": mnist_cnn.SOURCE[batch], "at_most_s": aim}
@@ -62,16 +58,16 @@ def mnist_rows() -> list[Row]:
     return rows
 
 
-def cifar_rows() -> list[Row]:
+def cifar_rows(quick: bool, rows_so_far: list[Row]) -> list[Row]:
     """Measure an epoch's seconds by channels, and the accuracy: validation images choose among fifty epochs."""
-    if not ready("cifar10"):
-        return [{"section": "training", "name": "cifar epoch", "absent": "not here: unrolled data fetch cifar10"}]
+    if absent := common.absent("cifar10"):
+        return [{"section": "training", "name": "cifar epoch", "absent": absent}]
     train, validation, test = map(on_gpu, cifar_cnn.whitened())
     rows: list[Row] = []
     for channels in (16, 64, 256):
-        network, best = cifar_cnn.source_b(channels, WIDTHS), Best()
+        network, best = source_b(channels, widths=WIDTHS), Best()
         more = {"validation": validation, "callbacks": [best]}
-        row = trained(network, train, EPOCHS["cifar"], cifar_cnn.BATCH, cifar_cnn.ours(), **more)
+        row = trained(network, train, EPOCHS["cifar"], cifar_cnn.BATCH, momentum(), **more)
         row["last_accuracy"] = network.evaluate(test).accuracy
         network.parameters[...] = best.parameters
         row |= {"accuracy": network.evaluate(test).accuracy, "at_least": CIFAR_AIMS.get(channels)}

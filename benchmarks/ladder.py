@@ -7,7 +7,6 @@ Runs the lesson's solution as a learner would and reads the rungs from its journ
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -51,12 +50,10 @@ def rows(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print, and write what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="as it is: the ladder has no shorter form")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
+    parser = common.parser(__doc__)
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the ladder there, as PNG")
     chosen = parser.parse_args()
-    chosen.threads = 1
+    chosen.threads = 1  # as a notebook
     rungs = measured_rungs()
     common.finish(chosen, rows(rungs), PACKAGES)
     if chosen.picture:

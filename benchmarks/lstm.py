@@ -176,20 +176,14 @@ def cpu_rows(section: str, prefix: str, case: Case, quick: bool, threads: int) -
     expected = torch.from_numpy(on_cpu(PEER, case, threads)[0]())
     for form in CPU_FORMS:
         compare(f"{prefix}, {form}", on_cpu(form, case, threads)[0](), expected)
-    processes = {side: common.Apart(on_cpu, side, case, threads) for side in sides}
-    times, others = common.apart(processes, 3 if quick else 15, 0.0 if quick else 45.0)
-    for process in processes.values():
-        process.__exit__(None, None, None)
+    times, others = common.each_apart(on_cpu, {side: (side, case, threads) for side in sides}, *common.rounds(quick))
     medians = {side: statistics.median(found) for side, found in times.items()}
     return [row | {"others": round(others, 2)} for row in rows(section, prefix, case, medians)]
 
 
 def main() -> int:
     """Measure; the sections of the GPU only where there is one. Exit with 1 if one fails."""
-    reader = common.parser(__doc__)
-    sections = ("one layer", "four layers", "training step", "CPU")
-    reader.add_argument("--only", nargs="+", choices=sections, default=list(sections), metavar="SECTION")
-    chosen = reader.parse_args()
+    chosen = common.sections(common.parser(__doc__), ("one layer", "four layers", "training step", "CPU"))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     one, four = QUICK if chosen.quick else (GPU_CASE, FOUR)
     tasks: dict[str, Callable[[], list[Row]]] = {
@@ -198,14 +192,9 @@ def main() -> int:
         "training step": lambda: training_rows("training step", "lstm, training step", one, chosen.quick),
         "CPU": lambda: cpu_rows("CPU", "lstm on the CPU", CPU_CASE, chosen.quick, chosen.threads),
     }
-    if device.is_simulated(device.gpu()) and chosen.only != ["CPU"]:
-        print("no GPU works here: --only CPU measures what runs without one", file=sys.stderr)
+    if gpu.lacking(chosen):
         return 1
-    found: list[Row] = []
-    for section in chosen.only:
-        found += gpu.guarded(section, tasks[section])
-    gpu.write(chosen, found)
-    return int(any("error" in row for row in found))
+    return int(any("error" in row for row in gpu.measured(chosen, lambda name, rows: tasks[name]())))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ def shortfalls(name: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     found = list(aims.missed(rows))
     for row, aim in found:
         why = aims.FALLS_SHORT.get((name, row["name"], aim.figure), "no reason is known")
-        yield f"- Missed: {row['name']}, {spoken(aim.figure)} {text(row[aim.figure])}, {aim.side} {aim.bound:g}: {why}."
+        figure = f"{column_name(aim.figure)} {text(row[aim.figure])}"
+        yield f"- Missed: {row['name']}, {figure}, {aim.side} {aim.bound:g}: {why}."
     if found:
         yield ""
 
@@ -91,12 +92,12 @@ def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     keys = [
         key for key in dict.fromkeys(key for row in rows for key in row) if all(plain(row.get(key)) for row in rows)
     ]
-    head = "| " + " | ".join(map(spoken, keys)) + " |"
+    head = "| " + " | ".join(map(column_name, keys)) + " |"
     rule = "| " + " | ".join("---" if isinstance(rows[0].get(key), str) else "---:" for key in keys) + " |"
     return [head, rule, *("| " + " | ".join(text(row.get(key)) for key in keys) + " |" for row in rows)]
 
 
-def spoken(key: str) -> str:
+def column_name(key: str) -> str:
     return key.replace("_", " ")
 
 

@@ -21,16 +21,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 import common
 import twins
-from networks import source_a
+from networks import SOURCE_A, source_a
 from unrolled import data, nn
 from unrolled.nn import optim
 
 PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
-IMAGE = (1, 28, 28)
 EPOCH = 60_000
 SOURCE = {
     8: "batch 8: 30 min an epoch in NumPy, 100 s in CuPy, 50 s after one fix",
@@ -63,8 +61,7 @@ def recipe(seed: int = 0) -> nn.Sequential:
 
 def step_row(batch: int, chosen: Any) -> dict[str, Any]:
     """Measure one training step of source A's network, and return its row."""
-    case = twins.Case(source_a, optim.Adam, torch.optim.Adam, IMAGE, batch, steps=1600 // batch)
-    found = twins.row(f"mnist step, batch {batch}", case, chosen)
+    found = twins.row(SOURCE_A[batch], 1600 // batch, chosen)
     epochs = {"epoch_s": found["ours_s"] * EPOCH / batch, "peer_epoch_s": found["peer_s"] * EPOCH / batch}
     return found | {"at_most": AIMS[batch]} | epochs | {"source": SOURCE[batch]}
 
@@ -102,8 +99,8 @@ def mnist_row(
     name: str, train: Callable[[data.Dataset], nn.Sequential], at_least: float, source: str
 ) -> dict[str, Any]:
     """Return accuracy on the 10,000 test images and seconds of the training; a word instead without the data."""
-    if not any(entry.ready() for entry in data.available() if entry.name == "mnist"):
-        return {"name": name, "at_least": at_least, "absent": "MNIST is not here: unrolled data fetch mnist"}
+    if absent := common.absent("mnist"):
+        return {"name": name, "at_least": at_least, "absent": absent}
     images, test = data.mnist()
     start = time.perf_counter()
     network = train(images)

@@ -1,8 +1,19 @@
-"""The networks that the sources train, and Keras's example: what several benchmarks measure."""
+"""The networks that the sources train, and Keras's example, with the training steps that several benchmarks measure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
 from unrolled import nn
+from unrolled.nn import optim
+
+BATCHES = 16  # taken in turn, so that no side finds its inputs in the cache
+MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 
 
 def source_a(seed: int = 0) -> nn.Sequential:
@@ -27,10 +38,52 @@ def keras_example(dropout: float = 1.0) -> nn.Sequential:
     )
 
 
-def source_b(channels: int, window: int = 4, stride: int | None = None, second: bool = False) -> nn.Sequential:
-    """Return source B's network with what it tried: channels, windows, a second dense layer."""
-    more = (nn.Linear(1000), nn.ReLU()) if second else ()
+def source_b(
+    channels: int = 16,
+    window: int = 4,
+    stride: int | None = None,
+    second: bool = False,
+    widths: tuple[float | None, float | None] = (None, None),
+) -> nn.Sequential:
+    """Return source B's network with what it tried: channels, windows, a second dense layer.
+
+    `widths`: of the first weights, in the convolution and the dense layers.
+    """
+    convolution, dense = widths
+    more = (nn.Linear(1000, weight_scale=dense), nn.ReLU()) if second else ()
     return nn.Sequential(
-        *(nn.Conv2d(channels, 5), nn.MaxPool2d(window, stride), nn.ReLU(), nn.Flatten()),
-        *(nn.Linear(1000), nn.ReLU(), *more, nn.Linear(10)),
+        *(nn.Conv2d(channels, 5, weight_scale=convolution), nn.MaxPool2d(window, stride), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(1000, weight_scale=dense), nn.ReLU(), *more, nn.Linear(10, weight_scale=dense)),
     )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training step: the network, its optimizer, the shape of an image, and how many are in a batch."""
+
+    name: str
+    network: Callable[[], nn.Sequential]
+    optimizer: Callable[[], optim.Optimizer]
+    image: tuple[int, int, int]
+    batch: int
+
+    def batches(self, module: Any = np) -> list[tuple[Any, Any]]:
+        """Return random images and labels as arrays of a module: a step takes as long as on real ones."""
+        rng = np.random.default_rng(0)
+        images = rng.random((BATCHES, self.batch, *self.image), dtype=np.float32)
+        labels = rng.integers(0, 10, (BATCHES, self.batch))
+        return [(module.asarray(x), module.asarray(y)) for x, y in zip(images, labels, strict=True)]
+
+
+momentum = partial(optim.SGD, 0.01, momentum=0.9, weight_decay=1e-4)
+SOURCE_A = {n: Case(f"mnist step, batch {n}", source_a, optim.Adam, MNIST, n) for n in (8, 128, 1024)}
+KERAS = Case("keras example step, batch 128", keras_example, optim.AdaDelta, MNIST, 128)
+SOURCE_B = {
+    name: Case(f"cifar step, {name}", network, momentum, CIFAR, 100)
+    for name, network in {
+        **{f"{n} channels": partial(source_b, n) for n in (16, 64, 256)},
+        "64 channels, second dense layer": partial(source_b, 64, second=True),
+        "64 channels, window 2": partial(source_b, 64, 2),
+        "64 channels, window 4 stride 2": partial(source_b, 64, 4, 2),
+    }.items()
+}

@@ -5,15 +5,11 @@
 A workload is the same small step done many times. The baseline does all of them, the candidate so many fewer that it is
 1.5 times as fast as asked (honest) or 2/3 as fast as asked (slow). 200 verdicts of each, beside 0, 1, 2 and 4 processes
 that this script starts and stops; --quick makes 10 of each. It exits with 1 if an honest function failed or slow code
-passed. Start it on a quiet machine, or its first two rows are not idle. It takes about 20 minutes; parts made with
---beside are put together in the record.
+passed. Start it on a quiet machine, or its first two rows are not idle. It takes about 20 minutes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import subprocess
 import sys
@@ -21,22 +17,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import common
-import unrolled
 from unrolled.timing import Verdict, compare, measure
 
-HEAD = (
-    f"{'':40}{'pass':>6}{'fail':>6}{'inconclusive':>14}{'by CPU time':>13}{'measured/true':>15}{'s each':>8}{'most':>6}"
-)
 RUNS, QUICK_RUNS = 200, 10
 BUSY = (0, 1, 2, 4)
 MARGINS = {"honest, 1.5 T": Fraction(3, 2), "slow, 0.67 T": Fraction(2, 3)}
@@ -169,45 +159,15 @@ def errors(row: dict[str, Any]) -> int:
     return int(row["fail"] if row["name"].startswith("honest") else row["pass"])
 
 
-def record(rows: Sequence[dict[str, Any]], file: Path) -> dict[str, Any]:
-    """Return the rows with what made them, after those that `file` has from the same machine and versions.
-
-    Exits if the file is of another machine or of other versions.
-    """
-    facts = {
-        "command": " ".join(["python", *sys.argv]),
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "commit": common.commit(),
-        "machine": common.machine()
-        | ({"cores": len(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else {}),
-        "versions": common.versions(["numpy"]) | {"unrolled": unrolled.__version__},
-    }
-    before = json.loads(file.read_text()) if file.exists() else facts | {"rows": []}
-    if any(before[key] != facts[key] for key in ("machine", "versions")):
-        raise SystemExit(f"{file} is of another machine or of other versions: move it away first")
-    if file.exists():
-        facts["command"] = f"{before['command']}; {facts['command']}"
-    return facts | {"rows": [*before["rows"], *rows]}
-
-
 def main() -> int:
     """Print the table and write the record; return 1 if a verdict was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} verdicts of each instead of {RUNS}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the record goes")
+    parser = common.parser(__doc__)
     parser.add_argument("--beside", type=int, nargs="+", default=BUSY, metavar="N", help="numbers of busy processes")
     options = parser.parse_args()
-    print(HEAD)
-    measured = []
+    measured: list[dict[str, Any]] = []
     for one in rows(QUICK_RUNS if options.quick else RUNS, options.beside):
         measured.append(one)
-        print(
-            f"{one['name']:40}{one['pass']:6}{one['fail']:6}{one['inconclusive']:14}{one['by_cpu_time']:13}"
-            f"{one['measured_over_true']:15.2f}{one['median_s']:6.1f}{one['longest_s']:6.1f}",
-            flush=True,
-        )
-    if options.json:
-        options.json.write_text(json.dumps(record(measured, options.json), indent=1) + "\n")
+        common.finish(options, measured, ("unrolled", "numpy"))
     wrong = sum(errors(one) for one in measured)
     print("No honest function failed and no slow code passed." if not wrong else f"{wrong} verdicts are wrong.")
     return 1 if wrong else 0

@@ -63,8 +63,8 @@ def time_all_reduce(comm: Any, sizes: list[int], rounds: int) -> list[dict[str, 
         xs = [cp.random.default_rng(rank).random(size // 4, dtype=cp.float32) for rank in range(comm.size)]
         x, out = xs[comm.rank], cp.empty_like(xs[0])
         stream = cp.cuda.get_current_stream().ptr
-        told = (x.data.ptr, out.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
-        ours, peer = partial(comm.all_reduce, x, out), partial(bare.allReduce, *told)
+        arguments = (x.data.ptr, out.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+        ours, peer = partial(comm.all_reduce, x, out), partial(bare.allReduce, *arguments)
         steps = {"ours": ours, "peer": peer}
         for step in steps.values():
             out.fill(-1)
@@ -82,12 +82,7 @@ def time_both(steps: dict[str, Callable[[], Any]], calls: int, rounds: int) -> d
     import gpu_timing
     from parallel_sides import block
 
-    times: dict[str, list[float]] = {side: [] for side in steps}
-    for number in range(rounds + 1):
-        for side in list(steps) if number % 2 else list(reversed(steps)):
-            found = block(steps[side], calls)
-            if number:
-                times[side].append(found)
+    times = in_turns({side: partial(block, step, calls) for side, step in steps.items()}, rounds)
     return {**common.compared(times), "host_s": gpu_timing.host_seconds(steps["ours"])}
 
 
@@ -135,7 +130,7 @@ def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds
             agree([side for name, side in sides.items() if name.endswith(f" {ranks}")])
         for side in sides.values():
             stack.callback(side.close)
-        times = in_turns(sides, calls, rounds)
+        times = in_turns({name: partial(side.turn, calls) for name, side in sides.items()}, rounds)
     one = {side: statistics.median(times[f"{side} 1"]) for side in ("ours", "peer")}
     gain, rows = "efficiency" if section == "weak" else "speedup", []
     for ranks in cases:
@@ -169,15 +164,9 @@ SECTIONS: dict[str, Callable[[bool], list[Row]]] = {section.__name__: section fo
 
 def main() -> None:
     """Measure the sections asked for; save after each, so that a run cut short leaves what it has."""
-    reader = common.parser(__doc__)
-    reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
-    chosen = reader.parse_args()
+    chosen = common.sections(common.parser(__doc__), SECTIONS)
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # of all that this starts
-    rows: list[Row] = []
-    for name in chosen.only:
-        rows += gpu.guarded(name, lambda name=name: SECTIONS[name](chosen.quick))
-        gpu.save(chosen, rows, facts())
-    gpu.show(rows)
+    gpu.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), facts())
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from networks import source_a, source_b
+from networks import momentum, source_a, source_b
 from unrolled import nn
-from unrolled.nn import optim
 from unrolled.parallel import gradients
 from unrolled.parallel.nccl_start import run_nccl
 
@@ -44,10 +43,6 @@ class Case:
         return list(zip(images, rng.integers(0, 10, (BATCHES, self.batch)), strict=True))
 
 
-def sgd() -> optim.Optimizer:
-    return optim.SGD(0.01, momentum=0.9, weight_decay=1e-4)
-
-
 def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], Callable[[], float]]:
     """Return a data-parallel step of ours, and the norm of the last step's mean gradient.
 
@@ -55,7 +50,7 @@ def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], C
     """
     import cupy as cp
 
-    network, optimizer = case.build(cp), sgd()
+    network, optimizer = case.build(cp), momentum()
     batches = [(cp.asarray(x), cp.asarray(y)) for x, y in case.batches(comm.rank)]
     first = sum(view.size for view in network.layers[0].gradients.values())
     pieces = (slice(0, first), slice(first, None)) if overlapped else (slice(None),)
@@ -86,7 +81,7 @@ def make_ddp(rank: int, size: int, case: Case, port: int) -> tuple[Callable[[], 
     if size > 1:
         torch.distributed.init_process_group("nccl", f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
         network = torch.nn.parallel.DistributedDataParallel(network, device_ids=[rank])
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    optimizer = twins.optimizer(momentum(), network.parameters())
     batches = [(torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()) for x, y in case.batches(rank)]
     count = 0
 
@@ -159,8 +154,8 @@ class Side:
             self._thread = threading.Thread(target=start, args=(listener.address, ranks, *arguments), daemon=True)
             self._thread.start()
             self._lines = [listener.accept() for _ in range(ranks)]
-        told = dict(line.recv() for line in self._lines)
-        self.norm = told[0]
+        norms = dict(line.recv() for line in self._lines)
+        self.norm = norms[0]
 
     def turn(self, calls: int) -> float:
         """Return the seconds of one call, on the rank that took longest."""
@@ -174,13 +169,16 @@ class Side:
         self._thread.join(END)
 
 
-def in_turns(sides: Mapping[str, Side], calls: int, rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of a call of each side, `rounds` times, after one that does not count."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
+def in_turns(turns: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Return the seconds that each side's turn gives, `rounds` times, after one that does not count.
+
+    Their order alternates, so that it is the same on all ranks.
+    """
+    times: dict[str, list[float]] = {name: [] for name in turns}
     for number in range(rounds + 1):
-        order = list(sides) if number % 2 else list(reversed(sides))
+        order = list(turns) if number % 2 else list(reversed(turns))
         for name in order:
-            found = sides[name].turn(calls)
+            found = turns[name]()
             if number:
                 times[name].append(found)
     return times

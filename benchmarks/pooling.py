@@ -105,7 +105,7 @@ def over_no_overlap(case: Case, chosen: Any) -> float:
     """Return how many times longer ours takes than with windows that do not overlap."""
     cases = {"ours": case, "no overlap": replace(case, stride=case.kernel)}
     steps = {name: make("ours", each, chosen.threads)[0] for name, each in cases.items()}
-    times, _ = common.side_by_side(steps, *((3, 0.0) if chosen.quick else (15, 45.0)))
+    times, _ = common.side_by_side(steps, *common.rounds(chosen.quick))
     return common.compared(times, peer="no overlap")["ratio"]
 
 

@@ -17,17 +17,12 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import common
-from networks import keras_example, source_a, source_b
-from unrolled import nn, simgpu
-from unrolled.nn import optim
+from networks import KERAS, SOURCE_A, SOURCE_B, Case
+from unrolled import simgpu
 from unrolled.simgpu import cost
 from unrolled.simgpu.command import Operand, View
 from unrolled.simgpu.profiles import H200
@@ -46,29 +41,7 @@ Row = dict[str, Any]
 Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A training step of gpu.json, by its name there."""
-
-    name: str
-    network: Callable[[], nn.Sequential]
-    optimizer: Callable[[], optim.Optimizer]
-    image: tuple[int, int, int]
-    batch: int
-
-
-_MOMENTUM = partial(optim.SGD, 0.01, momentum=0.9, weight_decay=1e-4)
-_B = {
-    **{f"{n} channels": partial(source_b, n) for n in (16, 64, 256)},
-    "64 channels, second dense layer": partial(source_b, 64, second=True),
-    "64 channels, window 2": partial(source_b, 64, 2),
-    "64 channels, window 4 stride 2": partial(source_b, 64, 4, 2),
-}
-CASES = (
-    *(Case(f"mnist step, batch {n}", source_a, optim.Adam, (1, 28, 28), n) for n in (8, 128, 1024)),
-    Case("keras example step, batch 128", keras_example, optim.AdaDelta, (1, 28, 28), 128),
-    *(Case(f"cifar step, {name}", network, _MOMENTUM, (3, 32, 32), 100) for name, network in _B.items()),
-)
+CASES = (*SOURCE_A.values(), KERAS, *SOURCE_B.values())
 
 
 def record(name: str) -> Record:
@@ -155,9 +128,7 @@ def step(case: Case, measured: Mapping[str, Any]) -> Row:
     """
     repeats = 2
     simgpu.use("H200")
-    rng = np.random.default_rng(0)
-    images = simgpu.asarray(rng.random((case.batch, *case.image), dtype=np.float32))
-    labels = simgpu.asarray(rng.integers(0, 10, case.batch))
+    images, labels = map(simgpu.asarray, case.batches()[0])
     network, optimizer = case.network().build(case.image, simgpu), case.optimizer()
 
     def one() -> None:

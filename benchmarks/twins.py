@@ -1,11 +1,12 @@
-"""A network of ours and its twin in PyTorch: same weights, batches and optimizer, compared before they are timed."""
+"""A network of ours and its twin in PyTorch: same weights, batches and optimizer, compared before they are timed.
+
+On the CPU, or on a GPU: there `module` is CuPy.
+"""
 
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,30 +14,12 @@ import torch
 
 import common
 from cpu import limit_threads
-from unrolled import data, nn
+from networks import Case
+from unrolled import nn
+from unrolled.device import to_host
 from unrolled.nn import optim
 
 TOLERANCE = 1e-4  # of the largest value; float32 sums differ by their order
-BATCHES = 16  # taken in turn, so that no side finds its inputs in the cache
-
-
-@dataclass(frozen=True)
-class Case:
-    """A training step: the network, its optimizer on both sides, and how many steps one timed call makes."""
-
-    network: Callable[[], nn.Sequential]
-    ours: Callable[[], optim.Optimizer]
-    peer: Callable[[Any], torch.optim.Optimizer]
-    image: tuple[int, int, int]
-    batch: int
-    steps: int
-
-    def batches(self) -> list[tuple[Any, Any]]:
-        """Return random images and labels: a step takes as long as on real ones."""
-        rng = np.random.default_rng(0)
-        images = rng.random((BATCHES * self.batch, *self.image), dtype=np.float32)
-        labels = rng.integers(0, 10, len(images))
-        return list(data.minibatches((images, labels), self.batch, seed=0))
 
 
 def twin(network: nn.Sequential) -> torch.nn.Sequential:
@@ -44,46 +27,49 @@ def twin(network: nn.Sequential) -> torch.nn.Sequential:
     return torch.nn.Sequential(*map(_twin, network.layers))
 
 
-def check(name: str, case: Case) -> None:
-    """Exit unless both sides find the same loss and the same gradients."""
+def optimizer(ours: optim.Optimizer, parameters: Any, **options: Any) -> Any:
+    """Return PyTorch's optimizer of the same rule and numbers."""
+    if isinstance(ours, optim.SGD):
+        numbers = {"momentum": ours.momentum, "weight_decay": ours.weight_decay}
+        return torch.optim.SGD(parameters, lr=ours.learning_rate, **numbers, **options)
+    if isinstance(ours, optim.AdaDelta):
+        return torch.optim.Adadelta(parameters, lr=ours.learning_rate, rho=ours.decay, **options)
+    return torch.optim.Adam(parameters, lr=ours.learning_rate, **options)
+
+
+def tensors(arrays: Any, module: Any) -> tuple[torch.Tensor, ...]:
+    """Return copies of arrays of the host on the device of a module."""
+    made = map(torch.from_numpy, arrays)
+    return tuple(made) if module is np else tuple(each.cuda() for each in made)
+
+
+def built(case: Case, module: Any) -> Any:
+    """Return PyTorch's network of a case, on the device of a module."""
+    made = twin(case.network().build(case.image))
+    return made if module is np else made.cuda()
+
+
+def check(case: Case, module: Any = np, tolerance: float = TOLERANCE) -> None:
+    """Raise ArithmeticError unless both sides find the same loss and the same gradients."""
     images, labels = case.batches()[0]
-    network = case.network().build(case.image)
-    other = twin(network)
-    loss, _ = network.loss_and_scores(images, labels)
-    peer_loss = _peer_loss(other, torch.from_numpy(images), torch.from_numpy(labels))
+    network, other = case.network().build(case.image, module), built(case, module)
+    loss, _ = network.loss_and_scores(module.asarray(images), module.asarray(labels))
+    x, y = tensors((images, labels), module)
+    peer_loss = torch.nn.functional.cross_entropy(other(x), y)
     torch.autograd.backward(peer_loss)
-    peers = [parameter.grad.numpy() for parameter in other.parameters() if parameter.grad is not None]
+    peers = [parameter.grad.cpu().numpy() for parameter in other.parameters() if parameter.grad is not None]
     grads = [layer.gradients[key] for layer in network.layers for key in ("weight", "bias") if key in layer.gradients]
-    pairs = [(loss, peer_loss.detach().numpy()), *zip(grads, peers, strict=True)]
+    pairs = [(loss, peer_loss.item()), *zip(grads, peers, strict=True)]
     for number, (a, b) in enumerate(pairs):
-        if np.abs(a - b).max() > TOLERANCE * np.abs(b).max():
-            sys.exit(f"{name}: {f'gradient {number}' if number else 'loss'} differs by {np.abs(a - b).max()}")
+        if not np.abs(to_host(a) - b).max() <= tolerance * np.abs(b).max():
+            what = f"gradient {number}" if number else "loss"
+            raise ArithmeticError(f"{case.name}: {what} differs by {np.abs(to_host(a) - b).max()}")
 
 
-def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
-    """Return a function that does `case.steps` training steps of one side, and one that does a single step."""
-    limit_threads(threads)
-    step = SIDES[side](case)
-    return lambda: [step() for _ in range(case.steps)], step
-
-
-def row(name: str, case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one step on both sides, each in a process of its own, in both modes of `common.both_modes`."""
-    case = replace(case, steps=max(1, case.steps // 8)) if chosen.quick else case
-    check(name, case)
-    found = common.both_modes(make, case, chosen.threads, quick=chosen.quick, calls=common.CALLS)
-    seconds = {key: found[key] / case.steps for key in ("ours_s", "peer_s")}
-    return {
-        "name": name,
-        "peer": "PyTorch",
-        **seconds,
-        **{key: found[key] for key in ("ratio", "ratio_apart", "others")},
-    }
-
-
-def _ours(case: Case) -> common.Step:
-    network, optimizer = case.network().build(case.image), case.ours()
-    batches = itertools.cycle(case.batches())
+def ours(case: Case, module: Any = np) -> common.Step:
+    """Return a step of the library."""
+    network, optimizer = case.network().build(case.image, module), case.optimizer()
+    batches = itertools.cycle(case.batches(module))
 
     def step() -> None:
         network.loss_and_scores(*next(batches))
@@ -92,24 +78,42 @@ def _ours(case: Case) -> common.Step:
     return step
 
 
-def _peer(case: Case) -> common.Step:
-    network = twin(case.network().build(case.image))
-    optimizer = case.peer(network.parameters())
-    batches = itertools.cycle([tuple(map(torch.from_numpy, batch)) for batch in case.batches()])
+def peer(case: Case, module: Any = np) -> common.Step:
+    """Return a step of PyTorch, eager, with its default optimizer."""
+    network = built(case, module)
+    rule = optimizer(case.optimizer(), network.parameters())
+    batches = itertools.cycle([tensors(batch, module) for batch in case.batches()])
 
     def step() -> None:
-        optimizer.zero_grad()
-        torch.autograd.backward(_peer_loss(network, *next(batches)))
-        optimizer.step()
+        images, labels = next(batches)
+        rule.zero_grad()
+        torch.autograd.backward(torch.nn.functional.cross_entropy(network(images), labels))
+        rule.step()
 
     return step
 
 
-SIDES: dict[str, Callable[[Case], common.Step]] = {"ours": _ours, "peer": _peer}
+SIDES: dict[str, Callable[[Case], common.Step]] = {"ours": ours, "peer": peer}
 
 
-def _peer_loss(network: torch.nn.Sequential, images: Any, labels: Any) -> Any:
-    return torch.nn.functional.cross_entropy(network(images), labels)
+def make(side: str, case: Case, steps: int, threads: int) -> tuple[common.Step, common.Step]:
+    """Return a function that does so many training steps of one side on the CPU, and one that does a single step."""
+    limit_threads(threads)
+    step = SIDES[side](case)
+    return lambda: [step() for _ in range(steps)], step
+
+
+def row(case: Case, steps: int, chosen: Any) -> dict[str, Any]:
+    """Measure one step on both sides on the CPU, each in a process of its own, in both modes of `common.both_modes`.
+
+    A timed call makes so many steps.
+    """
+    steps = max(1, steps // 8) if chosen.quick else steps
+    check(case)
+    found = common.both_modes(make, case, steps, chosen.threads, quick=chosen.quick, calls=common.CALLS)
+    seconds = {key: found[key] / steps for key in ("ours_s", "peer_s")}
+    ratios = {key: found[key] for key in ("ratio", "ratio_apart", "others")}
+    return {"name": case.name, "peer": "PyTorch", **seconds, **ratios}
 
 
 def _twin(layer: Any) -> torch.nn.Module:

@@ -20,19 +20,17 @@ import itertools
 import math
 import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from nbformat import NotebookNode
 
 import common
-from operating_curve import BUSY_SOURCE
+from operating_curve import busy
 from unrolled import checks
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
@@ -80,9 +78,9 @@ def small(lesson: str) -> NotebookNode:
     """Return a lesson's solution: its first cell, its exercises, the functions that they call, and the checks."""
     nb = cells.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
-    asked = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
-    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in asked))
-    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in asked or defined(cell.source) & used]
+    wanted = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
+    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in wanted))
+    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in wanted or defined(cell.source) & used]
     return nb
 
 
@@ -197,18 +195,6 @@ def several(
             done += 1
             print(f"{kind}, beside {beside}, {done}: {time.monotonic() - started:.0f} s", flush=True)
     return total, done
-
-
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Keep so many processes busy during the block."""
-    processes = [subprocess.Popen([sys.executable, "-c", BUSY_SOURCE]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> dict[str, Any]:

@@ -30,21 +30,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 HERE = Path(__file__).parent
 BOXED = {
     *("exploits", "test_cgroup", "test_formgrader", "test_gpu_deferred", "test_gpu_judge", "test_jobs", "test_judge"),
-    *(
-        "test_nbgrader",
-        "test_parity",
-        "test_race",
-        "test_restart",
-        "test_sandbox",
-        "test_shell",
-        "test_teaching",
-        "test_transport",
-    ),
-    "test_zygote",
+    *("test_nbgrader", "test_parity", "test_race", "test_restart", "test_sandbox", "test_shell", "test_teaching"),
+    *("test_transport", "test_zygote"),
 }
 """Folders and modules of tests that run student code in bubblewrap."""
-LONGEST = ("lessons", "walk", "grader", "browser", "site")
-"""Folders in the order in which they are run; then the others. The site shows the outputs of lessons that have run."""
 TIMED = ("lessons", "grader")
 """Folders of tests that measure speeds."""
 # A pause of a busy machine is no error, and the same commit draws the same examples. For other examples:
@@ -78,8 +67,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses among the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest first. Where bubblewrap does not work, skip what needs it, and say what helps."""
-    items.sort(key=lambda item: (*LONGEST, folder(item)).index(folder(item)))
+    """Where bubblewrap does not work, skip what needs it, and say what helps."""
     for item in items:
         if item.get_closest_marker("timed") and folder(item) not in TIMED:
             raise pytest.UsageError(f"{item.nodeid} measures speeds; `make test` looks for that in {TIMED} only")

@@ -20,32 +20,44 @@ from chromium import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTIFACTS = ROOT / "artifacts" / "browser"
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks the server itself, whatever proxy the environment names."""
 
 
-def hand_out(lesson: str, work: Path, until: str, **answers: str) -> None:
-    """The learner's notebook of a lesson, in a new folder `work`, with these answers in its cells.
+def hand_out(kind: str, lesson: str, folder: Path, until: str, answer: str = "") -> None:
+    """A lesson's notebook, of "notebooks" or "solutions", in a folder of its own, with an answer in its cell.
 
     It ends with the first cell that contains `until`: what comes after is run in the second of the four facts.
     """
-    work.mkdir()
-    notebook = nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
+    notebook = nbformat.read(ROOT / kind / lesson / f"{lesson}.ipynb", as_version=4)
     last = next(index for index, cell in enumerate(notebook.cells) if until in cell.source)
     del notebook.cells[last + 1 :]
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        cell.source = answers.get(name, cell.source)
-    nbformat.write(notebook, work / f"{lesson}.ipynb")
+        if answer and name and f"def {name}(" in answer:
+            cell.source = answer
+        cell.source = cell.source.replace("LEARNER = ...  #", "LEARNER = 'bob'  #")
+    (folder / lesson).mkdir()
+    nbformat.write(notebook, folder / lesson / f"{lesson}.ipynb")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running Jupyter server."""
+    """A running Jupyter server over `folder`."""
 
     url: str
     token: str
+    folder: Path
 
     def page(self, path: str) -> str:
         return f"{self.url}{path}{'&' if '?' in path else '?'}token={self.token}"
+
+    def end_kernels(self) -> None:
+        """End what runs for notebooks that are open."""
+        with DIRECT.open(self.page("/api/sessions")) as answer:
+            sessions = [session["id"] for session in json.load(answer)]
+        for session in sessions:
+            DIRECT.open(urllib.request.Request(self.page(f"/api/sessions/{session}"), method="DELETE")).close()
 
 
 @contextlib.contextmanager
@@ -76,7 +88,7 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[Server]:
             [sys.executable, "-m", "jupyterlab", *options], cwd=folder, env=environment, stdout=log, stderr=log
         )
         try:
-            yield Server(_url_once_up(process, home, token), token)
+            yield Server(_url_once_up(process, home, token), token, folder)
         finally:
             process.terminate()
             try:
@@ -89,12 +101,11 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[Server]:
 def _url_once_up(process: subprocess.Popen[bytes], home: Path, token: str) -> str:
     """Where the server listens. It chooses the port: one that is free now may be taken until it has started."""
     written = home / "runtime" / f"jpserver-{process.pid}.json"
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError, ValueError):  # no file yet, half of it, or nobody listens yet
             url = f"http://127.0.0.1:{json.loads(written.read_text())['port']}"
-            with direct.open(f"{url}/api/status?token={token}", timeout=5):
+            with DIRECT.open(f"{url}/api/status?token={token}", timeout=5):
                 return url
         time.sleep(0.3)
     raise RuntimeError(f"JupyterLab did not start:\n{(home / 'server.log').read_text()}")

@@ -8,7 +8,7 @@ from unrolled import checks
 TEXTS, KNOWN = figures.texts(), figures.known()
 
 
-def asked(place):
+def thresholds(place):
     """How many times faster the checks of a lesson ask an answer to be, as its text says it."""
     lessons = (specs for lesson, specs in checks.lessons().items() if lesson.startswith(place))
     exercises = {name: spec for specs in lessons for name, spec in specs.items()}
@@ -18,7 +18,7 @@ def asked(place):
 
 @pytest.mark.parametrize("place", TEXTS)
 def test_each_figure_in_a_text_is_told(place):
-    backed = KNOWN.get(place, {}).keys() | (asked(place) if place.isdigit() else set())
+    backed = KNOWN.get(place, {}).keys() | (thresholds(place) if place.isdigit() else set())
     assert sorted(set(figures.figures_in(TEXTS[place])) - backed) == [], f"{place}: not in docs/figures.md"
 
 

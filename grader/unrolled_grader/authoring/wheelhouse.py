@@ -288,10 +288,10 @@ def _pip(*arguments: str, epoch: str | None = None) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
-        raise CommandError(said(done.stderr or done.stdout))
+        raise CommandError(reason_of(done.stderr or done.stdout))
 
 
-def said(text: str) -> str:
+def reason_of(text: str) -> str:
     """Return the lines in which pip says what is wrong, as one."""
     wrong = re.findall(r"^ERROR: (.*)$", text, re.MULTILINE) or text.strip().splitlines()[-1:]
     short = [re.sub(r"\(from versions: .{200,}\)", "(from versions: …)", line) for line in wrong]

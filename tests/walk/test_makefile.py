@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from throwaway import ROOT
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(
     os.name == "nt" or not shutil.which("make"), reason="Windows has no make; unrolled lab suffices"
 )
@@ -49,7 +49,7 @@ def make(house: Path, *arguments: str, **environment: str) -> subprocess.Complet
     return subprocess.run(["make", *arguments], cwd=house, env={**env, **environment}, capture_output=True, text=True)
 
 
-def said(result: subprocess.CompletedProcess[str]) -> list[str]:
+def messages(result: subprocess.CompletedProcess[str]) -> list[str]:
     """What the user reads, without make's own closing line."""
     return [line for line in (result.stdout + result.stderr).splitlines() if not line.startswith("make:")]
 
@@ -61,13 +61,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def python_that(tmp_path: Path, pretends: str) -> str:
-    """This interpreter, except that `pretends` runs before each `-c CODE`."""
-    code = f"import sys; code = sys.argv.pop(1); {pretends}; exec(code)"
-    return str(script(tmp_path / "bin" / "python3", f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$2\"\n"))
-
-
-def asked(house: Path) -> str:
+def calls(house: Path) -> str:
     log = house / ".venv" / "bin" / "asked"
     return log.read_text(encoding="utf-8") if log.exists() else ""
 
@@ -78,59 +72,83 @@ def test_without_a_target_make_lists_them(house):
     assert {"lab", "demo", "build", "build-check", "test", "bench", "clean"} <= targets
 
 
-def test_without_python_one_line_says_so(house):
-    result = make(house, "lab", "PYTHON=no-such-python")
+OLD = 'import platform; sys.version_info = (3, 9, 2); platform.python_version = lambda: "3.9.2"'
+BARE = 'sys.modules["ensurepip"] = None'
+
+
+@pytest.mark.parametrize(
+    ("pretends", "says"),
+    [
+        (None, "Python 3.10 or newer is needed and 'no-such-python' cannot be run"),
+        (OLD, r"Python 3.10 or newer is needed, and .* is 3\.9\.2"),
+        (BARE, "apt-get install python3-venv"),
+    ],
+    ids=["none", "an old one", "without ensurepip"],
+)
+def test_one_line_says_what_is_wrong_with_python(house, tmp_path, pretends, says):
+    """A stand-in is this interpreter, except that it pretends something before each `-c CODE`."""
+    python = "no-such-python"
+    if pretends:
+        code = f"import sys; code = sys.argv.pop(1); {pretends}; exec(code)"
+        python = str(script(tmp_path / "bin" / "python3", f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$2\"\n"))
+    result = make(house, "demo", f"PYTHON={python}")
     assert result.returncode != 0
-    (line,) = said(result)
-    assert "Python 3.10 or newer is needed and 'no-such-python' cannot be run" in line
-
-
-def test_an_old_python_is_named_in_one_line(house, tmp_path):
-    old = python_that(
-        tmp_path, 'import platform; sys.version_info = (3, 9, 2); platform.python_version = lambda: "3.9.2"'
-    )
-    result = make(house, "test", f"PYTHON={old}")
-    assert result.returncode != 0
-    (line,) = said(result)
-    assert "Python 3.10 or newer is needed" in line
-    assert "is 3.9.2" in line
-
-
-def test_without_ensurepip_one_line_names_the_package(house, tmp_path):
-    bare = python_that(tmp_path, 'sys.modules["ensurepip"] = None')
-    result = make(house, "demo", f"PYTHON={bare}")
-    assert result.returncode != 0
-    (line,) = said(result)
-    assert "apt-get install python3-venv" in line
+    (line,) = messages(result)
+    assert re.search(says, line)
     assert not (house / ".venv").exists()
 
 
 def test_what_is_installed_and_how_long_it_takes_is_said_first(house, tmp_path):
     stand_in(house)
     for target, what in (("lab", "JupyterLab"), ("demo", "nbgrader")):
-        line, *_, last = said(make(house, target, PATH=without_gpu(tmp_path)))
+        line, *_, last = messages(make(house, target, PATH=without_gpu(tmp_path)))
         assert line.startswith("Installing into .venv, once: ")
         assert what in line
         assert re.search(r"\d+ packages, \d+ MB; \d+ s of one core", line)
         assert re.fullmatch(r"Installed in \d+ s\.", last)
 
 
-def test_what_the_tests_lack_is_said_in_one_line_and_they_run(house, tmp_path):
+def with_tools(house: Path) -> None:
+    """Stand-ins for all that the tests are run with."""
     stand_in(house)
     for tool in ("ruff", "mypy", "playwright"):
         script(house / ".venv" / "bin" / tool, RECORDER)
     (house / ".venv" / ".dev").touch()
     script(house / ".ci" / "lacks", "#!/bin/sh\necho sudo apt-get install some-package\n")
+
+
+def test_what_the_tests_lack_is_said_in_one_line_and_they_run(house):
+    with_tools(house)
     result = make(house, "test")
     assert result.returncode == 0
     assert result.stderr.count("sudo apt-get install some-package") == 1
-    assert "tests/grader" in asked(house)
+    assert "tests/grader" in calls(house)
+
+
+@pytest.mark.parametrize(("code", "passes"), [(0, True), (1, False), (3, True)])
+def test_colabs_versions_count_unless_no_python_is_old_enough(house, code, passes):
+    with_tools(house)
+    script(house / ".ci" / "colab", f"#!/bin/sh\nexit {code}\n")
+    assert (make(house, "test-all").returncode == 0) == passes
+
+
+def test_each_folder_of_tests_is_run_by_one_of_the_two_targets(house):
+    with_tools(house)
+    script(house / ".ci" / "colab", "#!/bin/sh\n")
+    run = {}
+    for target in ("test", "test-all"):
+        assert make(house, target).returncode == 0
+        run[target] = set(re.findall(r"tests/\w+", calls(house)))
+        (house / ".venv" / "bin" / "asked").unlink()
+    folders = {f"tests/{file.parts[-2]}" for file in (ROOT / "tests").glob("*/test_*.py")}
+    assert run["test"] | run["test-all"] == folders
+    assert not run["test"] & run["test-all"]
 
 
 def test_without_a_network_one_line_says_so(house):
     result = make(house, "lab", f"PYTHON={sys.executable}", **NO_INDEX)
     assert result.returncode != 0
-    setting_up, line = said(result)
+    setting_up, line = messages(result)
     assert setting_up.startswith("Setting up .venv with Python 3.")
     assert "is there a network?" in line
     assert not (house / ".venv" / ".lab").exists(), "the next run must try again"
@@ -156,19 +174,19 @@ def test_lab_installs_once_and_starts_the_lab_with_the_lesson(house, tmp_path):
     stand_in(house)
     path = without_gpu(tmp_path)
     assert make(house, "lab", "LESSON=02", PATH=path).returncode == 0
-    assert "install -e .[lab]" in asked(house)
-    assert "gpu" not in asked(house)
-    assert asked(house).endswith("lab 02\n")
-    before = asked(house).count("install -e")
+    assert "install -e .[lab]" in calls(house)
+    assert "gpu" not in calls(house)
+    assert calls(house).endswith("lab 02\n")
+    before = calls(house).count("install -e")
     assert make(house, "lab", PATH=path).returncode == 0
-    assert asked(house).count("install -e") == before
+    assert calls(house).count("install -e") == before
 
 
 def test_lab_installs_cupy_only_where_a_driver_answers(house, tmp_path):
     stand_in(house)
     script(tmp_path / "gpu" / "nvidia-smi", "#!/bin/sh\necho GPU 0: a GPU\n")
     assert make(house, "lab", PATH=f"{tmp_path / 'gpu'}:{os.environ['PATH']}").returncode == 0
-    assert "install -e .[gpu]" in asked(house)
+    assert "install -e .[gpu]" in calls(house)
 
 
 def test_a_larger_environment_serves_a_smaller_target_without_pip(house, tmp_path):
@@ -177,10 +195,10 @@ def test_a_larger_environment_serves_a_smaller_target_without_pip(house, tmp_pat
     changed(house / "pyproject.toml", -60)
     (house / ".venv" / ".dev").touch()
     assert make(house, "lab", PATH=path).returncode == 0
-    assert "install" not in asked(house)
+    assert "install" not in calls(house)
     changed(house / "pyproject.toml", 60)
     assert make(house, "lab", PATH=path).returncode == 0
-    assert "install -e .[lab]" in asked(house), "pyproject.toml has changed since"
+    assert "install -e .[lab]" in calls(house), "pyproject.toml has changed since"
 
 
 def test_a_failing_pip_leaves_no_stamp(house):
@@ -203,31 +221,15 @@ def test_a_stage_says_its_name_and_how_long_it_took_and_ends_as_its_command(code
 
 
 SPARED = (
-    "work/02_convolution.ipynb",
-    "work/journal.json",
-    "work/__pycache__/mine.pyc",
-    "work/build/mine.txt",
-    "grades/scores.csv",
-    "grader/submitted/ann/02_convolution/02_convolution.ipynb",
-    "grader/submitted/ann/__pycache__/hers.pyc",
-    "grader/autograded/ann/02_convolution/02_convolution.ipynb",
-    "grader/feedback/ann/02_convolution/02_convolution.html",
-    "grader/gradebook.db",
-    "lessons/02_convolution.py",
-    "notebooks/02_convolution/02_convolution.ipynb",
+    *("work/02_convolution.ipynb", "work/journal.json", "work/__pycache__/mine.pyc", "work/build/mine.txt"),
+    *("grades/scores.csv", "grader/gradebook.db", "grader/submitted/ann/__pycache__/hers.pyc"),
+    *(f"grader/{folder}/ann/02_convolution/02_convolution.ipynb" for folder in ("submitted", "autograded", "feedback")),
+    *("lessons/02_convolution.py", "notebooks/02_convolution/02_convolution.ipynb"),
 )
 REMOVED = (
-    ".venv/bin/python",
-    ".venv-colab/bin/python",
-    "build/lib/x.py",
-    "unrolled.egg-info/PKG-INFO",
-    ".pytest_cache/x",
-    ".mypy_cache/x",
-    ".ruff_cache/x",
-    ".hypothesis/x",
-    "artifacts/benchmarks/cpu.json",
-    "lib/unrolled/__pycache__/x.pyc",
-    "notebooks/02_convolution/.ipynb_checkpoints/x.ipynb",
+    *(".venv/bin/python", ".venv-colab/bin/python", "build/lib/x.py", "unrolled.egg-info/PKG-INFO"),
+    *(".pytest_cache/x", ".mypy_cache/x", ".ruff_cache/x", ".hypothesis/x", "artifacts/benchmarks/cpu.json"),
+    *("lib/unrolled/__pycache__/x.pyc", "notebooks/02_convolution/.ipynb_checkpoints/x.ipynb"),
 )
 
 

@@ -1,6 +1,6 @@
 """Tries every callable of the library as the answer to every exercise; prints what it found as JSON.
 
-    python tests/lessons/library_search.py
+    python tests/search/library_search.py
 
 In a process of its own: what is called here with anything at all may leave anything behind.
 """
