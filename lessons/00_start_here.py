@@ -120,15 +120,7 @@ show.race(images, labels, {"plain loops": (loops, by_loops), "whole arrays": (ar
 # %%
 def ink_in_loops(images):
     """The mean pixel of each image: (N, 1, H, W) to (N,)."""
-    n, _, height, width = images.shape
-    result = np.zeros(n, dtype=images.dtype)
-    for image in range(n):
-        total = 0.0
-        for row in range(height):
-            for column in range(width):
-                total += images[image, 0, row, column]
-        result[image] = total / (height * width)
-    return result
+    # body of unrolled.checks.exercises.l00_start_here.exercises.ink_in_loops
 
 
 for label in (0, 1):
@@ -154,7 +146,7 @@ journal.predict("ink", ...)  # your guess
 def ink(images):
     """The mean pixel of each image: images (N, 1, H, W) to (N,), same dtype. No loop. About 1 line."""
     ### BEGIN SOLUTION
-    return images.mean(axis=(1, 2, 3))
+    # body of unrolled.checks.exercises.l00_start_here.exercises.ink_in_one_expression
     ### END SOLUTION
 
 

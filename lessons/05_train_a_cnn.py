@@ -99,9 +99,7 @@ def sequential_forward(layers, x, training=False):
     layers is a tuple; each has layer.forward(x, training).
     """
     ### BEGIN SOLUTION
-    for layer in layers:
-        x = layer.forward(x, training)
-    return x
+    # body of unrolled.checks.exercises.l05_train_a_cnn.exercises.forward
     ### END SOLUTION
 
 
@@ -123,9 +121,7 @@ def sequential_backward(layers, grad):
     layers is a tuple; each has layer.backward(grad).
     """
     ### BEGIN SOLUTION
-    for layer in reversed(layers):
-        grad = layer.backward(grad)
-    return grad
+    # body of unrolled.checks.exercises.l05_train_a_cnn.exercises.backward
     ### END SOLUTION
 
 
@@ -324,11 +320,7 @@ check.momentum_step(momentum_step)
 def adam_step(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
     """Return (parameters, m, v) after step t; the first has t = 1. Arrays are (P,). About 5 lines."""
     ### BEGIN SOLUTION
-    m = beta1 * m + (1 - beta1) * gradient
-    v = beta2 * v + (1 - beta2) * gradient**2
-    m_hat = m / (1 - beta1**t)
-    v_hat = v / (1 - beta2**t)
-    return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v
+    # body of unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps.adam_update
     ### END SOLUTION
 
 

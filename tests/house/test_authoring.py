@@ -16,7 +16,7 @@ from throwaway import LESSON, make_course
 
 import unrolled
 from unrolled import checks, cli
-from unrolled_grader.authoring import notebooks, specs
+from unrolled_grader.authoring import bodies, notebooks, specs
 from unrolled_grader.authoring.notebooks import Address, Change, LessonError
 
 SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
@@ -292,3 +292,15 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_lesson(course, monkey
     assert cli.main(["build"]) == 1
     said = "unrolled build: 07_doubling: the first cell must be markdown and start with the title, '# …'\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_body_that_stands_in_the_library_is_written_out():
+    source = (
+        "def f(x):\n    ### BEGIN SOLUTION\n    # body of unrolled.ops.amdahl.amdahl_speedup\n    ### END SOLUTION\n"
+    )
+    lines = bodies.write("07_doubling", source).splitlines()
+    assert (lines[1], lines[-1]) == ("    ### BEGIN SOLUTION", "    ### END SOLUTION")
+    assert "    return " in lines[-2]
+    assert all(line.startswith("    ") for line in lines[1:])
+    with pytest.raises(LessonError, match=r"07_doubling: '# body of unrolled\.ops\.nothing': .*nothing"):
+        bodies.write("07_doubling", "    # body of unrolled.ops.nothing")

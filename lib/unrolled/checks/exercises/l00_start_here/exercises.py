@@ -22,14 +22,14 @@ def ink_in_one_expression(images: Array) -> Array:
 def ink_in_loops(images: Array) -> Array:
     """Return what `ink_in_one_expression` does, pixel by pixel, as the notebook shows it."""
     n, _, height, width = images.shape
-    means = np.zeros(n, dtype=images.dtype)
+    result = np.zeros(n, dtype=images.dtype)
     for image in range(n):
         total = 0.0
         for row in range(height):
             for column in range(width):
                 total += images[image, 0, row, column]
-        means[image] = total / (height * width)
-    return means
+        result[image] = total / (height * width)
+    return result
 
 
 ink = Spec(

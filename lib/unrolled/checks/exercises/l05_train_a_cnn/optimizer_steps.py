@@ -118,7 +118,8 @@ def adam_update(
     """Step as D. Kingma and J. Ba, 2015: Adam, arXiv:1412.6980, algorithm 1."""
     m = beta1 * m + (1 - beta1) * gradient
     v = beta2 * v + (1 - beta2) * gradient**2
-    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    m_hat = m / (1 - beta1**t)
+    v_hat = v / (1 - beta2**t)
     return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unrolled import ops
+from unrolled import device, ops
 from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal
-from unrolled.device import Array, array_module
+from unrolled.device import Array
 
 GATES = 4
 NUDGE = 1e-6  # how far arguments move for a slope
@@ -77,29 +77,37 @@ def compare_step(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
 
 def by_gate(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
     """Return the outputs (T, N, H) with eight products a step, for each gate two: the formulas as they are written."""
-    y, h, c = _start(x, weight_hh)
-    size = weight_hh.shape[1]
-    rows = [slice(k * size, (k + 1) * size) for k in range(GATES)]
-    for t in range(len(x)):
+    xp, (steps, n, _), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
+    rows = [slice(k * size, (k + 1) * size) for k in range(4)]
+    for t in range(steps):
         i, f, g, o = (x[t] @ weight_ih[part].T + h @ weight_hh[part].T + bias[part] for part in rows)
         c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        y[t] = h = ops.sigmoid(o) * ops.tanh(c)
+        h = ops.sigmoid(o) * ops.tanh(c)
+        y[t] = h
     return y
 
 
 def two_products(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
     """Return the outputs (T, N, H) with two products a step, and one sigmoid for all gates."""
-    y, h, c = _start(x, weight_hh)
-    for t in range(len(x)):
-        h, c = gated(x[t] @ weight_ih.T + h @ weight_hh.T + bias, c)
+    xp, (steps, n, _), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
+    for t in range(steps):
+        sums = x[t] @ weight_ih.T + h @ weight_hh.T + bias
+        gates, g = ops.sigmoid(sums), ops.tanh(sums[:, 2 * size : 3 * size])  # one block of the sigmoids is not used
+        c = gates[:, size : 2 * size] * c + gates[:, :size] * g
+        h = gates[:, 3 * size :] * ops.tanh(c)
         y[t] = h
     return y
 
 
 def all_inputs(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
     """Return the outputs (T, N, H) with T + 1 products: one for the inputs of all steps, then one a step."""
-    y, h, c = _start(x, weight_hh)
-    steps, n, inputs = x.shape
+    xp, (steps, n, inputs), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
     sums = (x.reshape(steps * n, inputs) @ weight_ih.T + bias).reshape(steps, n, len(bias))
     for t in range(steps):
         h, c = gated(sums[t] + h @ weight_hh.T, c)
@@ -121,10 +129,3 @@ def cell(sums: Array, c: Array, *, g_by: Function = ops.tanh, out_by: Function =
     i, f, g, o = np.split(sums, GATES, axis=1)
     new = ops.sigmoid(f) * c + ops.sigmoid(i) * g_by(g)
     return ops.sigmoid(o) * out_by(c if old else new), new
-
-
-def _start(x: Array, weight_hh: Array) -> tuple[Array, Array, Array]:
-    """Room for the outputs, and h and c before the first step."""
-    module, shape = array_module(x), (x.shape[1], weight_hh.shape[1])
-    zeros = module.zeros(shape, dtype=x.dtype)
-    return module.empty((len(x), *shape), dtype=x.dtype), zeros, zeros
