@@ -31,7 +31,7 @@ def lessons() -> MappingProxyType[str, Specs]:
 
 def specs_for(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
     """Return the lessons and their specs as a class with these choices asks them, whatever this class chose."""
-    found = choices.asked(chosen, declared(), variants())
+    found = choices.specs_for(chosen, declared(), variants())
     return MappingProxyType({lesson: MappingProxyType(specs) for lesson, specs in found.items()})
 
 

@@ -66,7 +66,9 @@ def _require(file: Path, key: str, value: Any) -> None:
         raise ValueError(f"{file}: {key} must map names to {kinds[key][1]}: {value!r}")
 
 
-def asked(choices: Choices, declared: Mapping[str, Specs], variants: Mapping[str, Specs]) -> dict[str, dict[str, Spec]]:
+def specs_for(
+    choices: Choices, declared: Mapping[str, Specs], variants: Mapping[str, Specs]
+) -> dict[str, dict[str, Spec]]:
     """Return the chosen lessons with their specs as the class asks them, of those that the lessons declare."""
     return {
         lesson: {
