@@ -35,7 +35,7 @@ ALSO_OWN = (Path("grader", "unrolled_grader"), Path("grader", "sample_class"))
 
 
 def known(course: Course, student: str, roster_file: Path) -> Person | None:
-    """Return what the roster says of a student, or else the gradebook, or a folder; None if none of them knows the id.
+    """Return a student as the roster says, or else the gradebook; None if neither they nor a folder has the id.
 
     Raises CommandError for a roster that cannot be read.
     """
@@ -43,14 +43,14 @@ def known(course: Course, student: str, roster_file: Path) -> Person | None:
         listed = roster.read(roster_file.read_bytes()).people if roster_file.is_file() else ()
     except OSError as error:
         raise CommandError(f"{roster_file} cannot be read: {error.strerror}") from error
-    if found := next((one for one in listed if one.id == student), None):
-        return found
+    found = next((one for one in listed if one.id == student), None)
     if gradebook.file(course.directory).exists():
         with gradebook.opened(course.directory) as book, contextlib.suppress(MissingEntry):
             one = book.find_student(student)
             name = ", ".join(filter(None, (one.last_name, one.first_name)))
-            return Person(student, name, one.email or "")
-    return Person(student) if student in course.students() else None
+            said = found or Person(student)
+            found = Person(student, said.name or name, said.email or one.email or "")
+    return found or (Person(student) if student in course.students() else None)
 
 
 def deleted(course: Course, student: str, roster_file: Path) -> Iterator[str]:

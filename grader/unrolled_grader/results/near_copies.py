@@ -2,25 +2,32 @@
 
 Only the exercises' cells count, without the text that was handed out. The library copydetect compares them (winnowing,
 as MOSS does): names, comments and spacing are set aside, and every passage of at least PASSAGE characters that stands
-in both is found. The library's own answers and the course's solution are compared with, too.
+in both is found. The library's own answers and the course's solution are compared with, too. Its report shows the
+nearest pairs side by side; LESSON.csv beside it lists all pairs, and in which exercises they agree.
 """
 
 from __future__ import annotations
 
 import ast
+import csv
 import difflib
+import html
 import inspect
 import io
+import re
 import statistics
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from copydetect import CodeFingerprint, compare_files
+import matplotlib
+import numpy as np
+from copydetect import CodeFingerprint, CopyDetector
 from nbformat import NotebookNode
 
 from unrolled import checks
@@ -31,59 +38,64 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import job
+from unrolled_grader.jobs.record import one_line, replace_file
 from unrolled_grader.judge import intake, opening
+from unrolled_grader.judge.outputs import in_sight
+from unrolled_grader.results.inert import POLICY
 
 PASSAGE = 25  # characters of the shortest passage that counts, after each name became one letter
 SHORTEST = 80  # characters, counted likewise, below which answers are too short to tell anything: about five lines
 LONGEST = 50_000  # characters of a student's answers to a lesson that are compared
 TELLING = 12  # characters of the shortest line whose sameness to the letter tells anything
-TOP = 20  # pairs of a lesson that get a page
+TOP = 20  # pairs of students that the report shows, and as many beside the library or the solution
 OPS, SOLUTION = "unrolled.ops", "the course's solution"
+COLUMNS = ("first", "second", "in common", "to the letter", "exercises")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WrittenCode:
-    """The answers of one student to a lesson, or those of the library or the solution. Equal only to itself."""
+    """The answers of one student to a lesson, or those of the library or the solution."""
 
     who: str
     parts: tuple[tuple[str, str], ...]  # the exercises' names and the code written for each, in the lesson's order
 
     @property
-    def text(self) -> str:
-        return "".join(part for _, part in self.parts)
+    def key(self) -> str:
+        """What the report calls it. It puts names into HTML as they are."""
+        return html.escape(one_line(self.who), quote=False)
 
-    @property
+    @cached_property
+    def text(self) -> str:
+        """All of it, each exercise below a comment with its name, which the comparison passes over."""
+        return "".join(f"# {name}\n{_closed(part)}" for name, part in self.parts)
+
+    @cached_property
     def lines(self) -> list[str]:
         """The lines that tell something, without the space around them."""
-        return [line.strip() for line in self.text.split("\n") if len(line.strip()) >= TELLING]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of two works that were compared: how much of it is in the other, and where."""
-
-    work: WrittenCode
-    share: float
-    passages: tuple[tuple[int, int], ...]  # begin and end of what is in both, in the work's text
-    same_lines: int  # how many of its lines are in the other to the letter
+        lines = (line.strip() for _, part in self.parts for line in part.split("\n"))
+        return [line for line in lines if len(line) >= TELLING]
 
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """Two works that were compared."""
+    """Two works that were compared. Shares are from 0 to 1."""
 
-    first: Side
-    second: Side
+    first: WrittenCode
+    second: WrittenCode
+    shares: tuple[float, float]  # how much of each is in the other
+    exercises: Mapping[str, float]  # of each exercise in which they agree: how much of it is in the other
 
     @property
     def score(self) -> float:
-        """How much of one is in the other, 0 to 1: of the one that has more of it there."""
-        return max(self.first.share, self.second.share)
+        """How much of one is in the other: of the one that has more of it there."""
+        return max(self.shares)
 
     @property
     def letters(self) -> float:
-        """What part of the lines of one, 0 to 1, is in the other to the letter: of the one with the larger part."""
-        return max(side.same_lines / max(len(side.work.lines), 1) for side in (self.first, self.second))
+        """What part of the lines of one is in the other to the letter: of the one with the larger part."""
+        both = self.first.lines, self.second.lines
+        same = (Counter(both[0]) & Counter(both[1])).total()
+        return same / max(min(map(len, both)), 1)
 
 
 @dataclass(frozen=True)
@@ -93,14 +105,43 @@ class Found:
     lesson: str
     works: tuple[WrittenCode, ...]
     pairs: tuple[ComparedPair, ...]
-    references: tuple[ComparedPair, ...]
-    """Each student's work beside the library's answers and beside the solution; the score is the student's share."""
+    references: tuple[ComparedPair, ...]  # each student's work beside the library's answers and beside the solution
     passed_over: tuple[tuple[str, str], ...]  # students who are not compared, and why
+    report: str  # copydetect's own, as HTML
 
     @property
     def median(self) -> float:
         """The score of the pair in the middle: what honest answers have in common."""
         return statistics.median(pair.score for pair in self.pairs) if self.pairs else 0.0
+
+
+class _Detector(CopyDetector):  # type: ignore[misc]
+    """copydetect with works in place of files."""
+
+    similarity_matrix: Any
+
+    def __init__(self, works: Iterable[tuple[WrittenCode, Any]], others: Iterable[tuple[WrittenCode, Any]]) -> None:
+        super().__init__(noise_t=PASSAGE, guarantee_t=PASSAGE, display_t=0.0, autoopen=False, silent=True)
+        self.shown: Sequence[ComparedPair] = ()  # those that the report shows side by side
+        for kind, some in (("testref", works), ("ref", others)):
+            for work, marks in some:
+                self.file_data[work.key] = marks
+                self.add_file(work.key, kind)
+
+    def place(self, first: WrittenCode, second: WrittenCode) -> tuple[int, int]:
+        """Return where a pair stands in the matrix."""
+        return self.test_files.index(first.key), self.ref_files.index(second.key)
+
+    def get_copied_code_list(self) -> list[Any]:
+        """Return what the report shows of pairs: highlighting all of them would take minutes."""
+        every = self.similarity_matrix
+        self.similarity_matrix = np.full_like(every, -1.0)
+        for pair in self.shown:
+            place = self.place(pair.first, pair.second)
+            self.similarity_matrix[place] = every[place]
+        found: list[Any] = super().get_copied_code_list()
+        self.similarity_matrix = every
+        return found
 
 
 def of_class(course: Course, lesson: str) -> Found:
@@ -137,21 +178,22 @@ def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[
     here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
     parts, room = list[tuple[str, str]](), LONGEST
     for name in specs:
-        parts.append((name, own(here.get(name, ""), given.get(name, ""))[:room]))
+        answer = own(here.get(name, ""), given.get(name, ""))[:room]
+        parts.append((name, "".join(f"{in_sight(line)}\n" for line in answer.splitlines())))
         room -= len(parts[-1][1])
     return WrittenCode(who, tuple(parts))
 
 
 def own(source: str, released: str) -> str:
     """Return the lines of a cell that were not handed out with it, nor are docstrings, empty, or marks of the build."""
-    lines, before = _told(source[: LONGEST + len(released)]), _told(released)
+    lines, before = _without_docstrings(source[: LONGEST + len(released)]), _without_docstrings(released)
     matcher = difflib.SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in lines], False)
     same = {place for block in matcher.get_matching_blocks() for place in range(block.b, block.b + block.size)}
     kept = [line for place, line in enumerate(lines) if place not in same and line.strip()]
     return "".join(f"{line}\n" for line in kept if "BEGIN SOLUTION" not in line and "END SOLUTION" not in line)
 
 
-def _told(source: str) -> list[str]:
+def _without_docstrings(source: str) -> list[str]:
     """The lines without docstrings: what is left of one, where a part was handed out, would read as an open string."""
     lines = source.split("\n")
     try:
@@ -183,81 +225,100 @@ def compare(
     lesson: str, found: Iterable[WrittenCode], passed_over: Iterable[tuple[str, str]], others: Iterable[WrittenCode]
 ) -> Found:
     """Compare every student's work with all others and with the references; answers that are too short are left out."""
-    prints, broken = [], []
+    compared, missed = list[tuple[WrittenCode, Any]](), [*passed_over]
     for work in found:
         try:
-            prints.append((work, fingerprint(work)))
+            marks = fingerprint(work)
         except Exception as error:  # one student's code stops nobody else's comparison
-            broken.append((work.who, f"its code cannot be read: {error}"))
-    short = [(one.who, "too little code of their own") for one, marks in prints if len(marks.filtered_code) < SHORTEST]
-    compared = [(work, marks) for work, marks in prints if len(marks.filtered_code) >= SHORTEST]
-    given = [(work, fingerprint(work)) for work in others]
-    pairs = [pair(*one, *two) for one, two in combinations(compared, 2)]
-    references = [pair(*one, *other) for one in compared for other in given]
-    return Found(
-        lesson,
-        tuple(work for work, _ in compared),
-        tuple(sorted(pairs, key=lambda pair: (-pair.score, -pair.letters, pair.first.work.who))),
-        tuple(sorted(references, key=lambda pair: (-pair.first.share, pair.first.work.who, pair.second.work.who))),
-        (*passed_over, *broken, *short),
+            missed.append((work.who, f"its code cannot be read: {error}"))
+            continue
+        if len(marks.filtered_code) < SHORTEST:
+            missed.append((work.who, "too little code of their own"))
+        else:
+            compared.append((work, marks))
+    works, given = [work for work, _ in compared], [(work, fingerprint(work)) for work in others]
+    detector = _Detector(compared, given)
+    if works:
+        detector.run()
+    pairs = sorted(
+        (_pair(detector, *both) for both in combinations(works, 2)),
+        key=lambda pair: (-pair.score, -pair.letters, pair.first.who),
     )
+    references = sorted(
+        (_pair(detector, work, other) for work in works for other, _ in given),
+        key=lambda pair: (-pair.shares[0], pair.first.who, pair.second.who),
+    )
+    detector.shown = (*pairs[:TOP], *references[:TOP])
+    report = _report(detector) if works else ""
+    return Found(lesson, tuple(works), tuple(pairs), tuple(references), tuple(missed), report)
 
 
 def fingerprint(work: WrittenCode) -> Any:
-    """Return copydetect's fingerprint of a work. Triple quotes never closed are taken out: they would hide the rest."""
-    text = "".join(_closed(part) for _, part in work.parts)
-    return CodeFingerprint("answers.py", PASSAGE, 1, language="python", fp=io.StringIO(text))
+    """Return copydetect's fingerprint of a work."""
+    return CodeFingerprint("answers.py", PASSAGE, 1, language="python", fp=io.StringIO(work.text))
 
 
 def _closed(part: str) -> str:
-    """The text, of the same length, without triple quotes where one of them is open."""
+    """The text, of the same length, without triple quotes where one of them is open: they would hide the rest."""
     if any(part.count(quote) % 2 for quote in ('"""', "'''")):
         return part.replace('"""', "   ").replace("'''", "   ")
     return part
 
 
-def pair(first: WrittenCode, first_marks: Any, second: WrittenCode, second_marks: Any) -> ComparedPair:
-    """Compare two works by their fingerprints, and return the pair."""
-    _, shares, slices = compare_files(first_marks, second_marks)
-    sides = zip((first, second), (second, first), shares, slices, strict=True)
-    return ComparedPair(*(_side(work, other, share, places) for work, other, share, places in sides))
+def _pair(detector: _Detector, first: WrittenCode, second: WrittenCode) -> ComparedPair:
+    """What the detector found of two works."""
+    shares = tuple(min(float(share), 1.0) for share in detector.similarity_matrix[detector.place(first, second)])
+    slices = detector.slice_matrix.get((first.key, second.key), ((), ()))
+    sides = zip((first, second), slices, strict=True)
+    exercises = [_exercises(work, passages) for work, passages in sides]
+    names = dict.fromkeys(name for found in exercises for name in found)
+    return ComparedPair(
+        first,
+        second,
+        (shares[0], shares[1]),
+        {name: max(found.get(name, 0.0) for found in exercises) for name in names},
+    )
 
 
-def _side(work: WrittenCode, other: WrittenCode, share: float, slices: Any) -> Side:
-    end = len(work.text)
-    places = zip(*slices.tolist(), strict=True) if len(slices) else ()
-    passages = tuple((int(begin), min(int(stop), end)) for begin, stop in places if begin < end)
-    same = Counter(work.lines) & Counter(other.lines)
-    return Side(work, min(float(share), 1.0), passages, same.total())
-
-
-def marked(side: Side, other: WrittenCode) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
-    """Yield each exercise's lines with whether they are in the other to the letter, in pieces with whether they are."""
-    inside = bytearray(len(side.work.text))
-    for begin, end in side.passages:
-        inside[begin:end] = b"\1" * (end - begin)
-    lines, start = set(other.lines), 0
-    for name, part in side.work.parts:
-        told = []
-        for line in part.splitlines(keepends=True):
-            indent = len(line) - len(line.lstrip())
-            shared = bytes(indent) + inside[start + indent : start + len(line)]
-            told.append((line.strip() in lines, list(_pieces(line, shared))))
-            start += len(line)
-        yield name, told
-
-
-def _pieces(line: str, inside: bytes) -> Iterator[tuple[bool, str]]:
-    begin = 0
-    for place in range(1, len(line) + 1):
-        if place == len(line) or inside[place] != inside[begin]:
-            yield bool(inside[begin]), line[begin:place]
-            begin = place
-
-
-def by_student(references: Iterable[ComparedPair]) -> Mapping[str, Mapping[str, ComparedPair]]:
-    """Return the comparisons with references: student -> reference -> pair, in the order in which they are given."""
-    found: dict[str, dict[str, ComparedPair]] = {}
-    for compared in references:
-        found.setdefault(compared.first.work.who, {})[compared.second.work.who] = compared
+def _exercises(work: WrittenCode, passages: Any) -> dict[str, float]:
+    """How much of each exercise lies in the passages: of its signs, blank space aside."""
+    inside = bytearray(len(work.text))
+    for begin, end in zip(*passages, strict=True) if len(passages) else ():
+        inside[int(begin) : int(end)] = b"\1" * (min(int(end), len(inside)) - int(begin))
+    found, start = {}, 0
+    for name, part in work.parts:
+        start += len(f"# {name}\n")
+        signs = [inside[start + at] for at, sign in enumerate(part) if not sign.isspace()]
+        if any(signs):
+            found[name] = sum(signs) / len(signs)
+        start += len(part)
     return found
+
+
+def _report(detector: _Detector) -> str:
+    """copydetect's report without what it loads from elsewhere: its style, and the script that folds code away."""
+    matplotlib.use("agg")
+    page: str = detector.generate_html_report("return")
+    return re.sub(r"<link[^>]*>|<script.*?</script>", "", page).replace("<head>", f"<head>{POLICY}", 1)
+
+
+def write(folder: Path, found: Found) -> tuple[Path, Path]:
+    """Write LESSON.csv, every pair, and LESSON.html, copydetect's report; return their paths."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for pair in found.pairs:
+        writer.writerow(_row(pair, pair.score))
+    for pair in found.references:
+        writer.writerow(_row(pair, pair.shares[0]))
+    pages = folder / f"{found.lesson}.csv", folder / f"{found.lesson}.html"
+    replace_file(pages[0], buffer.getvalue())
+    replace_file(pages[1], found.report)
+    return pages
+
+
+def _row(pair: ComparedPair, share: float) -> list[str]:
+    named = sorted(pair.exercises.items(), key=lambda item: -item[1])
+    exercises = ", ".join(f"{name} {100 * part:.0f} %" for name, part in named)
+    who = (one_line(work.who) for work in (pair.first, pair.second))
+    return [*who, f"{100 * share:.0f} %", f"{100 * pair.letters:.0f} %", exercises]
