@@ -25,6 +25,9 @@ class Lesson:
 
     name: str
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def source(self) -> Path:
         return ROOT / "lessons" / f"{self.name}.py"
