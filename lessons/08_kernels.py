@@ -31,7 +31,7 @@ TILE, WIDTH = 32, 33  # rows of a tile, and values of one row in shared memory
 rng = np.random.default_rng(0)
 
 
-def told(kernel):
+def print_counts(kernel):
     """Print what the simulated GPU counted in the kernel's last launch."""
     print(getattr(kernel, "report", None) or f"{kernel.__name__} ran on a real GPU, which does not count")
 
@@ -82,7 +82,7 @@ out = cp.empty_like(x)
 blocks = (len(x) + THREADS - 1) // THREADS  # rounded up
 doubled[blocks, THREADS](x, out, len(x))
 print(f"{blocks} blocks of {THREADS} threads for {len(x)} values; the last value: {out[-1]}")
-told(doubled)
+print_counts(doubled)
 
 # %% [markdown]
 # In the square brackets stands the launch: how many blocks, and how many threads each. 1,000 values need four blocks, and
@@ -226,7 +226,7 @@ def transpose_naive(x, y, rows, columns):
 x = cp.asarray(rng.standard_normal((104, 200), dtype=np.float32))
 y = cp.empty((200, 104), cp.float32)
 transpose_naive[(7, 13), (32, 8)](x, y, 104, 200)
-told(transpose_naive)
+print_counts(transpose_naive)
 
 # %% [markdown]
 # The reads are ideal, and each write takes a sector for a single value. Exchange the roles of the two numbers, and it is
@@ -790,6 +790,6 @@ journal.guesses()
 # x, sums = cp.asarray(rng.standard_normal((104, 200), dtype=np.float32)), cp.empty(104, cp.float32)
 # my_kernel[len(x), THREADS](x, sums, x.shape[1])
 # print("right:", np.allclose(device.to_host(sums), device.to_host(x).sum(axis=1), atol=1e-4))
-# told(my_kernel)
+# print_counts(my_kernel)
 # row_sum(x)
-# told(row_sum_kernel)
+# print_counts(row_sum_kernel)

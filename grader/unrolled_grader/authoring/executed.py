@@ -1,6 +1,6 @@
 """The complete lessons, executed once and kept under build/executed for as long as nothing they depend on changes.
 
-The site shows their outputs, and the tests ask them for the first of the four facts.
+The site shows their outputs.
 """
 
 from __future__ import annotations
