@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import secrets
 import signal
 import subprocess
 import sys
@@ -29,7 +28,8 @@ from unrolled.parallel.mpi import ANSWER_SECONDS
 from unrolled.parallel.mpi_start import launcher
 
 MARK = "UNROLLED_TESTED_BY", str(os.getpid())  # in the environment of ranks, since other tests have some, too
-SHORT = 3.0  # seconds that a rank may wait here
+LONG = 60.0  # seconds that a rank may wait where something happens
+SHORT = 5.0  # where it waits in vain
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64"]
 
 
@@ -46,7 +46,7 @@ def group():
         yield started
 
 
-def run(program, *arguments, ranks=2, timeout=20.0, **named):
+def run(program, *arguments, ranks=2, timeout=LONG, **named):
     return parallel.run(program, *arguments, ranks=ranks, engine="mpi", timeout=timeout, **named)
 
 
@@ -103,25 +103,6 @@ def test_a_sum_begins_without_those_who_come_late(group):
     assert group(ahead) == [[{6.0}, {6.0}]] * 3
 
 
-def test_training_is_that_of_one_rank(group):
-    rng = np.random.default_rng(0)
-    images = data.Dataset(rng.standard_normal((23, 5)), rng.integers(0, 3, 23))
-
-    def network():
-        return nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(3), dtype=np.float64)
-
-    def program(comm):
-        mine = network()
-        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, buckets=2)
-        return np.array(mine.parameters), history.loss
-
-    one = network()
-    history = one.fit(images, epochs=2, batch_size=10, progress=False)
-    for parameters, loss in group(program):
-        np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
-        np.testing.assert_allclose(loss, history.loss, rtol=1e-6)
-
-
 def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
     """Rank 0 is killed while it writes what came after step 4 of 6: that step alone is taken again."""
     rng = np.random.default_rng(0)
@@ -138,7 +119,7 @@ def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
 
         nn.Adam.save = half  # of this process
         mine = nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
-        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, checkpoint=tmp_path)
+        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, buckets=2, checkpoint=tmp_path)
         return np.array(mine.parameters), len(history.step_loss)
 
     with pytest.raises(parallel.RankError, match="rank 0 died"):
@@ -297,7 +278,7 @@ WRONG = {
         rf":{unheard.__code__.co_firstlineno + 3} was never received",
     ),
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
-    "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
+    "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 5 s|rank 1 waits for nobody"),
     "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
     "a result that cannot be brought here": (
         lambda comm: (x for x in "x") if comm.rank else None,
@@ -307,12 +288,19 @@ WRONG = {
     "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
 }
 
+IN_VAIN = (
+    "a deadlock of ranks that come one after the other",
+    "a sender that returns early",
+    "an endless rank",
+    "a frozen rank",
+)
+
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_goes_wrong_is_named_and_leaves_no_process(name):
     program, error, says = WRONG[name]
-    with pytest.raises(error, match=says), time_limit(30):
-        run(program, timeout=SHORT)
+    with pytest.raises(error, match=says), time_limit(120):
+        run(program, timeout=SHORT if name in IN_VAIN else LONG)
     assert ranks_of_ours() == []
 
 
@@ -325,7 +313,7 @@ def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
             threading.Thread(target=time.sleep, args=(10**6,)).start()
         return comm.rank
 
-    with time_limit(30):
+    with time_limit(120):
         assert run(program) == [0, 1]
     assert ranks_of_ours() == []
 
@@ -337,10 +325,10 @@ def test_a_rank_may_work_longer_than_the_others_wait():
         if comm.rank == 0:
             comm.send(np.ones(10**6), 1)
             return 0
-        time.sleep(2.5)
+        time.sleep(4.5)
         return comm.receive(np.empty(10**6), 0).sum()
 
-    assert run(program, timeout=2.0) == [0, 10**6]
+    assert run(program, timeout=4.0) == [0, 10**6]
 
 
 def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
@@ -360,29 +348,6 @@ def test_a_timeout_that_is_none_is_named(timeout):
             start()
 
 
-def at_a_moment(comm, steps, who, when, fault):
-    """Messages and sums in a random order; at a random one of them a rank fails."""
-    x, other = np.ones(3), (comm.rank + 1) % comm.size
-    for number, step in enumerate(steps):
-        if (comm.rank, number) == (who, when):
-            fault()
-        if step == "messages":
-            comm.send(x, other)
-            comm.receive(x, other)
-        else:
-            comm.barrier() if step == "barrier" else getattr(comm, step)(x)
-    comm.barrier()
-
-
-def test_a_rank_that_fails_at_any_moment_ends_all_and_leaves_no_process():
-    rng = logged_draws()
-    steps = rng.choices(["messages", "all_reduce", "all_gather", "broadcast", "barrier"], k=9)
-    who, when = rng.randrange(2), rng.randrange(len(steps))
-    with pytest.raises(parallel.RankError, match=f"rank {who} raised SystemExit|rank {who} died"):
-        run(at_a_moment, steps, who, when, lambda: sys.exit(3), timeout=SHORT)
-    assert ranks_of_ours() == []
-
-
 def summing(comm, folder):
     """Sums without end, each long enough to be met in its middle."""
     x = np.ones(2**20)
@@ -393,7 +358,7 @@ def summing(comm, folder):
 
 
 def test_a_rank_that_is_killed_at_any_moment_ends_all_and_leaves_no_process(tmp_path):
-    rng = logged_draws()
+    rng = random.Random("a rank that is killed")
     who, moment = rng.randrange(3), rng.uniform(0, 0.1)
 
     def strike():
@@ -405,7 +370,7 @@ def test_a_rank_that_is_killed_at_any_moment_ends_all_and_leaves_no_process(tmp_
     striker = threading.Thread(target=strike)
     striker.start()
     with pytest.raises(parallel.RankError, match=f"rank {who} died"):
-        run(summing, str(tmp_path), ranks=3, timeout=SHORT)
+        run(summing, str(tmp_path), ranks=3)
     striker.join()
     assert ranks_of_ours() == []
 
@@ -419,7 +384,7 @@ def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(store, "START_SECONDS", SHORT)
-    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"), time_limit(30):
+    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 5 s"), time_limit(120):
         run(lambda comm: None, timeout=SHORT)
     assert ranks_of_ours() == []
 
@@ -429,11 +394,11 @@ import os, signal, sys
 import numpy as np
 from unrolled import parallel
 from unrolled.parallel import launch, mpi_start, store
-mpi_start.START_SECONDS, store.ANSWER_SECONDS = 3.0, 1.0
-fault, who = sys.argv[1:]
+fault, who, patience = sys.argv[1:]
+mpi_start.START_SECONDS, store.ANSWER_SECONDS = float(patience), float(patience) / 3
 if who == "1 outside" and "1" in map(os.environ.get, launch.MPI_RANKS):
     exec(fault)
-with parallel.world(timeout=3.0) as comm:
+with parallel.world(timeout=float(patience)) as comm:
     comm.barrier()
     if who == str(comm.rank):
         exec(fault)
@@ -448,7 +413,7 @@ SCRIPTS = {
         "0",
         "rank 1 waits in all_reduce .*; the process that listens at .* does not answer",
     ),
-    "a frozen rank outside": (STOP, "1 outside", r"Timeout \(0:00:03\)!(.|\n)*script.py"),
+    "a frozen rank outside": (STOP, "1 outside", r"Timeout \(0:00:05\)!(.|\n)*script.py"),
 }
 
 
@@ -456,7 +421,7 @@ SCRIPTS = {
 def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(name, tmp_path):
     fault, who, says = SCRIPTS[name]
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [launcher(), "-n", "2", sys.executable, "script.py", fault, who]
+    command = [launcher(), "-n", "2", sys.executable, "script.py", fault, who, str(SHORT if fault == STOP else LONG)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode
     assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr
@@ -492,7 +457,7 @@ def test_how_a_script_ends(name, tmp_path):
     )
     os.mkfifo(tmp_path / "fifo")
     command = [launcher(), "-n", "2", sys.executable, "script.py"]
-    with time_limit(30), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
+    with time_limit(120), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
         printed = ""
         try:
             for text in process.stdout:
@@ -527,20 +492,6 @@ def test_ranks_end_with_the_process_that_started_them(tmp_path):
     wait_for(lambda: not set(mine) & set(ranks_of_ours()))
 
 
-def test_a_script_that_mpiexec_starts_finds_its_group(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import pathlib, numpy as np\nfrom unrolled import parallel\n"
-        "with parallel.world() as comm:\n"
-        f"    path = pathlib.Path({str(tmp_path)!r}, f'{{comm.rank}} of {{comm.size}}')\n"
-        "    path.write_text(str(comm.all_reduce(np.ones(2)).tolist()))\n"
-    )
-    subprocess.run([launcher(), "-n", "2", sys.executable, str(script)], check=True)
-    subprocess.run([sys.executable, str(script)], check=True, env={**os.environ, "MASTER_ADDR": "node7"})
-    found = {path.name: path.read_text() for path in tmp_path.glob("* of *")}
-    assert found == {"0 of 2": "[2.0, 2.0]", "1 of 2": "[2.0, 2.0]", "0 of 1": "[1.0, 1.0]"}
-
-
 def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "many-devices.md").read_text()
     script = text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1")
@@ -571,13 +522,6 @@ def test_an_engine_that_is_not_there_is_named(monkeypatch):
         run(lambda comm: None)
     with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
         parallel.run(lambda comm: None, engine="gloo")
-
-
-def logged_draws() -> random.Random:
-    """Random numbers of a new seed, which pytest shows where a test fails."""
-    seed = secrets.randbits(32)
-    print("seed", seed)
-    return random.Random(seed)
 
 
 def wait_for(event):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unrolled.parallel import NoEngineError, RankError, calls, launch
-from unrolled.parallel.calls import Call, from_note, place
+from unrolled.parallel.calls import place
 from unrolled.parallel.nccl_start import _why, packed, run_nccl, variables, world
 from unrolled.parallel.store import FOUND_BY
 
@@ -102,12 +102,6 @@ def test_a_program_in_a_folder_beside_the_package_is_not_taken_for_it():
 def test_what_cannot_go_to_another_process_is_named():
     with pytest.raises(TypeError, match="function and arguments cannot go to another process"):
         packed((print, (x for x in ()), {}))
-
-
-def test_a_call_says_what_and_where():
-    call = Call("all_reduce", (2, 3), "float32", place())
-    assert str(call).startswith("all_reduce of float32 (2, 3) in test_parallel_nccl.py:")
-    assert from_note(call.note())[:3] == call[:3]
 
 
 class Pipe:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from subprocess import PIPE
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
@@ -18,20 +13,6 @@ from unrolled.parallel import MismatchError, ParallelError, RankError, store
 from unrolled.parallel.store import QUIET_READS, Store, StoreServer, error_of
 
 LONG = 60.0
-PROCESS = """
-import sys, time
-from unrolled.parallel.store import Store
-store = Store("127.0.0.1", int(sys.argv[1]), 1, 2, 60)
-print("here", flush=True)
-while not store.heartbeat():
-    pass
-"""
-SERVER = """
-from unrolled.parallel.store import StoreServer
-server = StoreServer("127.0.0.1", 0, 2, 60)
-print(server.server_address[1], flush=True)
-input()
-"""
 
 
 @pytest.fixture
@@ -42,24 +23,6 @@ def server():
 
 def door(server: StoreServer, rank: int) -> Store:
     return Store("127.0.0.1", server.server_address[1], rank, 2, LONG)
-
-
-def other_process(port: int) -> subprocess.Popen[str]:
-    asked = [sys.executable, "-c", PROCESS, str(port)]
-    process = subprocess.Popen(asked, stdout=PIPE, text=True)
-    assert process.stdout
-    assert process.stdout.readline() == "here\n"
-    return process
-
-
-@contextmanager
-def server_process() -> Iterator[tuple[subprocess.Popen[str], int]]:
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdin=PIPE, stdout=PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield process, int(process.stdout.readline())
-        finally:
-            process.kill()
 
 
 def test_a_note_reaches_who_waits_for_it(server):
@@ -73,16 +36,6 @@ def test_a_note_reaches_who_waits_for_it(server):
     assert ours.get("nobody leaves it", 0.01) is None
     ours.put("id", None)
     assert theirs.get("id", 0.01) is None
-
-
-def test_a_killed_rank_is_a_failure_that_all_are_told(server):
-    ours, process = door(server, 0), other_process(server.server_address[1])
-    assert ours.heartbeat() is None
-    process.kill()
-    process.wait()
-    with pytest.raises(RankError, match="rank 1 died"):
-        ours.get("from rank 1")
-    assert ours.heartbeat() == {"kind": "RankError", "text": "rank 1 died"}
 
 
 class Line:
@@ -125,24 +78,6 @@ def test_a_rank_that_does_not_come_is_a_failure(monkeypatch):
     with closing(StoreServer("127.0.0.1", 0, 3, 0.3)) as server:
         Store("127.0.0.1", server.server_address[1], 1, 3, LONG).leave()
         assert server.get("from rank 0", LONG)["failure"]["text"] == "ranks 0, 2 are not there after 0.3 s"
-
-
-def test_a_frozen_server_is_a_failure(monkeypatch):
-    """As when rank 0 freezes, which holds the server of a script's ranks."""
-    monkeypatch.setattr("unrolled.parallel.store.ANSWER_SECONDS", 0.2)
-    with server_process() as (frozen, port):
-        ours = Store("127.0.0.1", port, 1, 2, LONG)
-        frozen.send_signal(signal.SIGSTOP)
-        with pytest.raises(RankError, match=r"the process that listens at .* does not answer"):
-            ours.get("from rank 0", 0.1)
-
-
-def test_a_rank_that_says_goodbye_is_none(server):
-    for rank in (0, 1):
-        door(server, rank).leave()
-    server.wait_for_goodbyes(LONG)
-    assert server.left == {0, 1}
-    assert server.failure is None
 
 
 def test_the_first_failure_counts_and_keeps_its_kind(server):

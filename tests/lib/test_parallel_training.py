@@ -164,16 +164,6 @@ def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
     assert sum(read) == (53 + looked_at) * 36 * 4
 
 
-def test_batch_normalization_averages_what_each_shard_saw():
-    def program(comm):
-        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Linear(4), dtype=np.float64)
-        parallel.fit(mine, IMAGES, comm, epochs=1, batch_size=53)
-        return np.array(mine.state)
-
-    first, second = emulate(program)
-    np.testing.assert_array_equal(first, second)
-
-
 # model parallel
 
 
@@ -257,11 +247,11 @@ def test_the_history_survives_a_death_before_the_validation(tmp_path, monkeypatc
             assert_same(history, alone[1])
 
 
-def test_batch_normalization_goes_on_after_a_death(tmp_path, monkeypatch):
+def test_batch_normalization_and_dropout_go_on_after_a_death(tmp_path, monkeypatch):
     def program(comm, **options):
-        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Linear(4), dtype=np.float64)
+        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
         history = parallel.fit(mine, IMAGES, comm, **PLAN, validation=IMAGES, **options)
-        return np.array(mine.state), history
+        return np.concatenate([mine.state, mine.parameters]), history
 
     def dying(self, path):
         save(self, path)
@@ -294,11 +284,11 @@ def test_a_training_that_is_spoiled_keeps_the_last_good_checkpoint(tmp_path):
         return np.array(mine.parameters)
 
     for every in (1, 4):
-        told = {"checkpoint": tmp_path / str(every), "every": every}
-        for parameters in emulate(program, 1e38, **told):
+        kept = {"checkpoint": tmp_path / str(every), "every": every}
+        for parameters in emulate(program, 1e38, **kept):
             assert np.isfinite(parameters).all()
         expected, _ = emulate(program, 1.0)
-        for parameters in emulate(program, 1.0, **told):
+        for parameters in emulate(program, 1.0, **kept):
             np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-5)
     assert len(errors) == 4
     assert {error.partition(":")[0] for error in errors} == {"training stopped at step 14"}
@@ -322,10 +312,10 @@ def test_a_checkpoint_of_another_training_is_named_on_all_ranks(changed, says, t
     named = []
 
     def program(comm, options):
-        told = {"layer": nn.Linear(4), "train": IMAGES, "checkpoint": tmp_path} | PLAN | options
-        mine = nn.Sequential(nn.Flatten(), told.pop("layer"), dtype=np.float64)
+        given = {"layer": nn.Linear(4), "train": IMAGES, "checkpoint": tmp_path} | PLAN | options
+        mine = nn.Sequential(nn.Flatten(), given.pop("layer"), dtype=np.float64)
         try:
-            parallel.fit(mine, told.pop("train"), comm, **told)
+            parallel.fit(mine, given.pop("train"), comm, **given)
         except ValueError as error:
             named.append(str(error))
 
@@ -348,34 +338,11 @@ def test_dropout_goes_on_in_the_same_process(tmp_path):
         mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
         optimizer = adam()
         for until in epochs:
-            told = {"epochs": until, "checkpoint": tmp_path / str(len(epochs))}
-            parallel.fit(mine, IMAGES, comm, batch_size=10, optimizer=optimizer, **told)
+            goal = {"epochs": until, "checkpoint": tmp_path / str(len(epochs))}
+            parallel.fit(mine, IMAGES, comm, batch_size=10, optimizer=optimizer, **goal)
         return np.array(mine.parameters)
 
     np.testing.assert_array_equal(emulate(program, 2, 4), emulate(program, 4))
-
-
-def test_dropout_goes_on_after_a_death(tmp_path, monkeypatch):
-    """With a generator that has drawn as much as if nothing had been, in an epoch's middle too."""
-
-    def program(comm, **options):
-        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
-        parallel.fit(mine, IMAGES, comm, **PLAN, **options)
-        return np.array(mine.parameters)
-
-    def dying(self, path):
-        save(self, path)
-        if self.steps == 9:  # while the tenth checkpoint is not begun
-            raise _EndError
-
-    expected, _ = emulate(program)
-    save = nn.Adam.save
-    with monkeypatch.context() as patch:
-        patch.setattr(nn.Adam, "save", dying)
-        with pytest.raises(_EndError):
-            emulate(program, checkpoint=tmp_path)
-    for parameters in emulate(program, checkpoint=tmp_path):
-        np.testing.assert_array_equal(parameters, expected)
 
 
 def test_what_is_no_checkpoint_is_left_alone(tmp_path):
@@ -383,19 +350,6 @@ def test_what_is_no_checkpoint_is_left_alone(tmp_path):
         (tmp_path / name).mkdir()
     emulate(trained, checkpoint=tmp_path, every=6)
     assert {path.name for path in tmp_path.iterdir()} == {"step-old", "step-", "notes", "step-1", "step-2"}
-
-
-def test_an_unfinished_checkpoint_is_none(tmp_path, monkeypatch, alone):
-    def broken(self, path):
-        raise _EndError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(nn.Adam, "save", broken)
-        with pytest.raises(_EndError):
-            emulate(trained, checkpoint=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["step-1.unfinished"]
-    for parameters, _ in emulate(trained, checkpoint=tmp_path):
-        np.testing.assert_allclose(parameters, alone[0].parameters, rtol=0, atol=1e-12)
 
 
 # what is wrong
@@ -478,17 +432,12 @@ DIFFERING = [
 
 
 @pytest.mark.parametrize("differing", DIFFERING, ids=lambda pair: type(pair[0]).__name__)
-def test_what_differs_has_other_words(differing):
+def test_what_differs_has_other_words_and_the_same_in_another_process(differing):
     first, second = map(same.words, differing)
     assert first != second
     assert "0x" not in first
-
-
-@pytest.mark.parametrize("differing", DIFFERING, ids=lambda pair: type(pair[0]).__name__)
-def test_what_another_process_gets_has_the_same_words(differing):
     cloudpickle = pytest.importorskip("cloudpickle", reason="nothing else carries lambdas to other processes")
-    copied = cloudpickle.loads(cloudpickle.dumps(differing[0]))
-    assert same.words(copied) == same.words(differing[0])
+    assert same.words(cloudpickle.loads(cloudpickle.dumps(differing[0]))) == first
 
 
 def test_losses_that_differ_are_named():
@@ -504,19 +453,15 @@ def test_losses_that_differ_are_named():
     ("options", "error", "says"),
     [
         ({"batch_size": 2}, ValueError, "batch_size is 2; expected at least 3, an image for each rank"),
-        ({"batch_size": 6.0}, TypeError, "batch_size is 6.0; expected a whole number"),
         ({"accumulate": 0}, ValueError, "accumulate is 0"),
         ({"accumulate": 2, "buckets": 2}, ValueError, "accumulate is 2 and buckets 2"),
         ({"every": -4}, ValueError, "every is -4"),
         ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a folder"),
         ({"seed": "x"}, TypeError, "seed is 'x'; expected a whole number"),
         ({"schedule": 3}, TypeError, "schedule and callbacks are functions, got 3"),
-        ({"optimizer": "adam"}, TypeError, "optimizer is 'adam'; expected an object such as"),
         ({"optimizer": nn.Adam}, TypeError, "optimizer is <class .*; expected an object such as"),
         ({"train": NOTHING}, ValueError, r"train is empty: its images have shape \(0, 1, 6, 6\)"),
-        ({"train": IMAGES.images}, TypeError, "train is a ndarray; expected data.Dataset"),
         ({"validation": NOTHING}, ValueError, "validation is empty"),
-        ({"validation": [IMAGES]}, TypeError, "validation is a list; expected data.Dataset"),
         ({"validation": data.Dataset(np.zeros((2, 1, 5, 5)), np.zeros(2, int))}, ValueError, "validation: x has shape"),
         ({"validation": data.Dataset(np.zeros((2, 1, 6, 6)), np.full(2, 4))}, ValueError, "validation: labels holds 4"),
     ],
@@ -537,19 +482,3 @@ def test_gradients_in_no_part_are_none():
 def test_nothing_to_evaluate_is_named():
     with pytest.raises(ValueError, match="dataset is empty"):
         emulate(lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm))
-
-
-def test_numbers_that_are_none_end_all_ranks_alike():
-    images = IMAGES.images.copy()
-    images[17] = np.nan
-    spoiled = data.Dataset(images, IMAGES.labels)
-    ended = []
-
-    def program(comm):
-        try:
-            parallel.fit(network(), spoiled, comm, epochs=3, batch_size=10)
-        except nn.NonFiniteError:
-            ended.append(comm.rank)
-
-    emulate(program, ranks=3)
-    assert sorted(ended) == [0, 1, 2]

@@ -61,13 +61,6 @@ def test_spans_of_one_name_add_up_where_they_stand(wall: PaperClock) -> None:
     assert p.at("forward").self_seconds == pytest.approx(1)
 
 
-def test_the_parts_and_the_remainder_are_the_whole(wall: PaperClock) -> None:
-    p = recorded(wall)
-    assert p.seconds == pytest.approx(10)
-    assert p.remainder == pytest.approx(2)
-    assert p.explained == pytest.approx(0.8)
-
-
 def test_the_tree_as_plain_data(wall: PaperClock) -> None:
     tree = json.loads(json.dumps(recorded(wall).tree))
     assert tree["where"].startswith("measured, CPU, ")
@@ -215,14 +208,6 @@ def test_it_says_what_gave_the_times(gpu: fake_gpu.FakeGpu) -> None:
     assert p.where in str(p)
 
 
-def test_the_simulated_gpu_has_no_real_time_in_it(gpu: fake_gpu.FakeGpu, wall: PaperClock) -> None:
-    wall.reading = 1000.0
-    with profile.recording(gpu) as p, p.span("a"):
-        gpu.launch(0.1, 1.0)
-    assert p.at("a").host_seconds == pytest.approx(0.1)
-    assert p.seconds == pytest.approx(1.1)
-
-
 def test_spans_are_ranges_of_nsight(gpu: fake_gpu.FakeGpu) -> None:
     with profile.recording(gpu, name="step") as p, p.span("forward"):
         gpu.launch(0.1, 1.0)
@@ -339,15 +324,6 @@ def test_a_forward_pass_by_layer() -> None:
     p = profile.layers(net, IMAGES, repeats=2)
     assert (p.root.name, names(p.root)) == ("forward", TITLES)
     assert "forward" not in vars(net.layers[0])
-
-
-def test_training_itself_by_layer(wall: PaperClock) -> None:
-    net, optimizer = network().build((1, 6, 6)), nn.Adam()
-    with profile.recording() as p, profile.by_layer(net, optimizer):
-        for _ in range(3):
-            net.loss_and_scores(IMAGES, LABELS)
-            optimizer.step(net.parameters, net.gradients)
-    assert {name: p.at(name).calls for name in names(p.root)} == {"forward": 3, "loss": 3, "backward": 3, "update": 3}
 
 
 def test_what_is_compiled_has_no_layers_to_time() -> None:

@@ -20,7 +20,7 @@ from unrolled.device import array_module, to_device, to_host
 from unrolled.nn import History, Optimizer, Sequential, saving
 from unrolled.parallel.communicator import Communicator
 
-NETWORK, OPTIMIZER, PROGRESS, TOLD = "network.npz", "optimizer.npz", "progress.npz", "training.json"
+NETWORK, OPTIMIZER, PROGRESS, OPTIONS = "network.npz", "optimizer.npz", "progress.npz", "training.json"
 PREFIX, UNFINISHED = "step-", ".unfinished"
 KEPT = 2  # checkpoints
 OWN = "epoch", "step", "losses", "right", "seconds"  # of what is saved of a progress
@@ -59,17 +59,17 @@ class Progress:
 class Checkpoint:
     """A folder that keeps the newest checkpoints: folders in it, which get their names when they are complete.
 
-    told: what a training has to be told again to go on, in words by name.
+    options: what has to be the same for a training to go on, in words by name.
     """
 
-    def __init__(self, folder: Path, every: int, told: Mapping[str, str]) -> None:
-        self._folder, self._every, self._told, self._taken = folder, every, dict(told), 0
+    def __init__(self, folder: Path, every: int, options: Mapping[str, str]) -> None:
+        self._folder, self._every, self._options, self._steps = folder, every, dict(options), 0
         self.newest: Progress | None = None
 
     def is_due(self) -> bool:
         """Count a step; return whether a checkpoint is to be written after it."""
-        self._taken += 1
-        return self._taken % self._every == 0
+        self._steps += 1
+        return self._steps % self._every == 0
 
     def after_step(self, comm: Communicator, network: Sequential, optimizer: Optimizer, progress: Progress) -> None:
         """Let rank 0 write a checkpoint."""
@@ -87,7 +87,7 @@ class Checkpoint:
         network.save(unfinished / NETWORK)
         optimizer.save(unfinished / OPTIMIZER)
         progress.save(unfinished / PROGRESS)
-        (unfinished / TOLD).write_text(json.dumps(self._told), encoding="utf-8")
+        (unfinished / OPTIONS).write_text(json.dumps(self._options), encoding="utf-8")
         os.replace(unfinished, self._folder / f"{PREFIX}{number}")
         for folder in older[: 1 - KEPT]:
             _remove(folder)
@@ -102,7 +102,7 @@ class Checkpoint:
         """Give network and optimizer what the newest checkpoint holds, on all ranks; return how far it is.
 
         Without a checkpoint nothing changes. Rank 0 says which one is the newest, and all read it: so the folder is one
-        that all ranks see. Raises ValueError, on all ranks, for one of a training that was told something else, or that
+        that all ranks see. Raises ValueError, on all ranks, for one of a training with other options, or that
         is further than so many epochs.
         """
         newest = max(map(_number, self._complete()), default=0) if comm.rank == 0 else 0
@@ -111,7 +111,7 @@ class Checkpoint:
         if not number:
             return Progress()
         folder = self._folder / f"{PREFIX}{number}"
-        self._check_told(folder)
+        self._check_options(folder)
         self.newest = Progress.load(folder / PROGRESS)
         if self.newest.epoch >= epochs:
             raise ValueError(f"epochs is {epochs}, but checkpoint {folder} is of epoch {self.newest.epoch + 1}")
@@ -120,16 +120,16 @@ class Checkpoint:
         comm.barrier()
         return self.newest
 
-    def _check_told(self, folder: Path) -> None:
-        """Raise ValueError unless the training that wrote a checkpoint was told the same."""
-        if not (folder / TOLD).exists():
+    def _check_options(self, folder: Path) -> None:
+        """Raise ValueError unless the training that wrote a checkpoint had the same options."""
+        if not (folder / OPTIONS).exists():
             raise ValueError(
                 f"checkpoint {folder} is of an earlier version, which kept no options and no history. Train into "
                 f"another folder; network.load({str(folder / NETWORK)!r}) before lets you begin with its parameters"
             )
-        found = json.loads((folder / TOLD).read_text(encoding="utf-8"))
-        if differ := [name for name, words in self._told.items() if found.get(name) != words]:
-            words = "; ".join(f"{name} is {self._told[name]}, there {found.get(name)}" for name in differ)
+        found = json.loads((folder / OPTIONS).read_text(encoding="utf-8"))
+        if differ := [name for name, words in self._options.items() if found.get(name) != words]:
+            words = "; ".join(f"{name} is {self._options[name]}, there {found.get(name)}" for name in differ)
             raise ValueError(f"checkpoint {folder} is of another training, so this needs another folder: {words}")
 
     def _complete(self) -> list[Path]:

@@ -22,11 +22,11 @@ from unrolled.parallel.batch_gradients import cuts
 from unrolled.parallel.checkpoint import Checkpoint, Progress
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.dropping import drawing_together
-from unrolled.parallel.same import check_same, dataset_told
+from unrolled.parallel.same import check_same, dataset_words
 from unrolled.parallel.shards import shard
 from unrolled.parallel.steps import Steps
 
-TOLD_AGAIN = "network", "batch_size", "seed", "accumulate", "train", "validation"
+UNCHANGED = "network", "batch_size", "seed", "accumulate", "train", "validation"
 """What has to be the same for a training to go on from a checkpoint."""
 
 
@@ -73,17 +73,17 @@ def fit(
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
-    told: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
-    told |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
-    told |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
-    told |= {"train": dataset_told(train), "validation": dataset_told(validation)}
-    words = check_same(comm, network, **told)
+    options: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
+    options |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
+    options |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
+    options |= {"train": dataset_words(train), "validation": dataset_words(validation)}
+    words = check_same(comm, network, **options)
     for values in (network.parameters, network.state, *(memories if optimizer.steps else ())):
         if len(values):
             comm.broadcast(values, out=values)
     saved, progress = None, Progress()
     if checkpoint is not None:
-        saved = Checkpoint(Path(checkpoint), every, {name: words[name] for name in TOLD_AGAIN})
+        saved = Checkpoint(Path(checkpoint), every, {name: words[name] for name in UNCHANGED})
         progress = saved.resume(comm, network, optimizer, epochs)
     pieces = cuts(network, buckets)
     with drawing_together(comm, network) as begin:

@@ -245,7 +245,7 @@ _WORDS = {
 }
 
 
-def _said(call: int, peer: int, array: Sequence[int] = ()) -> str:
+def _in_words(call: int, peer: int, array: Sequence[int] = ()) -> str:
     words = _WORDS.get(Call(call), f"{Call(call).name.lower()}()").format(peer)
     return f"{words} with {np.dtype(chr(array[0]))} {tuple(array[1:])}" if array else words
 
@@ -254,7 +254,7 @@ def _deadlock(waiting: Sequence[Sequence[int]], places: Sequence[str], size: int
     """In words where each rank waits, one rank a line, and which have returned."""
     lines = ["deadlock, every rank that has not returned waits:"]
     for place in dict.fromkeys(places[rank] for rank, *_ in waiting):
-        there = [f"rank {rank} in {_said(call, peer)}" for rank, call, peer, *_ in waiting if places[rank] == place]
+        there = [f"rank {rank} in {_in_words(call, peer)}" for rank, call, peer, *_ in waiting if places[rank] == place]
         first, *others = there[:MOST_NAMED]
         lines += [f"{first}, at {place}", *(f"{other}, there as well" for other in others)]
         if len(there) > MOST_NAMED:
@@ -276,11 +276,11 @@ def _lost(messages: Sequence[Sequence[int]], sent: Mapping[tuple[int, int], Sequ
     """In words, the first of the messages that nobody has received: they are the last ones of their links."""
     source, call, to, *array = messages[0]
     count = sum((message[0], message[2]) == (source, to) for message in messages)
-    return f"rank {source}'s {_said(call, to, array)} was never received, at {sent[source, to][-count]}"
+    return f"rank {source}'s {_in_words(call, to, array)} was never received, at {sent[source, to][-count]}"
 
 
 def _mismatch(pair: Sequence[Sequence[int]], places: Sequence[str]) -> str:
     lines = ["ranks disagree:"]
     for rank, call, peer, *array in pair:
-        lines.append(f"rank {rank} calls {_said(call, peer, array)} at {places[rank]}")
+        lines.append(f"rank {rank} calls {_in_words(call, peer, array)} at {places[rank]}")
     return "\n".join(lines)

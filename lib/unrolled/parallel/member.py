@@ -9,7 +9,7 @@ from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.packing import end_with, failure_of
 from unrolled.parallel.store import StoreServer
 
-HEARD_SECONDS = 0.5  # that others have to hear of a failure, before the store ends with this process
+FAILURE_SECONDS = 0.5  # that others have to receive a failure, before the store ends with this process
 
 
 class Member(Communicator):
@@ -34,5 +34,5 @@ class Member(Communicator):
         """Tell all others of the error, and end this process with it."""
         super().fail(error)
         if self.server is not None:
-            time.sleep(HEARD_SECONDS)
+            time.sleep(FAILURE_SECONDS)
         end_with(failure_of(self.rank, error))

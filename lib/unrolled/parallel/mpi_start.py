@@ -78,8 +78,8 @@ def run_mpi(
     ):
         Path(folder, WORK).write_bytes(packed((function, tuple(args), dict(named or {}))))
         process, ended = _started([*command, folder, str(server.server_address[1]), str(timeout)], files)
-        said: list[str] = []
-        reader = threading.Thread(target=_pass_on, args=(process, said), daemon=True)
+        last_line: list[str] = []
+        reader = threading.Thread(target=_pass_on, args=(process, last_line), daemon=True)
         reader.start()
         try:
             _await_end(process, server, over)
@@ -87,7 +87,7 @@ def run_mpi(
                 raise RankError("the ranks were ended")
             _kill(process)  # else the reader would wait for those that hang
             reader.join(END_SECONDS)
-            return [pickle.loads(_result(folder, rank, process, server, said)) for rank in range(ranks)]
+            return [pickle.loads(_result(folder, rank, process, server, last_line)) for rank in range(ranks)]
         finally:
             _end(process, ended)
 
@@ -127,8 +127,8 @@ def _leaving_ranks_alone(mpiexec: str) -> tuple[str, ...]:
 
     Our server hears of the first end, and the ranks of that.
     """
-    said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
-    return ("-disable-auto-cleanup",) if "HYDRA" in said else ()
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
+    return ("-disable-auto-cleanup",) if "HYDRA" in version else ()
 
 
 def _started(command: Sequence[str], files: Sequence[int]) -> tuple[subprocess.Popen[str], int]:
@@ -137,7 +137,7 @@ def _started(command: Sequence[str], files: Sequence[int]) -> tuple[subprocess.P
     Return with the process the end of a pipe that can be read once all have ended: each of them holds the other end.
     """
     settings = {**dict.fromkeys(ONE_THREAD, "1"), **LOG_SETTINGS, **MALLOC_SETTINGS}
-    ended, held = os.pipe()
+    ended, kept_open = os.pipe()
     try:
         process = subprocess.Popen(
             command,
@@ -147,14 +147,14 @@ def _started(command: Sequence[str], files: Sequence[int]) -> tuple[subprocess.P
             text=True,
             errors="replace",
             start_new_session=True,
-            pass_fds=(*files, held),
+            pass_fds=(*files, kept_open),
             env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     except BaseException:
         os.close(ended)
         raise
     finally:
-        os.close(held)
+        os.close(kept_open)
     return process, ended
 
 
@@ -169,7 +169,7 @@ def _await_end(process: subprocess.Popen[str], server: StoreServer, over: thread
         process.wait(ABORT_SECONDS if server.failure or over.is_set() else END_SECONDS)
 
 
-def _result(folder: str, rank: int, process: subprocess.Popen[str], server: StoreServer, said: list[str]) -> bytes:
+def _result(folder: str, rank: int, process: subprocess.Popen[str], server: StoreServer, last_line: list[str]) -> bytes:
     """What a rank returned, pickled; else the failure that is known."""
     path = Path(folder, RESULT.format(rank))
     if server.failure is None and path.exists():
@@ -179,16 +179,16 @@ def _result(folder: str, rank: int, process: subprocess.Popen[str], server: Stor
             server.changed.wait_for(lambda: server.failure, 0.5)
     if server.failure is not None:
         raise error_of(server.failure)
-    last = f": {said[-1].strip()}" if said else ""
+    last = f": {last_line[-1].strip()}" if last_line else ""
     raise RankError(f"rank {rank} ended without a result (exit code {process.returncode}){last}")
 
 
-def _pass_on(process: subprocess.Popen[str], said: list[str]) -> None:
+def _pass_on(process: subprocess.Popen[str], last_line: list[str]) -> None:
     """Print what the ranks print, and keep the last line."""
     assert process.stdout is not None
     with suppress(ValueError, OSError):
         for line in process.stdout:
-            said[:] = [line] if line.strip() else said
+            last_line[:] = [line] if line.strip() else last_line
             print(line, end="", flush=True)
 
 
@@ -211,6 +211,7 @@ def _end(process: subprocess.Popen[str], ended: int) -> None:
 
 def main(folder: str, port: str, timeout: str) -> None:
     """Be a rank of `run_mpi`: call the function, leave its result in the folder, or say what failed."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # which MPICH's mpiexec sends to the others once a rank has died
     comm = begun().COMM_WORLD
     store = Store(HOST, int(port), comm.rank, comm.size, float(timeout))
     try:

@@ -28,16 +28,16 @@ def check_same(comm: Communicator, network: Sequential, **others: Any) -> dict[s
     error names what differs, and where.
     """
     layers = [(layer, sorted(layer.parameter_shapes.items())) for layer in network.layers]
-    told = {"network": words((layers, network.dtype.name, network.loss))}
-    told |= {name: words(value) for name, value in others.items()}
-    digests = np.array([_number(value) for value in told.values()], np.int64)
+    described = {"network": words((layers, network.dtype.name, network.loss))}
+    described |= {name: words(value) for name, value in others.items()}
+    digests = np.array([_number(value) for value in described.values()], np.int64)
     found = to_host(comm.all_gather(to_device(digests, array_module(network.parameters)))).reshape(comm.size, -1)
-    differ = {rank: [*compress(told, row != found[0])] for rank, row in enumerate(found)}
-    if names := [name for name in told if any(name in its for its in differ.values())]:
+    differ = {rank: [*compress(described, row != found[0])] for rank, row in enumerate(found)}
+    if names := [name for name in described if any(name in its for its in differ.values())]:
         says = "; ".join(f"rank {rank} differs from rank 0 in {', '.join(its)}" for rank, its in differ.items() if its)
-        here = "; ".join(f"{name} {told[name]}" for name in names)
+        here = "; ".join(f"{name} {described[name]}" for name in names)
         raise MismatchError(f"{says}; here (rank {comm.rank}): {here}")
-    return told
+    return described
 
 
 def words(value: Any) -> str:
@@ -69,7 +69,7 @@ def words(value: Any) -> str:
     return _name(value if hasattr(value, "__name__") else type(value))
 
 
-def dataset_told(dataset: Dataset | None) -> str:
+def dataset_words(dataset: Dataset | None) -> str:
     """Return what tells a data set apart: shapes, dtypes, and a digest of all labels and of some images."""
     if dataset is None:
         return "None"

@@ -52,7 +52,7 @@ class Steps:
         order = batches(len(self.train), self.batch_size, (self.seed, progress.epoch), self.comm)
         for step, rows, total in islice(order, progress.step, None):
             self.begin(total)
-            images, labels = _taken(self.train, rows, array_module(self.network.parameters))
+            images, labels = _rows(self.train, rows, array_module(self.network.parameters))
             with np.errstate(all="ignore"):  # NumPy would warn of what `found` reports
                 found.add(step, *gradients(*own, images, labels, total, self.accumulate, self.pieces), labels)
                 self.optimizer.step(self.network.parameters, self.network.gradients, rate)
@@ -122,7 +122,7 @@ class Found:
         raise NonFiniteError(epoch * steps + first + 1, *place, kept=kept)
 
 
-def _taken(train: Dataset, rows: np.ndarray[Any, Any], module: Module) -> tuple[Array, Array]:
+def _rows(train: Dataset, rows: np.ndarray[Any, Any], module: Module) -> tuple[Array, Array]:
     """These rows of the data, in an array library."""
     chosen = to_device(rows, array_module(train.images))
     return to_device(train.images[chosen], module), to_device(train.labels[chosen], module)

@@ -183,9 +183,9 @@ def recording(module: device.Module = np, name: str = "whole", threads: int | No
     synchronization, and no garbage is collected in it. `threads`: BLAS threads; None leaves them alone.
     """
     recorder = Recording(HostClock() if module is np else DeviceClock(module), name)
-    with blas_threads(threads) as held, no_collection(), recorder.running():
+    with blas_threads(threads) as threads_in_words, no_collection(), recorder.running():
         yield recorder
-        recorder.where += "" if recorder.on_device else f", {held()}"
+        recorder.where += "" if recorder.on_device else f", {threads_in_words()}"
 
 
 def span(name: str) -> AbstractContextManager[None]:

@@ -197,11 +197,11 @@ def blas_threads(threads: int | None) -> Iterator[Callable[[], str]]:
         raise ValueError(f"threads is {threads}; expected at least 1, or None to leave them alone")
     import threadpoolctl
 
-    def held() -> str:
+    def threads_in_words() -> str:
         pools = [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
         if not pools or max(pools) > threads:
             return UNCONTROLLED
         return f"{threads} thread{'s' * (threads > 1)}"
 
     with threadpoolctl.threadpool_limits(threads):
-        yield held
+        yield threads_in_words

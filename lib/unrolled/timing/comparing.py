@@ -57,7 +57,7 @@ def compare(
         raise ValueError(f"inputs has {len(inputs)} dictionaries; expected at least {MIN_INPUTS} fresh ones")
     if announce:
         announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {time_limit:.0f} s at most.")
-    with blas_threads(threads) as held:
+    with blas_threads(threads) as threads_in_words:
         module = device or blocks.device_module(inputs[0], baseline(**inputs[0]))
         modelled = blocks.in_words(module)
         verdict = compare_blocks(
@@ -71,7 +71,7 @@ def compare(
             cpu_witness=("pass",) if module is np else (),
             shortest=blocks.MODELLED_BLOCK if modelled else MIN_BLOCK,
         )
-        return replace(verdict, threads=held(), device=modelled)
+        return replace(verdict, threads=threads_in_words(), device=modelled)
 
 
 def compare_blocks(

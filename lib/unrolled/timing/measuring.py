@@ -72,7 +72,7 @@ def measure(
     if is_graded():
         budget = 0.0
     start = time.perf_counter()
-    with blas_threads(threads) as held:
+    with blas_threads(threads) as threads_in_words:
         result = function(**cases[0])
         first = time.perf_counter() - start
         module = blocks.device_module(cases[0], result)
@@ -86,7 +86,7 @@ def measure(
         seconds = [block.wall / block.calls for block in timed]
         low, high = rule.median_interval(seconds)
         calls, where = sum(block.calls for block in timed), blocks.in_words(module)
-        return Measurement(statistics.median(seconds), low, high, calls, tuple(timed), held(), where)
+        return Measurement(statistics.median(seconds), low, high, calls, tuple(timed), threads_in_words(), where)
 
 
 def is_graded() -> bool:
