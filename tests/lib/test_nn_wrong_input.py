@@ -88,6 +88,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "a masked array into a network": (lambda: network().forward(masked()), TypeError, "x is a MaskedArray"),
     "lists in a data set": (lambda: network().fit(Dataset(X.tolist(), LABELS)), TypeError, "train.images is a list"),
     "a step with a list": (lambda: nn.SGD().step([1.0], np.ones(1)), TypeError, "parameters is a list"),
+    "an unknown method": (
+        lambda: ops.conv2d(X, WEIGHT, method="direct"),
+        ValueError,
+        "method is 'direct'; expected one of gemm, fft, winograd, cudnn, auto",
+    ),
     # sizes that are none
     "a fractional stride": (lambda: ops.conv2d(X, WEIGHT, stride=1.5), TypeError, "stride is 1.5; expected an int"),
     "a stride of True": (lambda: ops.conv2d(X, WEIGHT, stride=True), TypeError, "stride is True; expected an int"),
@@ -136,14 +141,6 @@ def test_wrong_input_is_named(call: Any, kind: type[Exception], words: str) -> N
         call()
 
 
-def test_validation_is_checked_before_the_first_step() -> None:
-    net = built()
-    before = net.parameters.copy()
-    with pytest.raises(ValueError, match="validation"):
-        net.fit(TRAIN, validation=Dataset(X, LABELS + 7), progress=False)
-    np.testing.assert_array_equal(net.parameters, before)
-
-
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda x: pickle.loads(pickle.dumps(x))}
 
 
@@ -188,17 +185,3 @@ def test_an_assigned_parameter_is_copied_into_the_network() -> None:
     before = layer.parameters["weight"].copy()
     net.fit(TRAIN, epochs=1, progress=False)
     assert (layer.parameters["weight"] != before).any()
-
-
-def test_what_is_made_of_the_parameters_is_a_plain_array() -> None:
-    net = built()
-    for value in (net.parameters[:3], net.parameters * 2, net.parameters.copy(), net.scores(X)):
-        assert type(value) is np.ndarray
-    assert type(net.layers[0].parameters["weight"]) is np.ndarray
-    assert repr(net.parameters).startswith("array(")
-
-
-def test_the_bytes_of_float64_are_twice_those_of_float32() -> None:
-    single, double = (network(dtype=dtype).summary((2, 6, 6)) for dtype in (np.float32, np.float64))
-    assert double.bytes == 2 * single.bytes
-    assert f"{2 * 6 * 6 * 8:,}" in str(double)
