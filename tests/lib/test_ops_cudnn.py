@@ -40,19 +40,6 @@ def test_arrays_of_the_host_are_named() -> None:
         ops.conv2d_backward(GRAD, X, WEIGHT, method="cudnn")
 
 
-def test_the_simulated_gpu_is_none_of_nvidias() -> None:
-    from unrolled import simgpu
-
-    with pytest.raises(ValueError, match="method 'cudnn' expects CuPy's"):
-        ops.conv2d(simgpu.asarray(X), simgpu.asarray(WEIGHT), method="cudnn")
-
-
-def test_other_numbers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cudnn, "array_module", lambda x: CUPY)
-    with pytest.raises(ValueError, match="x is float64; expected float32 for method 'cudnn'"):
-        cudnn.check(np.zeros(1))
-
-
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cudnn, "array_module", lambda x: CUPY)
     with pytest.raises(ImportError, match="method 'cudnn' needs cuDNN and its front end: pip install nvidia-cudnn-f"):
@@ -125,11 +112,3 @@ def test_each_pass_is_described_by_its_tensors(kind: str, name: str, read: dict[
     for tensor in (*inputs, output):
         there = np.zeros(tuple(tensor.dim), np.float32)
         assert [4 * step for step in tensor.stride] == list(there.strides)
-
-
-def test_auto_never_chooses_it() -> None:
-    assert "cudnn" not in {
-        ops.methods.fastest(Windows.over(64, kernel, 1, 0), 16, channels, channels)
-        for kernel in (1, 3, 5, 15, 31)
-        for channels in (1, 16, 256)
-    }

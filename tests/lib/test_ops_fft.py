@@ -32,12 +32,6 @@ CALLS = {
 """For `test_ops_contract.py`."""
 
 
-@pytest.mark.parametrize(("size", "tiles"), [(200, 1), (1024, 1), (3000, 9)])
-def test_a_gpu_gets_few_tiles(size: int, tiles: int) -> None:
-    tiling = fft.tiling_for(Windows.over(size, 5, 1, 0), 8, 2, 2, True)
-    assert tiling.count((size, size)) == tiles
-
-
 @settings(max_examples=30, deadline=None)
 @given(pairs(1, 400), pairs(1, 40), pairs(0, 5), st.integers(1, 64))
 def test_tiles_cover_the_image_and_transforms_hold_a_tile_and_its_border(
@@ -52,17 +46,6 @@ def test_tiles_cover_the_image_and_transforms_hold_a_tile_and_its_border(
             assert tiling.length[axis] >= whole
         else:
             assert tiling.length[axis] == tiling.step[axis] + kernel_size[axis] - 1 < whole
-
-
-@given(st.integers(1, 5000))
-def test_fast_lengths_are_the_next_with_small_factors(least: int) -> None:
-    def small(number: int) -> bool:
-        for factor in (2, 3, 5, 7):
-            while number % factor == 0:
-                number //= factor
-        return number == 1
-
-    assert fft.fast_length(least) == next(n for n in range(least, 2 * least + 1) if small(n))
 
 
 def test_float16_is_refused_by_name() -> None:

@@ -91,28 +91,6 @@ def test_sequences_of_unequal_lengths(lengths: list[int]) -> None:
         on_gpu.check(form, 1e-9)
 
 
-def test_what_one_form_kept_serves_another() -> None:
-    there = case(3, 2, 4, 5, 2)
-    for form in ON_CPU:
-        kept, _ = ops.lstm_with_gates(there.x, there.weights, there.state, form=form)
-        for other in ON_CPU:
-            parts = ops.lstm_backward(
-                there.grad, there.x, there.weights, kept, there.state, there.grad_state, form=other
-            )
-            np.testing.assert_allclose(parts[0], there.results[3], rtol=1e-9, atol=1e-9)
-    assert ops.lstm_backward(there.grad, there.x, there.weights, kept, input_gradient=False)[0] is None
-
-
-def test_a_mask_with_gaps_passes_states_by() -> None:
-    there = case(5, 2, 3, 4, 1)
-    mask = np.array([[1, 0], [0, 1], [1, 1], [0, 0], [1, 0]], bool)
-    y, (h, _) = ops.lstm(there.x, there.weights, mask=mask)
-    alone, (end, _) = ops.lstm(there.x[mask[:, 0], :1], there.weights)
-    np.testing.assert_allclose(y[mask[:, 0], :1], alone)
-    np.testing.assert_allclose(h[:, :1], end)
-    assert not y[~mask].any()
-
-
 # what a forward pass of T steps and L layers launches: (products, launches besides)
 LAUNCHES = {
     "combined": lambda t, layers: 2 * t * layers,

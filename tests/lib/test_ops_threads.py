@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from unrolled import device, ops
-from unrolled.ops import blocks, threads
+from unrolled import ops
+from unrolled.ops import threads
 from unrolled.timing.blocks import blas_threads
 
 CONTROLLED = bool(threads._blas())
@@ -71,17 +71,6 @@ def test_the_number_of_threads_changes_no_bit(kernel: int, stride: int, padding:
 
 
 @needs_control
-def test_the_sum_over_blocks_waits_for_its_turn() -> None:
-    parts = [slice(0, 2), slice(2, 4), slice(4, 5)]
-    values = [np.float32([1e8]), np.float32([-1e8]), np.float32([1])]
-    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
-        total = blocks._Total(np.zeros(1, np.float32), parts)
-        for k in order:
-            total.add(parts[k], values[k])
-        assert total.sum == 1
-
-
-@needs_control
 def test_threads_are_as_many_as_blas_may_use() -> None:
     for number in (2, 3):
         with threadpoolctl.threadpool_limits(number):
@@ -129,20 +118,6 @@ def test_convolution_pooling_and_relu_ask_for_threads(monkeypatch: pytest.Monkey
         assert asked == [1], call
 
 
-def test_small_inputs_do_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_blas", lambda: pytest.fail("a small input asked for threads"))
-    x, weight = random(8, 1, 28, 28), random(10, 1, 3, 3)
-    y = ops.conv2d(x, weight)
-    ops.conv2d_backward(y, x, weight)
-    ops.relu_backward(ops.relu(y), y)
-    ops.max_pool2d_with_indices(x, 2)
-
-
-def test_without_a_blas_to_limit_there_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_blas", list)
-    assert idents(8) == {threading.get_ident()}
-
-
 @needs_control
 @pytest.mark.parametrize("where", ["here", "beside"])
 def test_an_exception_is_raised_once_and_the_threads_go_on(where: str) -> None:
@@ -183,14 +158,6 @@ def test_callers_of_several_threads_get_their_results() -> None:
 
 
 @needs_control
-def test_a_block_that_shares_runs_where_it_is() -> None:
-    inside: list[set[int]] = []
-    with threadpoolctl.threadpool_limits(2):
-        threads.share(lambda rest: inside.extend(idents(4) | {threading.get_ident()} for _ in rest), range(4))
-    assert [len(found) for found in inside] == [1] * 4
-
-
-@needs_control
 def test_where_no_thread_can_start_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -201,13 +168,6 @@ def test_where_no_thread_can_start_the_work_is_done_here(monkeypatch: pytest.Mon
             patch.setattr(threading.Thread, "start", start)
             assert idents(8) == {threading.get_ident()}
         threads.share(meet(2), range(2))
-
-
-@needs_control
-def test_what_numpy_says_of_errors_holds_in_every_thread() -> None:
-    rows = np.full((64, 1 << 15), np.inf, np.float32)
-    with threadpoolctl.threadpool_limits(2), np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
-        ops.relu_backward(rows, -rows)
 
 
 FORKED = """
@@ -254,7 +214,3 @@ def test_the_library_starts_without_threads() -> None:
     code = "import sys, unrolled.ops; print({'concurrent.futures', 'threadpoolctl'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_arrays_of_a_device_are_none_of_theirs() -> None:
-    assert not threads.pay(device.gpu().ones((64, 1 << 15), dtype="float32"))
