@@ -68,11 +68,6 @@ def test_what_is_right(got, expected):
     assert mismatch(got, expected, 1e-5) is None
 
 
-def test_half_precision_inside_is_not_rounding():
-    a, b = values(4, 50), values(50, 4, seed=1)
-    assert mismatch((a.astype(np.float16) @ b.astype(np.float16)).astype(np.float32), a @ b, TOLERANCE) is not None
-
-
 TWO = np.array([1, 2], np.float32)
 WRONG = {
     "one of six": (OFF, OFF * 0, "1 of 6 values differ"),
@@ -146,10 +141,6 @@ def test_no_more_is_said_than_is_known(got, expected, words):
     assert words not in words_of(got, expected)
 
 
-def test_none_agrees_with_none():
-    assert agree(None, None, 0.0)
-
-
 def test_agree_ignores_dtype_only():
     assert agree(np.array([1.0]), np.array([1], np.float32), 0.0)
     assert not agree(np.array([1.0]), np.array([[1.0]]), 0.0)
@@ -184,20 +175,6 @@ def test_lists_of_anything_but_few_numbers_are_made_no_array(got):
     assert not agree(got, np.array([1.0, 2.0]), 1.0)
 
 
-def test_a_list_in_itself_is_no_array():
-    itself = []
-    itself.append(itself)
-    assert as_numbers(itself) is None
-    assert shortened(itself, 10) == "[[[[[[[..."
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 1, 1, 1, 1), (2, 0), (2, 3, 4)])
-def test_nested_lists_of_the_expected_shape_are_numbers(shape):
-    expected = values(*shape) if shape else np.float32(1.5)
-    for got in (expected.tolist(), np.asarray(expected), list(expected) if shape else 1.5):
-        assert agree(got, np.asarray(expected), 1e-6)
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     st.recursive(
@@ -211,11 +188,6 @@ def test_nested_lists_of_the_expected_shape_are_numbers(shape):
 def test_a_shortened_value_begins_as_it_is_written(value, length):
     written = " ".join(str(value).split())
     assert shortened(value, length) == (written if len(written) <= length else written[: length - 3] + "...")
-
-
-def test_a_shortened_list_costs_what_is_shown_of_it():
-    assert shortened([np.zeros((6,) * 12, bool)], 60).startswith("[array of shape (6, 6, 6,")
-    assert shortened([np.arange(1000)] * 100_000, 30) == "[array([ 0, 1, 2, 3, 4, 5, ..."
 
 
 def test_advice_on_a_dtype_names_an_argument_of_the_exercise():
