@@ -90,40 +90,6 @@ def test_who_is_mostly_wrong_is_told_of_accuracy_and_rate_and_not_of_where_train
     assert found.lines[1:] == (against_the_clock.TOO_FAST,)
 
 
-def test_weights_that_moved_as_far_as_a_high_rate_moves_them_are_not_refused(
-    judged: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng, starts = np.random.default_rng(0), list(PARAMETERS)
-    ways = [rng.standard_normal(len(start)).astype(np.float32) for start in starts]
-    moved = [
-        start + 10 * way * np.linalg.norm(start) / np.linalg.norm(way) for start, way in zip(starts, ways, strict=True)
-    ]
-    assert cosine(moved[0], starts[0]) == pytest.approx(0.1, abs=0.01)
-    monkeypatch.setitem(globals(), "PARAMETERS", moved)
-    assert isinstance(judged(0.99, recipes=0.99), Remark)
-
-
-def in_rounds(run: Any, causes: list[str]) -> dict[str, float]:
-    """Medians of all settings in turns, without pairs: each setting sees the same drift."""
-    rounds = [[run(), *(run(**{cause: False}) for cause in causes)] for _ in range(9)]
-    everything, *without = np.median(rounds, axis=0)
-    return {cause: float(each / everything) for cause, each in zip(causes, without, strict=True)}
-
-
-def setting_by_setting(run: Any, causes: list[str]) -> dict[str, float]:
-    everything = np.median([run() for _ in range(5)])
-    return {cause: float(np.median([run(**{cause: False}) for _ in range(5)]) / everything) for cause in causes}
-
-
-@pytest.mark.parametrize(
-    ("answer", "right"), [(factors.turned_off_alone, True), (in_rounds, True), (setting_by_setting, False)]
-)
-def test_the_drift_tells_settings_in_turns_from_one_after_the_other(answer: Any, right: bool) -> None:
-    for seed in range(40):
-        inputs = factors.any_machine(np.random.default_rng(seed))
-        assert (factors.compare(factors.handed_out(answer, inputs), None, inputs) is None) == right
-
-
 class Known(factors.Work):
     """Work whose times are given: 1 s, and these factors of it, one after the other, where a cause is off."""
 

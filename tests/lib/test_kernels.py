@@ -122,12 +122,6 @@ def test_pooling_both_ways(g: Geometry, palette: Any) -> None:
     same(ops.avg_pool2d_backward, grad, x.shape, *options, tolerance=1e-12)
 
 
-def test_values_of_another_shape_than_their_windows_are_named() -> None:
-    windows = Windows.over((4, 4), 2, 2, 0)
-    with pytest.raises(ValueError, match=r"values has shape \(1, 1, 3, 3\); expected \(1, 1, 2, 2\)"):
-        on_kernels(ops.max_unpool2d, np.zeros((1, 1, 3, 3)), np.zeros((1, 1, 3, 3), int), (4, 4), windows)
-
-
 @pytest.mark.parametrize("label", [-1, 3, 10**12])
 def test_a_label_out_of_range_makes_the_loss_nan_and_nothing_else(label: int) -> None:
     scores = RNG.normal(size=(3, 3)).astype(np.float32)

@@ -129,22 +129,6 @@ def test_batch_norm_names_what_it_cannot_take():
         nn.BatchNorm2d().build((7,))
 
 
-def dropout(rate=0.25, seed=0):
-    layer = nn.Dropout(rate)
-    layer.build((1000,))
-    layer.initial(np.random.default_rng(seed))
-    return layer
-
-
-def test_dropout_drops_other_values_each_time_and_the_same_ones_for_a_seed():
-    x = np.ones((2, 1000), np.float32)
-    layer, again, other = dropout(), dropout(), dropout(seed=1)
-    first, second = layer.forward(x, training=True), layer.forward(x, training=True)
-    assert not np.array_equal(first, second)
-    np.testing.assert_array_equal(again.forward(x, training=True), first)
-    assert not np.array_equal(other.forward(x, training=True), first)
-
-
 @settings(max_examples=20, deadline=None)
 @given(inputs=st.integers(50, 400), outputs=st.integers(100, 200))
 def test_first_weights_have_the_scale_of_he_or_the_one_asked_for(inputs, outputs):

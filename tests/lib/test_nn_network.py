@@ -61,8 +61,6 @@ SOURCES = {
     "A": (source_a(), (1, 28, 28), 90 + 10 + 1960 * 100 + 100 + 1000 + 10),
     "Keras": (keras_example(), (1, 28, 28), 1_199_882),
     "B": (source_b(), (3, 32, 32), 16 * 75 + 16 + 16 * 49 * 1000 + 1000 + 10_010),
-    "B, 64 channels, two dense layers": (source_b(64, dense=2), (3, 32, 32), None),
-    "B, window 2": (source_b(window=2), (3, 32, 32), None),
     "B, overlapping windows": (source_b(window=4, stride=2), (3, 32, 32), None),
 }
 

@@ -130,15 +130,6 @@ def test_int8_is_within_half_a_scale_and_keeps_zero(n: int, m: int, seed: int, a
     assert np.abs(q).max() == 127 or not x.any()
 
 
-def test_a_percentile_clips_and_says_how_much() -> None:
-    x = np.r_[np.linspace(-1, 1, 99), 100].astype(np.float32)
-    scale = precision.int8_scale(x, percentile=99)
-    assert scale < precision.int8_scale(x) / 40
-    assert precision.clipped_share(x, scale) == 0.01
-    assert precision.quantize_int8(x, scale)[-1] == 127
-    assert precision.quantize_int8(-x, scale)[-1] == -127
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -212,20 +203,6 @@ def test_binary_products_are_those_of_signs(n: int, k: int, m: int, seed: int) -
     assert y.dtype == np.int32
     np.testing.assert_array_equal(y, signs[0] @ signs[1].T)
     np.testing.assert_array_equal(precision.binarize(a), signs[0])
-
-
-def test_binary_products_of_opposite_rows_count_every_bit() -> None:
-    """All bits differ in hundreds of words: sums of bytes would wrap round."""
-    up = precision.pack_signs(np.ones((1, 64 * 300)))
-    assert precision.binary_matmul(up, ~up, 64 * 300)[0, 0] == -64 * 300
-
-
-def test_binary_products_ask_for_words_that_hold_k_values() -> None:
-    words = precision.pack_signs(floats(0, 2, 100))
-    with pytest.raises(ValueError, match=r"expected \(2, 1\) to fit k = 64 values in words of 64 bits"):
-        precision.binary_matmul(words, words, 64)
-    with pytest.raises(TypeError, match="a is float32; binary_matmul expects uint64"):
-        precision.binary_matmul(floats(0, 2, 2), words, 100)
 
 
 def test_gradients_pass_straight_through_where_the_sign_can_change() -> None:

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from operator import length_hint
 
 import numpy as np
@@ -99,26 +98,6 @@ def test_one_thread_while_timing_is_one_thread(monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_control
-def test_convolution_pooling_and_relu_ask_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(threads._Team, "call", lambda self, task, helpers: asked.append(helpers) or [])
-    x, weight = random(32, 3, 64, 64), random(4, 3, 3, 3)
-    y = ops.conv2d(x, weight)
-    calls: list[Callable[[], object]] = [
-        partial(ops.conv2d, x, weight),
-        partial(ops.conv2d_backward, y, x, weight),
-        partial(ops.max_pool2d_with_indices, x, 2),
-        partial(ops.relu, x),
-        partial(ops.relu_backward, x, x),
-    ]
-    for call in calls:
-        asked.clear()
-        with threadpoolctl.threadpool_limits(2):
-            call()
-        assert asked == [1], call
-
-
-@needs_control
 @pytest.mark.parametrize("where", ["here", "beside"])
 def test_an_exception_is_raised_once_and_the_threads_go_on(where: str) -> None:
     here, barrier, done = threading.get_ident(), threading.Barrier(2), []
@@ -138,35 +117,6 @@ def test_an_exception_is_raised_once_and_the_threads_go_on(where: str) -> None:
             threads.share(work, range(100))
         assert len(done) == 1
         assert blas_limit() == 2
-        threads.share(meet(2), range(2))
-
-
-@needs_control
-def test_callers_of_several_threads_get_their_results() -> None:
-    x, weight = random(64, 3, 24, 24), random(8, 3, 3, 3)
-    expected, found = ops.conv2d(x, weight), []
-    with threadpoolctl.threadpool_limits(2):
-        callers = [threading.Thread(target=lambda: found.append(ops.conv2d(x, weight))) for _ in range(6)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join(PATIENCE)
-        assert blas_limit() == 2
-    assert len(found) == 6
-    for one in found:  # those that come while another has the threads may use those of BLAS, which round otherwise
-        np.testing.assert_allclose(one, expected, rtol=0, atol=1e-5)
-
-
-@needs_control
-def test_where_no_thread_can_start_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(self: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threads, "_team", threads._Team())
-    with threadpoolctl.threadpool_limits(2):
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", start)
-            assert idents(8) == {threading.get_ident()}
         threads.share(meet(2), range(2))
 
 
