@@ -55,43 +55,34 @@ def test_host_and_device_arrays_do_not_mix(call: Call) -> None:
             call(cp.asarray(call.arrays[0]), *call.arrays[1:])
 
 
+def same(function: Any, *arguments: Any, tolerance: float = 1e-12) -> Any:
+    """Return what the function gives on the host; fail unless the GPU gives the same."""
+    expected = function(*arguments)
+    several = expected if isinstance(expected, tuple) else (expected,)
+    for found, wanted in zip(on_gpu(function, *arguments), several, strict=True):
+        close(found, wanted, tolerance)
+    return expected
+
+
 @settings(max_examples=12, deadline=None)
 @given(geometries())
 def test_convolution(g: Geometry) -> None:
     x, weight, bias = g.arrays()
-    y = ops.conv2d(x, weight, bias, g.stride, g.padding)
-    close(on_gpu(ops.conv2d, x, weight, bias, g.stride, g.padding)[0], y, 1e-10)
-    close(
-        on_gpu(ops.conv2d, x, weight, None, g.stride, g.padding)[0],
-        ops.conv2d(x, weight, None, g.stride, g.padding),
-        1e-10,
-    )
-    found = on_gpu(ops.conv2d_backward, y, x, weight, g.stride, g.padding)
-    for a, b in zip(found, ops.conv2d_backward(y, x, weight, g.stride, g.padding), strict=True):
-        close(a, b, 1e-9)
-    columns = ops.im2col(x, g.kernel_size, g.stride, g.padding)
-    close(on_gpu(ops.im2col, x, g.kernel_size, g.stride, g.padding)[0], columns, 0)
-    expected = ops.col2im(columns, x.shape, g.kernel_size, g.stride, g.padding)
-    close(on_gpu(ops.col2im, columns, x.shape, g.kernel_size, g.stride, g.padding)[0], expected, 1e-12)
+    y = same(ops.conv2d, x, weight, bias, g.stride, g.padding, tolerance=1e-10)
+    same(ops.conv2d_backward, y, x, weight, g.stride, g.padding, tolerance=1e-9)
+    columns = same(ops.im2col, x, *g[4:7], tolerance=0)
+    same(ops.col2im, columns, x.shape, *g[4:7])
 
 
 @settings(max_examples=12, deadline=None)
 @given(pooling_geometries())
 def test_pooling(g: Geometry) -> None:
-    options = (g.kernel_size, g.stride, g.padding)
     x = np.random.default_rng(g.seed).choice(np.array([0.0, -0.0, 1.0, np.nan, -np.inf]), (g.n, g.c, *g.size))
-    expected = ops.max_pool2d_with_indices(x, *options)
-    for found, wanted in zip(on_gpu(ops.max_pool2d_with_indices, x, *options), expected, strict=True):
-        close(found, wanted, 0)
-    grad = np.random.default_rng(1).normal(size=expected[0].shape)
-    way_back = ops.max_pool2d_backward(grad, x, *options)
-    close(on_gpu(ops.max_pool2d_backward, grad, x, *options)[0], way_back, 1e-12)
-    close(on_gpu(ops.max_unpool2d, grad, expected[1], g.size)[0], way_back, 1e-12)
-    close(
-        on_gpu(ops.avg_pool2d_backward, grad, x.shape, *options)[0],
-        ops.avg_pool2d_backward(grad, x.shape, *options),
-        1e-12,
-    )
+    y, indices = same(ops.max_pool2d_with_indices, x, *g[4:7], tolerance=0)
+    grad = np.random.default_rng(1).normal(size=y.shape)
+    same(ops.max_pool2d_backward, grad, x, *g[4:7])
+    same(ops.max_unpool2d, grad, indices, g.size)
+    same(ops.avg_pool2d_backward, grad, x.shape, *g[4:7])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 40), (70_000, 2), (1, 5000)])

@@ -99,17 +99,6 @@ def test_the_same_seed_trains_to_the_same_bits() -> None:
     assert (parameters() == parameters()).all()
 
 
-def test_evaluate_predict_save_and_load(tmp_path: Any) -> None:
-    trained = network()
-    trained.fit(there(), epochs=2, batch_size=20, progress=False)
-    trained.save(tmp_path / "network.npz")
-    twin = network().build((2, 12, 12)).load(tmp_path / "network.npz")
-    a, b = trained.evaluate(there(), batch_size=40), twin.evaluate(HERE, batch_size=40)
-    assert a.accuracy == b.accuracy
-    assert a.loss == pytest.approx(b.loss, rel=1e-4)
-    np.testing.assert_array_equal(to_host(trained.predict(cp.asarray(IMAGES))), twin.predict(IMAGES))
-
-
 def test_no_memory_names_the_layer_and_a_smaller_batch() -> None:
     pool = cp.cuda.MemoryPool()  # its own: what other tests left free in the common one would do
     with cp.cuda.using_allocator(pool.malloc):

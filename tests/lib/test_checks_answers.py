@@ -51,14 +51,6 @@ async def coroutine(a):
     return a
 
 
-async def generator_for_later(a):
-    yield a
-
-
-def first_of(generator):
-    return asyncio.run(anext(generator))
-
-
 add_5 = closure(5)
 CALLS = {
     "ops.conv2d": (ops.conv2d, lambda: ops.conv2d(X, WEIGHT)),
@@ -235,10 +227,3 @@ def with_parameters_of(reference, function):
         return function(**signature.bind(*positional, **named).arguments)
 
     return learners_function
-
-
-@pytest.mark.parametrize("name", list(checks.all_specs()))
-def test_every_answer_can_be_withheld(name):
-    """`withheld` would pass over the others in silence."""
-    spec = checks.all_specs()[name]
-    assert all(inspect.isfunction(answers_plain(function)) for function in answers_of(spec))

@@ -60,24 +60,11 @@ def there(module: Any, *arrays: Any) -> list[Any]:
 # The steps are those of the eager path
 
 
-def by_another_method(method: str) -> Make:
-    def make() -> nn.Sequential:
-        layers = nn.Conv2d(4, 3, method=method), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10)
-        return nn.Sequential(*layers)
-
-    return make
-
-
 AGREE: dict[str, tuple[Any, Make, Callable[[], nn.Optimizer], int, int]] = {
     **{f"host, {name}": (np, NETWORKS[name], nn.SGD, 17, 52) for name in NETWORKS if name not in OVERLAPPING},
     **{f"simgpu, {name}, {n}": (simgpu, NETWORKS[name], nn.SGD, n, 3 * n + 1) for name in NETWORKS for n in (4, 20)},
     **{f"simgpu, {name}": (simgpu, NETWORKS["source A's"], OPTIMIZERS[name], 4, 25) for name in OPTIMIZERS},
     "simgpu, more steps than a graph has": (simgpu, NETWORKS["one layer"], nn.Adam, 1, 70),
-    **{
-        f"{where}, {method}": (module, by_another_method(method), nn.SGD, 4, 12)
-        for where, module in (("host", np), ("simgpu", simgpu))
-        for method in ("fft", "winograd", "auto")
-    },
 }
 
 

@@ -122,13 +122,6 @@ def test_a_network_runs_on_another_array_library():
     np.testing.assert_allclose(device.to_host(theirs.gradients), ours.gradients, rtol=1e-5, atol=1e-7)
 
 
-def test_outside_training_a_network_keeps_nothing():
-    network = keras_example()
-    network.forward(batch()[0], training=True)
-    network.forward(batch()[0])
-    assert all(layer._kept is None for layer in network.layers)
-
-
 def test_loops_give_the_same_answers():
     network = nn.Sequential(nn.Conv2d(2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
     images = data.digits().images[:6, :, ::2, ::2]

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strict_arrays import strict
 
-from unrolled import device
 from unrolled.nn import optim
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
 
@@ -90,37 +88,6 @@ def test_the_learning_rate_may_change_between_steps(make: Callable[..., Optimize
         changed.step(a, gradient)
         scaled.step(b, gradient, rate=1 / (step + 1))
     np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-@every
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_it_runs_on_any_array_library_in_one_piece(
-    make: Callable[..., Optimizer], weight_decay: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(optim, "PIECE", 3)
-    host = np.linspace(-1, 1, 8, dtype=np.float32)
-    on_device = strict.asarray(host)
-    here, there = make(weight_decay=weight_decay), make(weight_decay=weight_decay)
-    for gradient in gradients(8, 3):
-        here.step(host, gradient)
-        there.step(on_device, strict.asarray(gradient))
-    np.testing.assert_allclose(device.to_host(on_device), host, rtol=1e-6)
-    assert [len(array) for optimizer in (here, there) for array in optimizer._scratch] == [3, 3, 8, 8]
-
-
-@every
-def test_another_size_or_dtype_starts_anew(make: Callable[..., Optimizer]) -> None:
-    used, new = make(), make()
-    first, second = gradients(4, 1)[0], gradients(6, 1)[0]
-    for _ in range(3):
-        used.step(np.ones(4, np.float32), first)
-    a, b = np.ones(6, np.float32), np.ones(6, np.float32)
-    used.step(a, second)
-    new.step(b, second)
-    np.testing.assert_array_equal(a, b)
-    assert used.steps == 1
-    used.step(a.astype(np.float64), second.astype(np.float64))
-    assert used.steps == 1
 
 
 @pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strict_arrays import strict
 
-from unrolled import data, device, nn, ops
+from unrolled import data, nn, ops
 
 
 @pytest.fixture(scope="module")
@@ -146,28 +145,6 @@ def test_a_data_set_that_is_not_finite_is_named(name):
     with pytest.raises(nn.NonFiniteError, match=f"Look at the {name}") as stopped:
         fit(network, data.Dataset(**arrays))
     assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (1, "the input", name)
-
-
-def test_evaluate_weighs_the_last_smaller_batch_by_its_size(halves):
-    network, dataset = dense(), few(halves[1], 50)
-    whole = network.evaluate(dataset, batch_size=50)
-    parts = network.evaluate(dataset, batch_size=48)
-    assert parts.loss == pytest.approx(whole.loss, rel=1e-5)
-    assert parts.accuracy == whole.accuracy
-
-
-def test_training_and_evaluation_on_another_array_library(halves):
-    """Same numbers as with NumPy, with nothing but the names that the contract lists."""
-    train = few(halves[0], 48)
-    moved = data.Dataset(strict.asarray(train.images), strict.asarray(train.labels))
-    ours, theirs = dense(), dense()
-    before = train.images.copy(), train.labels.copy()
-    expected, history = fit(ours, train, batch_size=20), fit(theirs, moved, batch_size=20)
-    assert device.array_module(theirs.parameters) is strict
-    np.testing.assert_allclose(history.step_loss, expected.step_loss, rtol=1e-4)
-    assert theirs.evaluate(moved).accuracy == ours.evaluate(train).accuracy
-    np.testing.assert_array_equal(train.images, before[0], "the data stays as it was")
-    np.testing.assert_array_equal(train.labels, before[1])
 
 
 EMPTY = data.Dataset(np.zeros((0, 1, 8, 8), np.float32), np.zeros(0, np.int64))

@@ -154,17 +154,6 @@ def test_a_copied_network_goes_on_learning_as_the_first_one_does(copied: Any, mo
     assert (other.scores(train.images) == 0).all()
 
 
-@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES.keys())
-def test_a_copied_layer_belongs_to_a_copied_network_and_an_unbuilt_one_to_none(copied: Any) -> None:
-    net = built()
-    layer = copied(net.layers[0])
-    assert layer is layer.network.layers[0]
-    layer.network.parameters[...] = 7
-    assert (layer.parameters["weight"] == 7).all()
-    assert not (net.parameters == 7).all()
-    np.testing.assert_array_equal(copied(network()).build((2, 6, 6)).parameters, built().parameters)
-
-
 def test_an_assigned_parameter_is_copied_into_the_network() -> None:
     net = built()
     layer = net.layers[0]

@@ -153,10 +153,3 @@ def test_no_images_give_no_results(function: Any, arguments: Any, shape: tuple[i
     result = function(*arguments)
     assert result.shape == shape
     assert result.dtype == np.float32
-
-
-def test_no_samples_give_gradients_of_zero() -> None:
-    grad_x, grad_weight, grad_bias = ops.affine_backward(floats(0, 4), SAMPLES[:0], MATRIX)
-    assert grad_x.shape == (0, 7)
-    assert not grad_weight.any()
-    assert not grad_bias.any()

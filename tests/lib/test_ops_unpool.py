@@ -73,13 +73,6 @@ def test_values_and_indices_that_do_not_fit_are_named(values: Any, indices: Any,
         ops.max_unpool2d(values, indices, (4, 4))
 
 
-@pytest.mark.parametrize(("unpool", "name"), [*((way, "values") for way in EVERY_WAY[1:3]), (EVERY_WAY[3], "grad")])
-def test_values_of_another_shape_are_named_with_both_shapes(unpool: Any, name: str) -> None:
-    message = rf"{name} has shape \(1, 1, 2, 2\); expected \(1, 1, 3, 3\) to fit x \(1, 1, 4, 4\)"
-    with pytest.raises(ValueError, match=message):
-        unpool(VALUES, IMAGE, 2, 1)
-
-
 @every_way
 @pytest.mark.parametrize(
     ("options", "message"),
