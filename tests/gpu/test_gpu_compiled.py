@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, dropping, eager, samples
+from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, dropping, samples
 from test_nn_compiled import (  # noqa: F401, these run here once more, on what the fixtures below give
     test_a_label_that_is_no_class_is_named_on_a_gpu,
     test_a_parameter_that_no_loss_shows_is_found_and_its_step_named,
@@ -79,14 +79,6 @@ def test_the_same_bits_every_time(batch: int) -> None:
     np.testing.assert_array_equal(parameters, twins)
 
 
-def test_single_steps_are_the_epoch() -> None:
-    images, labels, order = map(cp.asarray, samples(24, 10))
-    one, many = (NETWORKS["source A's"]().build(IMAGE, cp) for _ in range(2))
-    steps = nn.compiled(one, nn.Adam(), 8)
-    losses = [float(steps.step(images[order[at : at + 8]], labels[order[at : at + 8]])) for at in (0, 8, 16)]
-    np.testing.assert_array_equal(losses, to_host(nn.compiled(many, nn.Adam(), 8).epoch(images, labels, order)))
-
-
 def test_dropout_drops_others_at_each_step_and_the_same_in_another_run() -> None:
     images, labels, _ = samples(8, 10)
     order = np.tile(np.arange(8), 5)
@@ -98,16 +90,6 @@ def test_dropout_drops_others_at_each_step_and_the_same_in_another_run() -> None
     first = losses()
     assert len(np.unique(first)) == 10
     np.testing.assert_array_equal(first, losses())
-
-
-def test_what_no_program_has_runs_eagerly_with_the_reason() -> None:
-    images, labels, order = samples(20, 10)
-    network = nn.Sequential(nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Linear(10)).build(IMAGE, cp)
-    twin = nn.Sequential(nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Linear(10)).build(IMAGE, cp)
-    steps = nn.compiled(network, nn.Adam(), 8)
-    assert "Tanh" in str(steps.reason)
-    there = cp.asarray(images), cp.asarray(labels), order
-    np.testing.assert_array_equal(to_host(steps.epoch(*there)), eager(twin, nn.Adam(), 8, there))
 
 
 def test_64_steps_are_one_launch_of_a_graph() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from ops_cases import Geometry, geometries
 
-from unrolled import nn, ops
+from unrolled import ops
 from unrolled.ops import cudnn
 from unrolled.ops.windows import Windows
 
@@ -73,15 +73,6 @@ def test_cudnn_runs_on_the_current_stream_and_in_any_layout() -> None:
     assert difference(found, expected) < 1e-5
 
 
-@pytest.mark.usefixtures("_cudnn")
-def test_no_images_give_zeros_by_cudnn() -> None:
-    x, weight = cp.zeros((0, 3, 6, 6), "float32"), cp.ones((4, 3, 3, 3), "float32")
-    assert ops.conv2d(x, weight, method="cudnn").shape == (0, 4, 4, 4)
-    _, grad_weight, grad_bias = ops.conv2d_backward(cp.zeros((0, 4, 4, 4), "float32"), x, weight, method="cudnn")
-    assert not grad_weight.any()
-    assert not grad_bias.any()
-
-
 @pytest.mark.parametrize("method", ["fft", "winograd", "auto"])
 @pytest.mark.parametrize(("channels", "size"), [(3, 40), (64, 14), (16, 70)])
 def test_other_methods_give_what_gemm_gives(method: str, channels: int, size: int) -> None:
@@ -91,16 +82,3 @@ def test_other_methods_give_what_gemm_gives(method: str, channels: int, size: in
     expected = ops.conv2d_backward(y, x, weight, padding=1)
     for ours, other in zip(ops.conv2d_backward(y, x, weight, padding=1, method=method), expected, strict=True):
         assert difference(ours, other) < 1e-4
-
-
-@pytest.mark.usefixtures("_cudnn")
-def test_a_layer_trains_by_cudnn() -> None:
-    x = cp.random.default_rng(0).standard_normal((16, 1, 12, 12), dtype="float32")
-    losses = {}
-    for method in ("gemm", "cudnn"):
-        network = nn.Sequential(nn.Conv2d(4, 3, method=method), nn.ReLU(), nn.Flatten(), nn.Linear(2), seed=0)
-        network.build((1, 12, 12), cp)
-        scores = network.forward(x, training=True)
-        network.backward(scores)
-        losses[method] = network.gradients.copy()
-    assert difference(losses["cudnn"], losses["gemm"]) < 1e-4

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from ops_cases import Geometry, geometries, pooling_geometries
-from test_ops_contract import NO_IMAGES, Call, every_call
+from test_ops_contract import Call, every_call
 
-from unrolled import device, kernels, ops
+from unrolled import ops
 from unrolled.device import to_host
 
 cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
@@ -49,64 +49,40 @@ def test_as_on_the_host(call: Call, dtype: str, tolerance: float) -> None:
 
 
 @every_call
-def test_layouts_and_untouched_inputs(call: Call) -> None:
-    there = [cp.asarray(np.asfortranarray(x)) for x in call.arrays]
-    for result, expected in zip(call(*there), call(), strict=True):
-        if call.function.__name__ != "dropout":
-            close(to_host(result), expected, 2e-5)
-    for x, original in zip(there, call.arrays, strict=True):
-        np.testing.assert_array_equal(to_host(x), original)
-
-
-@every_call
 def test_host_and_device_arrays_do_not_mix(call: Call) -> None:
     if len(call.arrays) > 1:
         with pytest.raises(TypeError, match="Unsupported type"):
             call(cp.asarray(call.arrays[0]), *call.arrays[1:])
 
 
-@pytest.mark.parametrize(("function", "arguments", "shape"), NO_IMAGES.values(), ids=NO_IMAGES.keys())
-def test_no_images_give_no_results(function: Any, arguments: Any, shape: Any) -> None:
-    assert on_gpu(function, *arguments)[0].shape == shape
+def same(function: Any, *arguments: Any, tolerance: float = 1e-12) -> Any:
+    """Return what the function gives on the host; fail unless the GPU gives the same."""
+    expected = function(*arguments)
+    several = expected if isinstance(expected, tuple) else (expected,)
+    for found, wanted in zip(on_gpu(function, *arguments), several, strict=True):
+        close(found, wanted, tolerance)
+    return expected
 
 
 @settings(max_examples=12, deadline=None)
 @given(geometries())
 def test_convolution(g: Geometry) -> None:
     x, weight, bias = g.arrays()
-    y = ops.conv2d(x, weight, bias, g.stride, g.padding)
-    close(on_gpu(ops.conv2d, x, weight, bias, g.stride, g.padding)[0], y, 1e-10)
-    close(
-        on_gpu(ops.conv2d, x, weight, None, g.stride, g.padding)[0],
-        ops.conv2d(x, weight, None, g.stride, g.padding),
-        1e-10,
-    )
-    found = on_gpu(ops.conv2d_backward, y, x, weight, g.stride, g.padding)
-    for a, b in zip(found, ops.conv2d_backward(y, x, weight, g.stride, g.padding), strict=True):
-        close(a, b, 1e-9)
-    columns = ops.im2col(x, g.kernel_size, g.stride, g.padding)
-    close(on_gpu(ops.im2col, x, g.kernel_size, g.stride, g.padding)[0], columns, 0)
-    expected = ops.col2im(columns, x.shape, g.kernel_size, g.stride, g.padding)
-    close(on_gpu(ops.col2im, columns, x.shape, g.kernel_size, g.stride, g.padding)[0], expected, 1e-12)
+    y = same(ops.conv2d, x, weight, bias, g.stride, g.padding, tolerance=1e-10)
+    same(ops.conv2d_backward, y, x, weight, g.stride, g.padding, tolerance=1e-9)
+    columns = same(ops.im2col, x, *g[4:7], tolerance=0)
+    same(ops.col2im, columns, x.shape, *g[4:7])
 
 
 @settings(max_examples=12, deadline=None)
 @given(pooling_geometries())
 def test_pooling(g: Geometry) -> None:
-    options = (g.kernel_size, g.stride, g.padding)
     x = np.random.default_rng(g.seed).choice(np.array([0.0, -0.0, 1.0, np.nan, -np.inf]), (g.n, g.c, *g.size))
-    expected = ops.max_pool2d_with_indices(x, *options)
-    for found, wanted in zip(on_gpu(ops.max_pool2d_with_indices, x, *options), expected, strict=True):
-        close(found, wanted, 0)
-    grad = np.random.default_rng(1).normal(size=expected[0].shape)
-    way_back = ops.max_pool2d_backward(grad, x, *options)
-    close(on_gpu(ops.max_pool2d_backward, grad, x, *options)[0], way_back, 1e-12)
-    close(on_gpu(ops.max_unpool2d, grad, expected[1], g.size)[0], way_back, 1e-12)
-    close(
-        on_gpu(ops.avg_pool2d_backward, grad, x.shape, *options)[0],
-        ops.avg_pool2d_backward(grad, x.shape, *options),
-        1e-12,
-    )
+    y, indices = same(ops.max_pool2d_with_indices, x, *g[4:7], tolerance=0)
+    grad = np.random.default_rng(1).normal(size=y.shape)
+    same(ops.max_pool2d_backward, grad, x, *g[4:7])
+    same(ops.max_unpool2d, grad, indices, g.size)
+    same(ops.avg_pool2d_backward, grad, x.shape, *g[4:7])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 40), (70_000, 2), (1, 5000)])
@@ -119,15 +95,6 @@ def test_loss_of_any_size(shape: tuple[int, int]) -> None:
         close(found, expected, 1e-10)
     labels[0] = shape[1]
     assert np.isnan(on_gpu(ops.softmax_cross_entropy, scores, labels)[0])
-
-
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
-def test_loss_of_scores_that_are_not_finite(bad: float) -> None:
-    scores = np.array([[1.0, bad, 2.0], [1.0, 2.0, 3.0]], np.float32)
-    with np.errstate(all="ignore"):
-        expected = ops.softmax_cross_entropy(scores, np.array([0, 1]))
-    for found, wanted in zip(on_gpu(ops.softmax_cross_entropy, scores, np.array([0, 1])), expected, strict=True):
-        close(found, wanted, 1e-6)
 
 
 def test_many_images_take_several_calls_of_cublas() -> None:
@@ -158,11 +125,3 @@ def test_no_memory_names_the_array_its_size_and_a_smaller_batch() -> None:
             ops.conv2d(x, weight)
     finally:
         pool.set_limit(size=0)
-
-
-def test_cupy_runs_kernels_and_numpy_does_not() -> None:
-    assert kernels.runs_on(cp)
-    assert not kernels.runs_on(np)
-    assert kernels.take(cp.zeros(1, "float32"))
-    assert not kernels.take(cp.zeros(1, "float16"))
-    assert device.array_module(cp.zeros(1)) is cp

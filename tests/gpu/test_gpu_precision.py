@@ -42,19 +42,6 @@ def test_int8_products_are_exact(shape: tuple[int, int, int]) -> None:
     np.testing.assert_array_equal(device.to_host(y), a.astype(np.int64) @ b.astype(np.int64))
 
 
-def test_sparse_products_are_dense_ones() -> None:
-    x, weight = RNG.normal(size=(9, 40)).astype(np.float32), RNG.normal(size=(6, 40)).astype(np.float32)
-    weight *= ops.precision.magnitude_mask(weight, 0.7)
-    y = ops.precision.sparse_matmul(cp.asarray(x), ops.precision.sparse(cp.asarray(weight)))
-    np.testing.assert_allclose(device.to_host(y), x @ weight.T, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["pack_signs", "binarize", "int8_scale", "to_half"])
-def test_what_runs_on_the_host_alone_says_so(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} runs in NumPy, but x lie on cupy"):
-        getattr(ops.precision, name)(cp.asarray(IMAGES[0, 0]))
-
-
 def test_float16_training_learns_as_on_the_host() -> None:
     train, test = data.digits().split()
     network = nn.Sequential(nn.Flatten(), nn.Linear(30), nn.ReLU(), nn.Linear(10))

@@ -15,8 +15,6 @@ from unrolled import checks, nn, ops
 from unrolled.checks.answers import AnswerUsedError, answers_of, known_as, withheld
 from unrolled.checks.run import HERE, run
 from unrolled.checks.spec import Mistake, Spec, Speed, case, normal
-from unrolled.ops import conv2d as taken_earlier
-from unrolled.ops.windows import Windows
 
 X, WEIGHT = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 2, 2), np.float32)
 partial = functools.partial(ops.conv2d, X)
@@ -53,30 +51,16 @@ async def coroutine(a):
     return a
 
 
-async def generator_for_later(a):
-    yield a
-
-
-def first_of(generator):
-    return asyncio.run(anext(generator))
-
-
 add_5 = closure(5)
 CALLS = {
     "ops.conv2d": (ops.conv2d, lambda: ops.conv2d(X, WEIGHT)),
-    "an alias": (ops.conv2d, lambda: taken_earlier(x=X, weight=WEIGHT)),
-    "a partial": (ops.conv2d, lambda: partial(WEIGHT)),
     "a layer that calls it": (ops.conv2d, lambda: nn.Sequential(nn.Conv2d(1, 2)).build((1, 3, 3)).forward(X)),
     "a partial is withheld": (partial, lambda: ops.conv2d(X, WEIGHT)),
     "a method": (Tool.method, lambda: Tool().method(1)),
-    "a bound method": (Tool().method, lambda: Tool().method(1, b=3)),
     "a class method": (Tool.of_class, lambda: Tool.of_class(1)),
     "a static method": (Tool.static, lambda: Tool.static(1)),
     "a closure": (add_5, lambda: add_5(1)),
-    "a method with a cell": (Tool.with_a_cell, lambda: Tool().with_a_cell()),
-    "a generator": (generator, lambda: list(generator(1))),
     "a coroutine": (coroutine, lambda: asyncio.run(coroutine(1))),
-    "a generator for later": (generator_for_later, lambda: first_of(generator_for_later(1))),
     "arguments that do not fit": (ops.conv2d, lambda: ops.conv2d()),
 }
 
@@ -94,13 +78,6 @@ def test_a_withheld_function_refuses_by_every_name_and_is_itself_again(function,
 def answers_plain(function):
     function = getattr(function, "func", function)
     return getattr(function, "__func__", function)
-
-
-def test_what_has_no_code_to_exchange_is_passed_over():
-    callable_object = type("Called", (), {"__call__": lambda self: 3})()
-    with withheld([len, np.add, callable_object, str, 3, None]):
-        assert len("ab") == 2
-        assert callable_object() == 3
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -157,37 +134,6 @@ def refuses(function):
         return False
 
 
-def test_one_object_may_be_entered_again_and_within_itself():
-    held = withheld([ops.merge])
-    for _ in range(3):
-        with held, held:
-            assert refuses(ops.merge)
-        assert not refuses(ops.merge)
-
-
-def test_the_text_names_the_function_as_a_learner_knows_it():
-    with withheld([ops.conv2d]), pytest.raises(AnswerUsedError) as raised:
-        taken_earlier(X, WEIGHT)
-    said = "this calls ops.conv2d, the library's own answer to this exercise: write it yourself"
-    assert str(raised.value) == said
-
-
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (ops.conv2d, "ops.conv2d"),
-        (nn.Sequential.forward, "nn.Sequential.forward"),
-        (nn.SGD.step, "nn.Optimizer.step"),
-        (nn.training.evaluate, "nn.training.evaluate"),
-        (ops.blocks.forward, "ops.blocks.forward"),
-        (Windows.over.__func__, "ops.windows.Windows.over"),
-        (add_5, f"{__name__}.closure.<locals>.add"),
-    ],
-)
-def test_names(function, name):
-    assert known_as(function) == name
-
-
 # In a run
 
 
@@ -234,19 +180,9 @@ def test_calling_an_answer_fails_and_says_so(used):
     assert run("double", SPEC, used).parts[0].verdict == "fail"
 
 
-def test_reference_mistakes_and_baseline_run_all_the_same():
-    assert run("double", SPEC, learners).passed
-    assert "the sign is turned" in str(run("double", SPEC, lambda x: -2 * x))
-
-
 def test_an_answer_that_is_used_on_the_timed_inputs_only_fails():
     found = run("double", SPEC, lambda x: learners(x) if len(x) < 5 else answer(x))
     assert [part.verdict for part in found.parts] == ["pass", "fail"]
-
-
-def test_an_answer_that_is_used_in_a_later_case_only_fails():
-    found = run("double", SPEC, lambda x: learners(x) if len(x) < 4 else answer(x))
-    assert [finding.verdict for finding in found.findings] == ["pass", "fail", "not run"]
 
 
 def test_a_function_that_lives_elsewhere_is_not_withheld_from_here():
@@ -259,15 +195,6 @@ def test_a_function_that_lives_elsewhere_is_not_withheld_from_here():
 
     found = run("double", SPEC, stand_in, place=elsewhere)
     assert (found.findings[0].verdict, found.findings[0].lines) == ("fail", ("this calls something",))
-
-
-def test_after_a_timeout_the_answers_are_back():
-    def endless(x):
-        while True:
-            pass
-
-    assert run("double", SPEC, endless, case_limit=0.05).parts[0].verdict == "timeout"
-    assert answer(1) == 2
 
 
 # In every spec
@@ -300,10 +227,3 @@ def with_parameters_of(reference, function):
         return function(**signature.bind(*positional, **named).arguments)
 
     return learners_function
-
-
-@pytest.mark.parametrize("name", list(checks.all_specs()))
-def test_every_answer_can_be_withheld(name):
-    """`withheld` would pass over the others in silence."""
-    spec = checks.all_specs()[name]
-    assert all(inspect.isfunction(answers_plain(function)) for function in answers_of(spec))

@@ -52,13 +52,8 @@ RIGHT = {
     "rounding": (E + np.float32(1e-6), E),
     "NaN for NaN": (FLIPPED, FLIPPED.copy()),
     "infinite numbers": (float("inf"), float("inf")),
-    "infinite arrays": (np.array([np.inf, 1.0]), np.array([np.inf, 1.0])),
-    "a number near a float": (np.float64(2.00001), 2.0),
-    "an int for a float": (2, 2.0),
     "an array for a float": (np.array(2.0), 2.0),
     "tuples": ((26, 24), (26, 24)),
-    "lists": ([1, 2], [1, 2]),
-    "booleans": (np.array([True, False]), np.array([True, False])),
     "float32 for a float": (np.float32(1 / 3), 1 / 3),
 }
 
@@ -68,22 +63,14 @@ def test_what_is_right(got, expected):
     assert mismatch(got, expected, 1e-5) is None
 
 
-def test_half_precision_inside_is_not_rounding():
-    a, b = values(4, 50), values(50, 4, seed=1)
-    assert mismatch((a.astype(np.float16) @ b.astype(np.float16)).astype(np.float32), a @ b, TOLERANCE) is not None
-
-
 TWO = np.array([1, 2], np.float32)
 WRONG = {
     "one of six": (OFF, OFF * 0, "1 of 6 values differ"),
-    "where it is": (OFF, OFF * 0, "first at [1, 2]: got 5, expected 0"),
     "reversed": (E[:, ::-1], E, "reversed along axis 1"),
     "a factor": (-E, E, "-1 times the expected"),
     "an offset": (E + np.float32(3), E, "off by 3"),
     "shuffled": (np.roll(values(7), 2), values(7), "in another order"),
     "another shape in order": (E.reshape(6), E, "right and in order, only the shape is not"),
-    "an axis too many": (E[None], E, "right and in order, only the shape is not"),
-    "a column": (E.reshape(6, 1), E, "right and in order, only the shape is not"),
     "a dtype": (
         E.astype(np.float64),
         E,
@@ -91,16 +78,12 @@ WRONG = {
     ),
     "a dtype besides": (values(3).astype(np.int64), values(3), "besides, dtype is int64, expected float32"),
     "NaN": (FLIPPED, E, "1 of your values are NaN"),
-    "all NaN": (np.full((2, 3), np.nan, np.float32), E, "NaN"),
-    "a large number": (1e300, float("inf"), "got 1e+300, expected inf"),
     "minus infinity": (float("-inf"), float("inf"), "got -inf, expected inf"),
     "infinities of the other sign": (np.float32([-np.inf, 1]), np.float32([np.inf, 1]), "1 of 2 values differ"),
     "nothing": (None, TWO, "is the return statement missing?"),
     "a list": ([1.0, 2.5], TWO, "expected an array of shape (2,), got list"),
-    "a list of the values": (list(TWO), TWO, "the values are right: return them as an array"),
     "objects": (np.array([object(), 1]), TWO, "expected dtype float32, got object"),
     "a number for an array": (np.float32(1), TWO, "expected an array"),
-    "another number": (3, 2.0, "got 3, expected 2"),
     "a float for an int": (
         4.0,
         4,
@@ -108,24 +91,17 @@ WRONG = {
     ),
     "a boolean for a number": (True, 1, "expected a number"),
     "a text for a number": ("2", 2.0, "expected a number"),
-    "differing late": (4.99999, 5.0, "got 4.99999, expected 5"),
     "a huge whole number": (10**400, 2.0, "got inf, expected 2"),
     "float16 for a float": (np.float16(1 / 3), 1 / 3, "got 0.333"),
-    "a list for a tuple": ([26, 25], (26, 24), "expected a tuple of 2, got list"),
     "a list for a tuple, right": ([26, 24], (26, 24), "return them as a tuple"),
     "an array for a list": (np.array([1, 2]), [1, 2], "return them as a list"),
-    "an array for a tuple": (np.array(3), (26, 24), "expected a tuple of 2"),
     "floats for ints": ((26.0, 24.0), (26, 24), "// gives whole numbers"),
     "an item too many": ((1, 2, 3), (1, 2), "expected 2 items, got 3"),
     "another item": ([1, 3, 4], [1, 2, 3], "item 1 of 3: got 3, expected 2"),
     "items in another order": ([1, 3, 2], [1, 2, 3], "the items are right, in another order"),
-    "another array in a tuple": ((values(2), values(3) * 2), (values(2), values(3)), "item 1 of 2"),
     "a masked array": (np.ma.masked_array(values(3) + 1, mask=True), values(3), "3 of 3 values differ"),
-    "no imaginary parts": (values(3).astype(np.complex64), values(3), "the real part is in .real"),
     "imaginary parts": (values(3) + np.complex64(1j), values(3), "3 of 3 values differ"),
-    "another boolean": (np.array([True, True]), np.array([True, False]), "1 of 2 values differ"),
     "a generator": ((n for n in [1, 2]), [1, 2], "items are not computed yet"),
-    "a map": (map(abs, [1, 2]), np.array([1, 2]), "items are not computed yet"),
 }
 
 
@@ -144,10 +120,6 @@ def test_what_is_wrong_is_words_of(got, expected, words):
 )
 def test_no_more_is_said_than_is_known(got, expected, words):
     assert words not in words_of(got, expected)
-
-
-def test_none_agrees_with_none():
-    assert agree(None, None, 0.0)
 
 
 def test_agree_ignores_dtype_only():
@@ -184,20 +156,6 @@ def test_lists_of_anything_but_few_numbers_are_made_no_array(got):
     assert not agree(got, np.array([1.0, 2.0]), 1.0)
 
 
-def test_a_list_in_itself_is_no_array():
-    itself = []
-    itself.append(itself)
-    assert as_numbers(itself) is None
-    assert shortened(itself, 10) == "[[[[[[[..."
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 1, 1, 1, 1), (2, 0), (2, 3, 4)])
-def test_nested_lists_of_the_expected_shape_are_numbers(shape):
-    expected = values(*shape) if shape else np.float32(1.5)
-    for got in (expected.tolist(), np.asarray(expected), list(expected) if shape else 1.5):
-        assert agree(got, np.asarray(expected), 1e-6)
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     st.recursive(
@@ -211,11 +169,6 @@ def test_nested_lists_of_the_expected_shape_are_numbers(shape):
 def test_a_shortened_value_begins_as_it_is_written(value, length):
     written = " ".join(str(value).split())
     assert shortened(value, length) == (written if len(written) <= length else written[: length - 3] + "...")
-
-
-def test_a_shortened_list_costs_what_is_shown_of_it():
-    assert shortened([np.zeros((6,) * 12, bool)], 60).startswith("[array of shape (6, 6, 6,")
-    assert shortened([np.arange(1000)] * 100_000, 30) == "[array([ 0, 1, 2, 3, 4, 5, ..."
 
 
 def test_advice_on_a_dtype_names_an_argument_of_the_exercise():

@@ -11,7 +11,7 @@ import pytest
 
 import gpu_specs
 from unrolled import simgpu
-from unrolled.checks import Budget, Spec, Speed, gpu, run, words
+from unrolled.checks import Budget, Speed, gpu, run
 from unrolled.checks.run import HERE
 from unrolled.checks.spec import gpu_case, normal
 
@@ -48,32 +48,12 @@ def test_a_gpu_array_for_numpy_arrays_is_said():
     assert "the result is a GPU array, but NumPy arrays came in" in finding.lines[0]
 
 
-def test_an_honest_clock_passes():
-    found = checked(gpu_specs.HONEST_TIME, gpu_specs.GPU_TIME)
-    assert found.passed, str(found)
-
-
 @pytest.mark.parametrize("name", gpu_specs.TIMED)
 def test_a_clock_that_lies_fails(name):
     source, says = gpu_specs.TIMED[name]
     found = checked(source, gpu_specs.GPU_TIME)
     assert found.points == 0
     assert says in str(found)
-
-
-def test_float64_by_accident_is_named_with_its_line():
-    wide = """
-def answer(x, weight):
-    xp = array_module(x, weight)
-    y = xp.zeros((len(x), weight.shape[1]))
-    y += x @ weight
-    return xp.maximum(y, 0).astype(x.dtype)"""
-    cases = [gpu_case("one", Budget(float64=0), x=normal(3, 4), weight=normal(4, 2))]
-    spec = dataclasses.replace(gpu_specs.LAYER, cases=cases)
-    said = str(checked(gpu_specs.HEAD + wide, spec))
-    assert "3 float64 launches, none allowed: 1 x fill, 1 x add, 1 x maximum" in said, said
-    assert "name the dtype where an array is made" in said
-    assert checked(gpu_specs.RIGHT, spec).passed
 
 
 @pytest.mark.parametrize(
@@ -130,27 +110,6 @@ SHOWN = {
 @pytest.mark.parametrize(("source", "line"), SHOWN.values(), ids=SHOWN.keys())
 def test_the_line_that_copies_is_shown(source, line, tmp_path):
     assert line in checked(source, file=tmp_path / "cell.py").findings[1].lines
-
-
-@pytest.mark.usefixtures("_without_gpu")
-def test_arrays_in_lists_and_dictionaries_go_along():
-    def total(arrays, named, scale):
-        assert all(isinstance(array, simgpu.ndarray) for array in (*arrays, *named.values()))
-        return {"sums": [scale * (arrays[0] + named["y"]), arrays[1]]}
-
-    def both(arrays, named, scale):
-        return {"sums": [scale * (arrays[0] + named["y"]), arrays[1]]}
-
-    def compare(got, expected, inputs):
-        assert isinstance(inputs["named"]["y"], np.ndarray)
-        for ours, theirs in zip(got["sums"], expected["sums"], strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-
-    x = np.arange(3, dtype=np.float32)
-    one = gpu_case("nested", Budget(), arrays=[x, x + 1], named={"y": x}, scale=2.0)
-    spec = Spec(both, [one], 1, ("a", "b", "c"), compare=compare)
-    found = run("total", spec, total)
-    assert found.passed, str(found)
 
 
 def test_the_notebooks_own_gpu_is_left_alone():
@@ -227,12 +186,6 @@ def test_a_machine_that_is_gone_is_a_finding():
     finding = checked(gpu_specs.RIGHT, place=place).findings[1]
     assert finding.verdict == "crashed"
     assert simgpu.asnumpy(simgpu.ones(1)) == 1
-
-
-def test_advice_where_a_real_gpus_module_met_simulated_arrays():
-    said = "raised TypeError: Unsupported type <class 'unrolled.simgpu.array.ndarray'>"
-    assert words.advice([said]) == (words.OTHERS,)
-    assert words.advice(["raised TypeError: Unsupported type <class 'numpy.ndarray'>"]) == (words.MIXED,)
 
 
 def test_what_is_not_simulated_is_no_answer_that_is_not_written():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import graph_specs
 from unrolled import simgpu
-from unrolled.checks import Budget, Report, Spec, graphs, run
+from unrolled.checks import Report, Spec, graphs, run
 
 
 def checked(source: str, spec: Spec = graph_specs.STEP) -> Report:
@@ -36,20 +35,6 @@ def test_a_loop_of_launches_is_told_from_an_eager_one() -> None:
     found = checked(graph_specs.REPLAYED, graph_specs.EPOCH)
     assert found.passed, str(found)
     assert "no launch of a graph, at least 5 expected" in str(checked(graph_specs.EAGER, graph_specs.EPOCH))
-
-
-def test_a_graph_saves_no_launches_where_none_is_asked_for() -> None:
-    few = Budget(launches=3, transfers=None, synchronizations=None)
-    case = dataclasses.replace(graph_specs.EPOCH.cases[0], budget=few)
-    said = str(checked(graph_specs.REPLAYED, dataclasses.replace(graph_specs.EPOCH, cases=[case])))
-    assert "6 launches, at most 3 allowed: 5 x add, 1 x copy" in said
-
-
-def test_a_graph_is_one_launch_where_one_is_asked_for() -> None:
-    two = dataclasses.replace(graph_specs.EPOCH.cases[0].budget, launches=2)
-    case = dataclasses.replace(graph_specs.EPOCH.cases[0], budget=two)
-    said = str(checked(graph_specs.REPLAYED, dataclasses.replace(graph_specs.EPOCH, cases=[case])))
-    assert "6 launches, at most 2 allowed: 5 x graph, 1 x copy" in said
 
 
 def test_buffers_are_copied_and_numpy_is_called_for_each_of_the_contents() -> None:

@@ -75,31 +75,6 @@ def test_every_operation_gives_the_same_with_kernels(call: Call, dtype: str) -> 
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_arrays_in_any_layout_are_taken(launched: list[str]) -> None:
-    x = RNG.normal(size=(6, 5, 3, 2)).astype(np.float32).T
-    np.testing.assert_array_equal(on_kernels(ops.max_pool2d, x, 2), ops.max_pool2d(x, 2))
-    np.testing.assert_array_equal(on_kernels(ops.relu_backward, x, x), ops.relu_backward(x, x))
-
-
-def test_float16_goes_through_the_kernels_of_a_forward_pass(launched: list[str]) -> None:
-    launched.clear()
-    x = RNG.normal(size=(2, 3, 4, 4)).astype(np.float16)
-    for function, *options in ((ops.max_pool2d, 2), (ops.relu,)):
-        y = on_kernels(function, x, *options)
-        assert y.dtype == np.float16
-        np.testing.assert_array_equal(y, function(x, *options))
-    assert launched == ["max_pool", "relu_wide"]
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool])
-def test_other_dtypes_go_the_plain_way(launched: list[str], dtype: Any) -> None:
-    launched.clear()
-    x = np.eye(4).astype(dtype)[None, None]
-    y = on_kernels(ops.max_pool2d, x, 2)
-    assert y.dtype == dtype
-    assert not launched
-
-
 def same(function: Callable[..., Any], *arguments: Any, tolerance: float = 1e-10) -> Any:
     """Return what the function gives on the host; fail unless it gives the same with kernels."""
     expected = function(*arguments)
@@ -121,15 +96,6 @@ def test_convolution_and_columns_both_ways(g: Geometry, with_bias: bool) -> None
     same(ops.col2im, columns, x.shape, *g[4:7], tolerance=1e-12)
 
 
-def test_the_first_layer_asks_for_no_gradient_by_its_input() -> None:
-    x, weight, _ = Geometry(2, 1, 3, (4, 4), (2, 2), (1, 1), (0, 0), 0).arrays()
-    grad = ops.conv2d(x, weight)
-    there = [strict.asarray(each) for each in (grad, x, weight)]
-    grad_x, grad_weight, _ = ops.conv2d_backward(*there, input_gradient=False)
-    assert grad_x is None
-    np.testing.assert_allclose(to_host(grad_weight), ops.conv2d_backward(grad, x, weight)[1])
-
-
 PALETTES = st.sampled_from([(0.0, 1.0, 2.0), (0.0, -0.0, np.nan), (-np.inf, np.inf, 0.0), (-np.inf, -np.inf, 1.0)])
 
 
@@ -144,12 +110,6 @@ def test_pooling_both_ways(g: Geometry, palette: Any) -> None:
     same(ops.max_pool2d_backward, grad, x, *options, tolerance=1e-12)
     same(ops.avg_pool2d, g.arrays()[0], *options, tolerance=1e-12)
     same(ops.avg_pool2d_backward, grad, x.shape, *options, tolerance=1e-12)
-
-
-def test_values_of_another_shape_than_their_windows_are_named() -> None:
-    windows = Windows.over((4, 4), 2, 2, 0)
-    with pytest.raises(ValueError, match=r"values has shape \(1, 1, 3, 3\); expected \(1, 1, 2, 2\)"):
-        on_kernels(ops.max_unpool2d, np.zeros((1, 1, 3, 3)), np.zeros((1, 1, 3, 3), int), (4, 4), windows)
 
 
 @pytest.mark.parametrize("label", [-1, 3, 10**12])
@@ -218,18 +178,6 @@ def test_options_that_do_not_fit_the_arrays_are_an_error(name: str, change: dict
     }
     with pytest.raises(ValueError, match="do not fit"):
         kernels.by_name(name).numpy(*arrays[name], options)
-
-
-def test_an_unknown_kernel_is_a_key_error() -> None:
-    with pytest.raises(KeyError):
-        kernels.by_name("rm")
-
-
-@pytest.mark.parametrize("palette", [(0.0, 1.0), (np.nan, 1.0)])
-def test_right_answers_are_counted_as_argmax_finds_them(palette: tuple[float, float]) -> None:
-    scores, labels = RNG.choice(palette, (300, 5)).astype(np.float32), RNG.integers(0, 5, 300)
-    found = on_kernels(training._right, scores, labels)
-    assert found == training._right(scores, labels)
 
 
 def test_no_memory_names_the_layer_and_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,15 +82,6 @@ def test_overflow_skips_the_step_and_halves_and_good_steps_double() -> None:
     assert (history.loss_scale, history.skipped) == ([8.0, 16.0, 16.0], 0)
 
 
-def test_float32_is_untouched() -> None:
-    plain, named = made(), made()
-    history = fitted(plain)
-    fitted(named, precision="float32")
-    np.testing.assert_array_equal(plain.parameters, named.parameters)
-    assert (history.loss_scale, history.skipped) == ([], 0)
-    assert "skipped" not in str(history)
-
-
 def test_bad_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="precision is 'half'; expected one of float32, float16, bfloat16"):
         fitted(made(), precision="half")
@@ -117,10 +108,3 @@ def test_values_beyond_float16_name_the_layer() -> None:
     network.layers[0].parameters["weight"] = np.full((8, 5), 1e5, np.float32)
     with pytest.raises(OverflowError, match=r"layer 0, Linear\(8\): weight is beyond float16"):
         network.fit(some, epochs=1, precision="float16", progress=False)
-
-
-def test_what_float32_cannot_hold_either_is_found_as_ever() -> None:
-    network = made().build((5,))
-    network.layers[0].parameters["bias"] = np.full(8, np.nan, np.float32)
-    with pytest.raises(nn.NonFiniteError, match="'bias' of 0: Linear"):
-        fitted(network, precision="float16")

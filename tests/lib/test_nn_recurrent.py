@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -69,26 +68,6 @@ def test_a_training_is_pytorchs_loss_by_loss(clip_norm: float | None) -> None:
         number, _, parameter = name.partition(".")
         other.layers[int(number)].parameters[parameter] = value
     np.testing.assert_allclose(other.scores(TRAIN.images), network.scores(TRAIN.images), atol=1e-4)
-
-
-def test_summary_files_and_copies(tmp_path: Any) -> None:
-    network = ours()
-    network.save(tmp_path / "network.npz")
-    np.testing.assert_array_equal(ours(seed=3).load(tmp_path / "network.npz").parameters, network.parameters)
-    table = network.summary()
-    assert [row.output for row in table.rows] == [(5, 7), (4,), (10,)]
-    assert table.rows[0].multiply_adds == 5 * 4 * 7 * (6 + 7 + 7 + 7)
-    again = copy.deepcopy(network)
-    again.fit(TRAIN, epochs=1, progress=False)
-    assert not np.array_equal(again.parameters, network.parameters)
-    network.forward(TRAIN.images)
-    assert network.layers[0]._kept is None
-
-
-def test_first_weights_lie_within_pytorchs_bounds() -> None:
-    weights = nn.Sequential(nn.LSTM(100)).build((3, 50)).layers[0].parameters["weight_hh_l0"]
-    assert 0.099 < abs(weights).max() <= 0.1
-    assert abs(weights.mean()) < 0.001
 
 
 def test_on_the_gpu_nothing_is_waited_for() -> None:

@@ -10,21 +10,6 @@ from ops_cases import Geometry, geometries
 from unrolled import ops
 
 
-def test_rows_run_over_channels_and_places_in_the_window_and_columns_over_images_and_windows() -> None:
-    x = np.arange(2 * 2 * 2 * 3).reshape(2, 2, 2, 3)
-    columns = ops.im2col(x, 2)
-    assert columns.tolist() == [
-        [0, 1, 12, 13],
-        [1, 2, 13, 14],
-        [3, 4, 15, 16],
-        [4, 5, 16, 17],
-        [6, 7, 18, 19],
-        [7, 8, 19, 20],
-        [9, 10, 21, 22],
-        [10, 11, 22, 23],
-    ]
-
-
 @settings(max_examples=40, deadline=None)
 @given(geometries())
 def test_they_are_pytorchs_unfold_and_fold(g: Geometry) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from unrolled import ops
 from unrolled.ops import cudnn
-from unrolled.ops.windows import Windows
 
 X, WEIGHT = np.zeros((2, 3, 6, 5), np.float32), np.zeros((4, 3, 3, 3), np.float32)
 GRAD = np.zeros((2, 4, 4, 3), np.float32)
@@ -40,19 +39,6 @@ def test_arrays_of_the_host_are_named() -> None:
         ops.conv2d_backward(GRAD, X, WEIGHT, method="cudnn")
 
 
-def test_the_simulated_gpu_is_none_of_nvidias() -> None:
-    from unrolled import simgpu
-
-    with pytest.raises(ValueError, match="method 'cudnn' expects CuPy's"):
-        ops.conv2d(simgpu.asarray(X), simgpu.asarray(WEIGHT), method="cudnn")
-
-
-def test_other_numbers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cudnn, "array_module", lambda x: CUPY)
-    with pytest.raises(ValueError, match="x is float64; expected float32 for method 'cudnn'"):
-        cudnn.check(np.zeros(1))
-
-
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cudnn, "array_module", lambda x: CUPY)
     with pytest.raises(ImportError, match="method 'cudnn' needs cuDNN and its front end: pip install nvidia-cudnn-f"):
@@ -66,70 +52,3 @@ def test_a_missing_library_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "cudnn", SimpleNamespace(backend_version=broken))
     with pytest.raises(ImportError, match=r"nvidia-cudnn-cu12 .*\(libcudnn is not there\)"):
         cudnn.frontend()
-
-
-class Tensor:
-    """A tensor of a graph: its shape and strides, and whether it is written."""
-
-    def __init__(self, dim: Any = None, stride: Any = None, name: str = "") -> None:
-        self.dim, self.stride, self.name, self.written = dim, stride, name, False
-
-    def set_output(self, value: bool) -> Tensor:
-        self.written = value
-        return self
-
-    def set_dim(self, dim: Any) -> Tensor:
-        self.dim = dim
-        return self
-
-    def set_stride(self, stride: Any) -> Tensor:
-        self.stride = stride
-        return self
-
-
-class Graph:
-    """Notes the operation that it was asked for."""
-
-    asked: tuple[str, dict[str, Any]]
-
-    def tensor(self, **options: Any) -> Tensor:
-        return Tensor(**options)
-
-    def __getattr__(self, name: str) -> Any:
-        def operation(**options: Any) -> Tensor:
-            self.asked = name, options
-            return Tensor()
-
-        return operation
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "read", "written"),
-    [
-        ("fprop", "conv_fprop", {"image": X.shape, "weight": WEIGHT.shape}, GRAD.shape),
-        ("wgrad", "conv_wgrad", {"image": X.shape, "loss": GRAD.shape}, WEIGHT.shape),
-        ("dgrad", "conv_dgrad", {"loss": GRAD.shape, "filter": WEIGHT.shape}, X.shape),
-    ],
-)
-def test_each_pass_is_described_by_its_tensors(kind: str, name: str, read: dict[str, Any], written: Any) -> None:
-    graph, windows = Graph(), Windows.over(X.shape[2:], 3, (2, 1), (1, 0))
-    shapes = X.shape, WEIGHT.shape, GRAD.shape
-    *inputs, output = cudnn._describe(graph, cudnn.Operation(kind, *shapes, windows.stride, windows.padding, False))
-    asked, options = graph.asked
-    assert asked == name
-    assert (options["stride"], options["padding"], options["dilation"]) == ([2, 1], [1, 0], [1, 1])
-    assert [options[key] for key in read] == inputs
-    assert [tuple(tensor.dim) for tensor in inputs] == list(read.values())
-    assert output.written
-    assert tuple(output.dim) == written
-    for tensor in (*inputs, output):
-        there = np.zeros(tuple(tensor.dim), np.float32)
-        assert [4 * step for step in tensor.stride] == list(there.strides)
-
-
-def test_auto_never_chooses_it() -> None:
-    assert "cudnn" not in {
-        ops.methods.fastest(Windows.over(64, kernel, 1, 0), 16, channels, channels)
-        for kernel in (1, 3, 5, 15, 31)
-        for channels in (1, 16, 256)
-    }

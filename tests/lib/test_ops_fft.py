@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from ops_cases import Call, pairs
+from ops_cases import Call
 
 from unrolled import ops
-from unrolled.ops import fft
-from unrolled.ops.windows import Windows
 
 
 def floats(*shape: int) -> Any:
@@ -30,39 +26,6 @@ CALLS = {
     "fft_conv2d_backward, tiles": Call(ops.fft_conv2d_backward, (floats(1, 2, 2, 88), LONG, LONG_WEIGHT)),
 }
 """For `test_ops_contract.py`."""
-
-
-@pytest.mark.parametrize(("size", "tiles"), [(200, 1), (1024, 1), (3000, 9)])
-def test_a_gpu_gets_few_tiles(size: int, tiles: int) -> None:
-    tiling = fft.tiling_for(Windows.over(size, 5, 1, 0), 8, 2, 2, True)
-    assert tiling.count((size, size)) == tiles
-
-
-@settings(max_examples=30, deadline=None)
-@given(pairs(1, 400), pairs(1, 40), pairs(0, 5), st.integers(1, 64))
-def test_tiles_cover_the_image_and_transforms_hold_a_tile_and_its_border(
-    size: tuple[int, int], kernel: tuple[int, int], padding: tuple[int, int], channels: int
-) -> None:
-    kernel_size = min(size[0], kernel[0]), min(size[1], kernel[1])
-    windows = Windows.over(size, kernel_size, 1, padding)
-    tiling = fft.tiling_for(windows, 8, channels, channels)
-    for axis in range(2):
-        whole = size[axis] + 2 * padding[axis]
-        if tiling.step[axis] == whole:
-            assert tiling.length[axis] >= whole
-        else:
-            assert tiling.length[axis] == tiling.step[axis] + kernel_size[axis] - 1 < whole
-
-
-@given(st.integers(1, 5000))
-def test_fast_lengths_are_the_next_with_small_factors(least: int) -> None:
-    def small(number: int) -> bool:
-        for factor in (2, 3, 5, 7):
-            while number % factor == 0:
-                number //= factor
-        return number == 1
-
-    assert fft.fast_length(least) == next(n for n in range(least, 2 * least + 1) if small(n))
 
 
 def test_float16_is_refused_by_name() -> None:

@@ -10,7 +10,7 @@ from ops_cases import Geometry
 from strict_arrays import strict
 
 from unrolled import ops
-from unrolled.ops import fft, methods, winograd
+from unrolled.ops import fft, methods
 from unrolled.ops.windows import Windows
 
 X, WEIGHT, BIAS = Geometry(2, 3, 4, (7, 6), (3, 3), (1, 1), (1, 1), 0).arrays()
@@ -29,46 +29,6 @@ def test_every_method_gives_the_same_and_its_gradients_go_into_given_arrays(meth
     expected = ops.conv2d_backward(GRAD, X, WEIGHT, padding=1)
     np.testing.assert_allclose(out[0], expected[1], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(out[1], expected[2], rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(("method", "module"), [("fft", fft), ("winograd", winograd)])
-def test_a_method_is_computed_by_its_module_and_gemm_by_neither(
-    method: str, module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called = []
-    for other in (fft, winograd):
-        for name in ("forward", "backward"):
-            given = getattr(other, name)
-            monkeypatch.setattr(
-                other, name, lambda *args, at=other, name=name, f=given: called.append((at, name)) or f(*args)
-            )
-    ops.conv2d(X, WEIGHT)
-    ops.conv2d_backward(GRAD, X, WEIGHT, padding=1, method="gemm")
-    assert not called
-    ops.conv2d(X, WEIGHT, method=method)
-    ops.conv2d_backward(GRAD, X, WEIGHT, padding=1, method=method)
-    assert called == [(module, "forward"), (module, "backward")]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "direct"}, "method is 'direct'; expected one of gemm, fft, winograd, cudnn, auto"),
-        ({"method": None}, "method is None; expected one of gemm"),
-        ({"method": "winograd", "stride": 2}, r"stride is \(2, 2\); expected 1 for Winograd's method"),
-        (
-            {"method": "winograd", "weight": np.zeros((4, 3, 2, 3))},
-            r"weight has kernels of \(2, 3\); expected \(3, 3\)",
-        ),
-    ],
-)
-def test_what_a_method_does_not_take_is_named(options: dict[str, Any], message: str) -> None:
-    arguments = {"x": X, "weight": WEIGHT} | options
-    with pytest.raises(ValueError, match=message):
-        ops.conv2d(**arguments)
-    size = ops.conv2d_output_size(X.shape[2:], arguments["weight"].shape[2:], arguments.get("stride", 1))
-    with pytest.raises(ValueError, match=message):
-        ops.conv2d_backward(np.zeros((2, 4, *size)), **arguments)
 
 
 def test_auto_follows_the_measured_crossovers() -> None:

@@ -21,14 +21,6 @@ def drawn(seed: int, *shape: int) -> Any:
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(2, 5))
 
 
-def test_an_example_by_hand() -> None:
-    x = np.array([[[[1.0, 3.0]]], [[[5.0, 7.0]]]])  # mean 4, variance (9 + 1 + 1 + 9) / 4 = 5
-    mean, variance = ops.batch_statistics(x)
-    assert (mean, variance) == (4, 5)
-    y = ops.batch_norm2d(x, np.array([2.0]), np.array([10.0]), epsilon=4.0)
-    np.testing.assert_allclose(y.ravel(), 10 + 2 / 3 * np.array([-3, -1, 1, 3]))
-
-
 @settings(max_examples=30, deadline=None)
 @given(shape=shapes, seed=st.integers(0, 99), epsilon=st.sampled_from([1e-5, 0.1]))
 def test_both_passes_are_those_of_torch(shape: Any, seed: int, epsilon: float) -> None:

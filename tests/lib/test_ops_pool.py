@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_cases import Geometry, agrees_with_torch, pooling_geometries
-from test_ops_conv import SEMINAR_X
 
 from unrolled import ops
 from unrolled.ops import maxima
@@ -36,12 +35,6 @@ def first_maxima(x: Any, kernel_size: Any, stride: Any, padding: Any) -> tuple[A
     row += sh * np.arange(oh)[:, None] - ph
     column += sw * np.arange(ow) - pw
     return windows.max(axis=-1), row * x.shape[3] + column
-
-
-@every_way
-def test_the_seminars_example(pool: Any) -> None:
-    expected = [[[[2, 4], [4, 2]], [[4, 3], [3, 2]], [[2, 3], [3, 2]]]]
-    np.testing.assert_array_equal(pool(SEMINAR_X, 2), expected)
 
 
 @settings(max_examples=60, deadline=None)
@@ -110,14 +103,6 @@ def test_maxima_far_from_the_first_pixel_of_their_window_are_found(size: Any, ke
         np.testing.assert_array_equal(ops.max_pool2d_indices(image, kernel_size, 1), indices)
 
 
-@every_way
-def test_padding_never_wins_and_gets_no_index(pool: Any) -> None:
-    for lowest, dtype in ((-7, np.int8), (-np.inf, np.float64), (False, np.bool_)):
-        x = np.full((1, 1, 3, 3), lowest, dtype)
-        np.testing.assert_array_equal(pool(x, 3, 2, 1), x[..., :2, :2])
-        assert ops.max_pool2d_indices(x, 3, 2, 1)[0, 0].tolist() == [[0, 1], [3, 4]]
-
-
 def test_a_call_does_not_change_what_an_earlier_one_gave() -> None:
     # The buffers of a block serve the next call too.
     x = np.random.default_rng(0).normal(size=(2, 3, 6, 6))
@@ -133,22 +118,6 @@ def test_threads_do_not_share_buffers() -> None:
     with ThreadPoolExecutor(4) as threads:
         for found, indices in zip(threads.map(lambda x: ops.max_pool2d_indices(x, 2), batches), expected, strict=True):
             np.testing.assert_array_equal(found, indices)
-
-
-@every_way
-def test_windows_of_one_pixel_give_a_copy(pool: Any) -> None:
-    x = np.arange(9.0).reshape(1, 1, 3, 3)
-    y = pool(x, 1)
-    np.testing.assert_array_equal(y, x)
-    assert not np.shares_memory(y, x)
-
-
-@every_way
-@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.bool_, np.float16, np.float32])
-def test_the_dtype_stays(pool: Any, dtype: Any) -> None:
-    y = pool(np.eye(4).astype(dtype)[None, None], 2)
-    assert y.dtype == dtype
-    np.testing.assert_array_equal(y[0, 0], np.eye(2).astype(dtype))
 
 
 def test_means_of_integers_are_floats_and_padding_counts_as_zeros() -> None:

@@ -7,15 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from operator import length_hint
 
 import numpy as np
 import pytest
 import threadpoolctl
 
-from unrolled import device, ops
-from unrolled.ops import blocks, threads
+from unrolled import ops
+from unrolled.ops import threads
 from unrolled.timing.blocks import blas_threads
 
 CONTROLLED = bool(threads._blas())
@@ -71,17 +70,6 @@ def test_the_number_of_threads_changes_no_bit(kernel: int, stride: int, padding:
 
 
 @needs_control
-def test_the_sum_over_blocks_waits_for_its_turn() -> None:
-    parts = [slice(0, 2), slice(2, 4), slice(4, 5)]
-    values = [np.float32([1e8]), np.float32([-1e8]), np.float32([1])]
-    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
-        total = blocks._Total(np.zeros(1, np.float32), parts)
-        for k in order:
-            total.add(parts[k], values[k])
-        assert total.sum == 1
-
-
-@needs_control
 def test_threads_are_as_many_as_blas_may_use() -> None:
     for number in (2, 3):
         with threadpoolctl.threadpool_limits(number):
@@ -110,40 +98,6 @@ def test_one_thread_while_timing_is_one_thread(monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_control
-def test_convolution_pooling_and_relu_ask_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(threads._Team, "call", lambda self, task, helpers: asked.append(helpers) or [])
-    x, weight = random(32, 3, 64, 64), random(4, 3, 3, 3)
-    y = ops.conv2d(x, weight)
-    calls: list[Callable[[], object]] = [
-        partial(ops.conv2d, x, weight),
-        partial(ops.conv2d_backward, y, x, weight),
-        partial(ops.max_pool2d_with_indices, x, 2),
-        partial(ops.relu, x),
-        partial(ops.relu_backward, x, x),
-    ]
-    for call in calls:
-        asked.clear()
-        with threadpoolctl.threadpool_limits(2):
-            call()
-        assert asked == [1], call
-
-
-def test_small_inputs_do_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_blas", lambda: pytest.fail("a small input asked for threads"))
-    x, weight = random(8, 1, 28, 28), random(10, 1, 3, 3)
-    y = ops.conv2d(x, weight)
-    ops.conv2d_backward(y, x, weight)
-    ops.relu_backward(ops.relu(y), y)
-    ops.max_pool2d_with_indices(x, 2)
-
-
-def test_without_a_blas_to_limit_there_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_blas", list)
-    assert idents(8) == {threading.get_ident()}
-
-
-@needs_control
 @pytest.mark.parametrize("where", ["here", "beside"])
 def test_an_exception_is_raised_once_and_the_threads_go_on(where: str) -> None:
     here, barrier, done = threading.get_ident(), threading.Barrier(2), []
@@ -164,50 +118,6 @@ def test_an_exception_is_raised_once_and_the_threads_go_on(where: str) -> None:
         assert len(done) == 1
         assert blas_limit() == 2
         threads.share(meet(2), range(2))
-
-
-@needs_control
-def test_callers_of_several_threads_get_their_results() -> None:
-    x, weight = random(64, 3, 24, 24), random(8, 3, 3, 3)
-    expected, found = ops.conv2d(x, weight), []
-    with threadpoolctl.threadpool_limits(2):
-        callers = [threading.Thread(target=lambda: found.append(ops.conv2d(x, weight))) for _ in range(6)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join(PATIENCE)
-        assert blas_limit() == 2
-    assert len(found) == 6
-    for one in found:  # those that come while another has the threads may use those of BLAS, which round otherwise
-        np.testing.assert_allclose(one, expected, rtol=0, atol=1e-5)
-
-
-@needs_control
-def test_a_block_that_shares_runs_where_it_is() -> None:
-    inside: list[set[int]] = []
-    with threadpoolctl.threadpool_limits(2):
-        threads.share(lambda rest: inside.extend(idents(4) | {threading.get_ident()} for _ in rest), range(4))
-    assert [len(found) for found in inside] == [1] * 4
-
-
-@needs_control
-def test_where_no_thread_can_start_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(self: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threads, "_team", threads._Team())
-    with threadpoolctl.threadpool_limits(2):
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", start)
-            assert idents(8) == {threading.get_ident()}
-        threads.share(meet(2), range(2))
-
-
-@needs_control
-def test_what_numpy_says_of_errors_holds_in_every_thread() -> None:
-    rows = np.full((64, 1 << 15), np.inf, np.float32)
-    with threadpoolctl.threadpool_limits(2), np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
-        ops.relu_backward(rows, -rows)
 
 
 FORKED = """
@@ -254,7 +164,3 @@ def test_the_library_starts_without_threads() -> None:
     code = "import sys, unrolled.ops; print({'concurrent.futures', 'threadpoolctl'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_arrays_of_a_device_are_none_of_theirs() -> None:
-    assert not threads.pay(device.gpu().ones((64, 1 << 15), dtype="float32"))

@@ -9,7 +9,6 @@ import pytest
 from ops_cases import Call
 
 from unrolled import ops
-from unrolled.ops import winograd
 
 
 def floats(*shape: int) -> Any:
@@ -35,16 +34,6 @@ CALLS = {
     "winograd_conv2d_backward, 4": Call(by_4_backward, (GRAD, X, WEIGHT)),
 }
 """For `test_ops_contract.py`."""
-
-
-@pytest.mark.parametrize("tile", [2, 4])
-def test_fewer_multiplications_is_what_the_matrices_are_for(tile: int) -> None:
-    """Lavin and Gray, section 4: (m + 2)^2 products for m * m results of 9 multiplications each."""
-    pixels, weights, results = (m[tile] for m in (winograd.PIXELS, winograd.WEIGHTS, winograd.RESULTS))
-    assert (len(pixels), len(pixels[0])) == (tile + 2, tile + 2)
-    assert (len(weights), len(weights[0])) == (tile + 2, 3)
-    assert (len(results), len(results[0])) == (tile, tile + 2)
-    assert 9 * tile**2 / (tile + 2) ** 2 == {2: 2.25, 4: 4.0}[tile]
 
 
 @pytest.mark.parametrize(

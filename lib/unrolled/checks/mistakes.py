@@ -69,22 +69,6 @@ def result(says: str, change: Function, function: Function | None = None) -> Mis
     return Mistake(says, function, result=change)
 
 
-def converted(mistake: Mistake, reference: Function, back: Function | None = None, /, **arguments: Function) -> Mistake:
-    """Return a mistake in `reference` as a mistake in another function, such as one with its axes in another order.
-
-    `arguments` compute arguments of `reference` from those of the other function, by name; what `reference` has no
-    parameter for is left out. `back` turns the result of `reference` into that of the other function.
-    """
-    own = _signature(reference).parameters
-
-    def wrong(**inputs: Any) -> Any:
-        changed = {name: called_by_name(change, inputs) for name, change in arguments.items()}
-        y = mistake.of(reference)(**{name: value for name, value in (inputs | changed).items() if name in own})
-        return y if back is None else back(y)
-
-    return Mistake(mistake.says, wrong)
-
-
 def first_of(y: Array, axis: int) -> Array:
     """Return y with zeros everywhere but at the first place along an axis."""
     first = np.zeros_like(y)

@@ -1,9 +1,10 @@
-"""Lesson 08 on a real GPU: its kernels, rung by rung, compute what CuPy does; its answers earn every point there."""
+"""Lessons 08, 09 and 13 on a real GPU: their answers earn every point there; lesson 08's kernels, rung by rung."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,34 @@ import pytest
 
 from unrolled import checks, device
 
+ROOT = Path(__file__).resolve().parents[2]
+LESSONS = "08_kernels", "09_lstm", "13_capstone"
 GROUPS = ("adding", "transposing", "summing", "pooling", "multiplying")
+
+
+@cache
+def lesson_of(name: str) -> Any:
+    """The lesson with its solutions, run through on the real GPU."""
+    spec = importlib.util.spec_from_file_location(f"lesson_{name}", ROOT / "lessons" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("lesson", "name"), [(lesson, name) for lesson in LESSONS for name in checks.lessons()[lesson]]
+)
+def test_the_answers_of_the_lesson_earn_every_point(lesson: str, name: str) -> None:
+    report = checks.run(name, checks.lessons()[lesson][name], getattr(lesson_of(lesson), name))
+    print(report)
+    assert report.points == report.max_points, str(report)
 
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     __import__("gpu_kernels")
     return sys.modules["gpu_kernels"]
 
@@ -29,25 +52,9 @@ def test_each_rung_computes_what_cupy_does(module: Any, place: int) -> None:
         module.check(name, work, module.steps_of(work, compiler, cp), cp)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def lesson() -> Any:
-    """Lesson 08 with its solutions, run through on the real GPU."""
-    file = Path(__file__).resolve().parents[2] / "lessons" / "08_kernels.py"
-    spec = importlib.util.spec_from_file_location("lesson08", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-EXERCISES = ("add_kernel", "transpose_tiled", "row_sum", "fused_bias_relu_pool", "matmul_tiled")
-
-
-@pytest.mark.parametrize("name", EXERCISES)
-def test_the_answers_of_the_lesson_earn_every_point(lesson: Any, name: str) -> None:
-    report = checks.run(name, checks.lessons()["08_kernels"][name], getattr(lesson, name))
-    assert report.points == report.max_points, str(report)
+    return lesson_of("08_kernels")
 
 
 def test_a_race_is_found_in_a_kernel_of_cupys(lesson: Any, monkeypatch: pytest.MonkeyPatch) -> None:
