@@ -30,12 +30,6 @@ def test_the_facts_are_those_of_this_process(facts):
     assert [entry["name"] for entry in facts["data"]][:1] == ["digits"]
 
 
-def test_the_extra_that_brings_a_package_is_known(facts):
-    extras = {row["name"]: row["extra"] for row in facts["packages"]}
-    assert (extras["numpy"], extras["jupyterlab"], extras["nbgrader"]) == (None, "lab", "grading")
-    assert "unrolled" not in extras
-
-
 def test_the_table_says_it_all_to_a_reader(facts):
     text = doctor.table(
         {**facts, "device": {"gpu": None, "why": "no driver"}, "blas": [], "problems": ["numpy: missing"]}

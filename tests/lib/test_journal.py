@@ -3,9 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -50,13 +48,6 @@ def test_a_measurement_is_said_beside_the_guess_of_its_name_alone(capsys):
     assert capsys.readouterr().out == ""
     journal.measured("lesson", 5443, where="modelled, T4")
     assert capsys.readouterr().out == "lesson: you guessed 10 times; it is 5,440 times (modelled, T4).\n"
-
-
-def test_a_check_that_measured_says_so_beside_the_guess(capsys):
-    journal.predict("conv2d_gemm", 40)
-    capsys.readouterr()
-    journal.note(replace(report(), timing=SimpleNamespace(ratio=25)))
-    assert capsys.readouterr().out == "conv2d_gemm: you guessed 40 times; it is 25 times (measured).\n"
 
 
 def test_an_empty_journal_draws_others_rungs_and_no_guesses(capsys):

@@ -113,17 +113,6 @@ def test_a_restored_journal_is_still_the_same_persons(home, learner):
     assert len(ladder["rungs"]) == 2
 
 
-def test_the_fastest_is_on_top_and_the_picture_says_so(learner):
-    learner("ada", LOOPS, ("one product", 0.9))
-    journal.give("a.json", name="moss")
-    learner("bob", ("plain loops", 50.0), PRODUCT)
-    journal.give("b.json", name="fern")
-    assert str(journal.gallery("a.json", "b.json")) == (
-        "Several learners' ladders, seconds on a log scale. Convolution, 2 ladders: fern: one product 500 ms, "
-        "100 times from slowest to fastest; moss: one product 900 ms, 100 times from slowest to fastest."
-    )
-
-
 def test_the_command_compares_merges_and_names_what_it_left_out(home, learner, capsys):
     learner("ada", LOOPS, PRODUCT)
     journal.give("a.json", name="moss")

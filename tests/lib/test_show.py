@@ -7,20 +7,16 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from pictures import KERNEL, NETWORK, PICTURES, RNG, SQUARE, TEXTS, stills
 from PIL import Image
 
 import unrolled
 from unrolled import show, simgpu
-from unrolled.show import sheet
 from unrolled.show.style import new_figure, styled
 
 EVERY = pytest.mark.parametrize("name", PICTURES)
@@ -159,29 +155,6 @@ def test_its_widget_follows_the_sliders(name: str) -> None:
     assert image.value != first
 
 
-def test_explorer_draws_what_it_is_asked_for() -> None:
-    seen = []
-
-    def draw(**values: float) -> Figure:
-        seen.append(values)
-        return new_figure(1)
-
-    explorer = show.Explorer(
-        draw, lambda **values: f"{values}.", a=show.Slider("a", [1, 2, 3], 2), b=show.Slider("b", "xy")
-    )
-    assert explorer.start == {"a": 3, "b": "x"}
-    assert explorer.at(b="y").alt == "{'a': 3, 'b': 'y'}."
-    assert seen == [{"a": 3, "b": "y"}]
-
-
-def test_no_kernel_means_a_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unrolled.show import picture
-
-    ipython = SimpleNamespace(get_ipython=lambda: SimpleNamespace())  # IPython in a terminal: a shell, no kernel
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    assert not picture.widgets_work()
-
-
 CELLS = [
     "from unrolled import show\n"
     "explorer = show.convolution([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0], [0, 1]])\n"
@@ -238,10 +211,3 @@ def test_a_graded_notebook_gets_half_the_pixels(monkeypatch: pytest.MonkeyPatch)
     width, height = pixels()
     monkeypatch.setenv("UNROLLED_GRADING", "1")
     assert pixels() == (round(width * 96 / 144), round(height * 96 / 144))
-
-
-@given(st.text("abgjMWf01µ×·–…₀¹≈✗, ", min_size=1).filter(str.strip), st.booleans())
-def test_a_line_of_text_starts_and_ends_where_its_ink_does(text: str, bold: bool) -> None:
-    path, start, end = sheet._glyphs(text, bold)
-    extent = path.get_extents()
-    assert (start, end) == pytest.approx((extent.x0, extent.x1), abs=0.01)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from pictures import NETWORK as NET
 
-from unrolled import ops, show
+from unrolled import ops
 from unrolled.show.columns import added
 from unrolled.show.convolution import Steps, shared
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
-from unrolled.show.learning_curves import SMOOTH
 from unrolled.show.sliding_windows import windows
 
 NETWORK = Network.of(**NET)
@@ -50,13 +49,6 @@ def test_a_broken_gradient_still_trains_unless_every_sign_is_wrong() -> None:
     assert rising == sorted(rising)
 
 
-def test_every_step_and_break_can_be_drawn() -> None:
-    explorer = show.computation_graph(**NET)
-    for step in range(len(STEPS)):
-        assert STEPS[step].name in explorer.at(step=step, broken=step % len(BREAKS)).alt
-    assert explorer.at(step=9, broken=5).png().startswith(b"\x89PNG")
-
-
 def test_worked_numbers_are_right() -> None:
     graph = Graph(NETWORK)
     lines = [worked(graph, at) for at in range(len(STEPS))]
@@ -64,17 +56,6 @@ def test_worked_numbers_are_right() -> None:
     assert lines[2] == "first value: −0.5 becomes 0"
     assert lines[6] == "first value: (0.2 − 1) / 2 = −0.4"
     assert lines[8] == "first value: the input was −0.5, so 0.2 becomes 0"
-
-
-def test_the_end_of_a_curve_is_the_mean_of_its_last_ten_steps() -> None:
-    values = [100.0] * 7 + list(range(SMOOTH))
-    assert "ends at 4.5" in show.losses({"a": values}).alt
-
-
-def test_names_stand_where_their_curves_end() -> None:
-    (axes,) = show.losses({"high": [9.0] * 30, "low": [9.0] * 20 + [1.0] * 10}, log=False).figure.axes
-    shares = [axes.transAxes.inverted().transform(axes.transData.transform((0, end)))[1] for end in (9, 1)]
-    assert [text.xy[1] for text in axes.texts] == pytest.approx(shares)
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from jit_programs import kernel
 
-from unrolled import show
 from unrolled import simgpu as cp
 from unrolled.show.banks import words_of
 from unrolled.show.barriers import with_barriers, without_barriers
-from unrolled.show.sheet import Sheet
-from unrolled.show.warps import STRIDES, Access, places_of
+from unrolled.show.warps import Access, places_of
 from unrolled.simgpu import jit
 
 VALUES = np.array([3, 1, 4, 1, 5, 9, 2, 6], float)
@@ -43,28 +41,6 @@ def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str, dty
     total = read(index, 96, dtype)
     assert sum(len(access.sectors(warp)) for warp in range(3)) == total.read_sectors
     assert sum(access.fewest(warp) for warp in range(3)) == total.read_ideal
-
-
-def test_rows_of_memory_are_those_that_have_room() -> None:
-    near, far = (Access(name, places_of(name, STRIDES[name], 96), 4) for name in ("x[2 * i]", "x[32 * i]"))
-    assert near.lines(1) == [0, 1, 2, 3, 4, 5]
-    assert far.lines(1) == list(range(32, 64))
-    assert near.readers(2)[:4] == [[32], [], [33], []]
-
-
-def test_the_sectors_that_are_fetched_light_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    hatched: list[Any] = []
-    monkeypatch.setattr(Sheet, "hatch", lambda sheet, boxes, *look: hatched.append(list(boxes)))
-    show.warps().at(pattern="x[2 * i]", warp=2)
-    *lines, squares, would_do, legend = hatched
-    assert [len(boxes) for boxes in lines] == [0, 0, 0, 0, 16, 16]
-    assert (len(squares), len(would_do), len(legend)) == (8, 0, 1)
-
-
-def test_a_squares_hatched_part_is_what_the_warp_leaves_of_the_sector() -> None:
-    next_one, far = (Access(name, places_of(name, STRIDES[name], 32), 4) for name in ("x[i + 1]", "x[32 * i]"))
-    assert next_one.shares(0) == [7 / 8, 1, 1, 1, 1 / 8]
-    assert far.shares(0) == [1 / 8] * 32
 
 
 # banks
@@ -122,16 +98,6 @@ def test_without_barriers_every_addition_is_done_and_the_sum_is_wrong(count: int
     adds = [{(add.thread, add.other) for step in tree.steps for add in step} for tree in (ordered, hasty)]
     assert adds[0] == adds[1]
     assert not any(add.late for step in ordered.steps for add in step)
-
-
-def test_what_is_read_too_early_has_not_its_value_yet() -> None:
-    memory, finished = VALUES.copy(), with_barriers(VALUES).memory
-    for step in without_barriers(VALUES).steps:
-        for add in step:
-            half = add.other - add.thread
-            expected = finished[len(finished) - 1 - half.bit_length(), add.other]
-            assert add.late == (memory[add.other] != expected)
-            memory[add.thread] += memory[add.other]
 
 
 # hardware

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn import Drawn
-from paper_trace import PaperTrace
 from pictures import DIAGONALS, RECORD
 from pictures import forms as traces
 
 from unrolled import ops, show
-from unrolled.ops.lstm import FORMS
-from unrolled.show.launches import LEFT, TRACK, Form
-from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, places_of, worked
+from unrolled.show.launches import LEFT, Form
+from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked
 from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
 from unrolled.show.timeline import RIGHT
@@ -41,39 +39,6 @@ def test_the_cell_in_the_picture_computes_what_the_library_does(inputs: int, uni
     np.testing.assert_allclose(values["sums"].ravel(), x @ parameters[0].T + h @ parameters[1].T + parameters[2])
 
 
-def test_a_step_shows_what_is_computed_by_then_and_nothing_else(drawn: Drawn) -> None:
-    explorer = show.lstm_cell()
-    seen = []
-    for step in range(len(STEPS)):
-        texts = drawn.at(explorer, step=step).texts
-        seen.append([name for name, text in (("f", ".98"), ("c", ".81"), ("h", ".59")) if text in texts])
-        assert len(drawn.hatches) == 2 * 4 + 3 + 1 - sum(map(_columns, STEPS[1 : step + 1]))
-    assert seen == [[], [], [], ["f"], ["f"], ["f"], ["f", "c"], ["f", "c", "h"]]
-
-
-def _columns(step: Any) -> int:
-    return 4 if step.name == "sums" else len(step.makes)
-
-
-def test_the_lines_into_what_is_made_now_are_marked(drawn: Drawn) -> None:
-    marked = []
-    for step in (0, 1, 3, 6, 7):
-        lines = drawn.at(show.lstm_cell(), step=step).lines
-        marked.append(sum(colour == BLUE for _, colour in lines) // 2)  # a line and its head
-    assert marked == [0, 8, 1, 6, 2]  # the eight are the eight matrix products of a step
-
-
-def test_values_of_the_cell_do_not_overlap() -> None:
-    for sizes in ((2, 2), (4, 3), (1, 1), (4, 1)):
-        boxes = [cells.frame for cells in places_of(_cell(*sizes)).values()]
-        for i, (left, top, width, height) in enumerate(boxes):
-            assert left >= 0
-            assert left + width <= 7.5
-            for other_left, other_top, other_width, other_height in boxes[:i]:
-                apart = left >= other_left + other_width or other_left >= left + width
-                assert apart or top > other_top + other_height + 0.1 or other_top > top + height + 0.1
-
-
 def _cell(inputs: int, units: int) -> Cell:
     size = 4 * units
     return Cell(np.ones(inputs), *(np.ones(units),) * 2, np.ones((size, inputs)), np.ones((size, units)), np.ones(size))
@@ -96,12 +61,6 @@ def test_the_cell_in_words() -> None:
 # launches
 
 
-def render(picture: show.Picture, dpi: int) -> Any:
-    picture.figure.set_dpi(dpi)
-    picture.figure.canvas.draw()
-    return picture.figure.canvas.buffer_rgba()  # type: ignore[attr-defined]
-
-
 def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
     many, few = (Form.of(trace) for trace in traces().values())
     assert (many.launches, few.launches) == (8, 2)
@@ -110,33 +69,6 @@ def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
     explorer = show.launches(traces())
     assert "naive: 8 launches, 165 µs. The GPU works for 60 µs of it, 36.4 %." in explorer.alt
     assert "All on one axis of time: naive 8 launches, 165 µs; fused 2 launches, 60 µs." in explorer.alt
-
-
-def test_forms_share_one_axis(drawn: Drawn) -> None:
-    """Half the time is half the length, whichever form is chosen; a part of the axis stretches all of them."""
-    explorer = show.launches(dict(reversed(traces().items())))
-    for form in ("naive", "fused"):
-        boxes = [box for box, colour in drawn.at(explorer, form=form).fills if colour == TRACK]
-        assert [box[0] for box in boxes] == [LEFT, LEFT]
-        assert [box[2] for box in boxes] == pytest.approx([(RIGHT - LEFT) * 60 / 165, RIGHT - LEFT])
-    boxes = [box for box, colour in drawn.at(explorer, part="the first quarter").fills if colour == TRACK]
-    assert [box[2] for box in boxes] == pytest.approx([RIGHT - LEFT] * 2)
-    assert max(box[0] + box[2] for box, _ in drawn.fills) == pytest.approx(RIGHT)
-
-
-def test_the_last_quarter_shows_what_happens_there(drawn: Drawn) -> None:
-    """The fourth product and addition stand where their times are on an axis that does not begin with 0."""
-    drawn.at(show.launches(traces()), part="the last quarter")
-    start, inch = 0.75 * 1.65e-4, (RIGHT - LEFT) / (0.25 * 1.65e-4)
-    (box,) = (box for box, colour in drawn.fills if colour == TRACK)  # "fused" is over by then
-    assert (box[0], box[2]) == pytest.approx((LEFT, RIGHT - LEFT))
-    by_colour = {look: [box for box, colour in drawn.fills if colour == look] for look in (ORANGE, SKY)}
-    product, (cut, whole) = by_colour[ORANGE][0], by_colour[SKY][:2]
-    assert (product[0], product[2]) == pytest.approx((LEFT + (1.4e-4 - start) * inch, 1e-5 * inch))
-    assert (cut[0], cut[2]) == pytest.approx((LEFT, (1.25e-4 - start) * inch))  # the third addition ends there
-    assert (whole[0], whole[2]) == pytest.approx((LEFT + (1.6e-4 - start) * inch, 5e-6 * inch))
-    assert {"130 µs", "160 µs"} <= set(drawn.texts)
-    assert "0 s" not in drawn.texts
 
 
 def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
@@ -151,19 +83,6 @@ def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
     assert other[3] < product[3]  # told apart without colours
     assert other[1] > product[1] + product[3]  # a row of its own for the second stream
     assert {"host", "stream 0", "stream 7"} <= set(drawn.texts)
-
-
-def test_short_launches_do_not_fill_the_gaps_between_them(drawn: Drawn) -> None:
-    """Launches that take a tenth of the time take a tenth of the row, each less than a pixel."""
-    trace = PaperTrace()
-    for _ in range(600):
-        trace.launch("product", 1e-6, call=1e-5)
-    explorer = show.launches({"naive": trace.synchronize()})
-    row = [box for box, colour in drawn.at(explorer).fills if colour == ORANGE][:600]
-    assert sum(box[2] for box in row) == pytest.approx(0.1 * (RIGHT - LEFT), rel=0.01)
-    pixels = np.asarray(render(explorer.still(), 40))
-    band = pixels[round((row[0][1] + row[0][3] / 2) * 40), round(LEFT * 40) + 4 : round(RIGHT * 40) - 4, :3].astype(int)
-    assert band.std(axis=0).max() < 25  # pale all along, not here a launch and there none
 
 
 # the wavefront
@@ -212,28 +131,7 @@ def test_a_slot_is_drawn_as_it_is(drawn: Drawn) -> None:
     assert box in [box for box, colour in drawn.fills if colour == TOO_EARLY]
 
 
-def test_layer_0_is_at_the_bottom_and_steps_go_right(drawn: Drawn) -> None:
-    drawn.at(show.wavefront(DIAGONALS, 3, 4), slot=2)
-    boxes = [box for box, colour in drawn.fills if colour == FIRING][:3]
-    # Cells are drawn from layer 0 on: of (0, 2), (1, 1) and (2, 0) the last stands highest and leftmost.
-    assert boxes == sorted(boxes, reverse=True)
-    assert [box[1] for box in boxes] == sorted((box[1] for box in boxes), reverse=True)
-
-
 # the rungs
-
-
-def test_a_rung_stands_at_its_speedup() -> None:
-    picture = show.rungs({"yours": {"naive": 0.06, "combined": 0.02, "my own": 0.12}, "recorded": RECORD})
-    dots = [
-        [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_marker() in "oD"]
-        for axes in picture.figure.axes
-    ]
-    names = [label.get_text() for label in picture.figure.axes[0].get_yticklabels()]
-    assert names == [*FORMS, "my own"]
-    assert dots[0] == [(1, 0), (pytest.approx(3), 1), (pytest.approx(0.5), 8)]
-    assert dots[1] == [(1, 0), (2, 1), (1.6, 2), (20, 7)]
-    assert len({axes.get_xlim() for axes in picture.figure.axes}) == 1
 
 
 def test_the_published_ladder_is_as_it_was_published() -> None:

@@ -1,19 +1,12 @@
 """unrolled.show: the pictures of lessons 00 and 01 say what their data say."""
 
-import itertools
-
 import numpy as np
 import pytest
-from pictures import CLIMB
 
 from unrolled.show import words
-from unrolled.show.causes import factors
-from unrolled.show.charts import spread
-from unrolled.show.images import first_difference
 from unrolled.show.memory_walk import walk
 from unrolled.show.parallel import shares, speedup
-from unrolled.show.race import Contestant, moments, mosaic
-from unrolled.show.scaling import slope
+from unrolled.show.race import Contestant, moments
 
 IMAGES = np.random.default_rng(1).random((10, 28, 28))
 LABELS = np.arange(10)
@@ -58,15 +51,6 @@ def test_race_counts_exactly_at_the_finish() -> None:
     assert [runners[0].done(i / 10) for i in range(12)] == [*range(11), 10]  # 0.3 / 0.1 is a little less than 3
 
 
-def test_race_shows_only_finished_digits_in_full_ink() -> None:
-    tiles = np.stack([np.full((2, 3, 4), i) for i in range(1, 6)]).astype(float)
-    picture = mosaic(tiles, columns=3, below=0.5)
-    assert picture.shape == (2 * 3, 3 * 3, 4)
-    np.testing.assert_array_equal(picture[0, :, 0], [1, 1, 1, 2, 2, 2, 3, 3, 3])
-    np.testing.assert_array_equal(picture[3, :, 0], [4, 4, 4, 5, 5, 5, 0, 0, 0])
-    assert not picture[[2, 5]].any()
-
-
 @pytest.mark.parametrize("workers", range(1, 9))
 def test_workers_share_every_cell_as_equally_as_can_be(workers: int) -> None:
     share = shares(5, 7, workers)
@@ -98,27 +82,3 @@ def test_walk_counts_cache_lines(shape: tuple[int, int], line: int, lines: int) 
             assert one.visits[step] // line in one.cached[step]
             assert len(one.cached[step]) <= lines
     assert walk(shape, "row", line, lines).loads[-1] == -(-shape[0] * shape[1] // line)
-
-
-def test_labels_are_moved_apart_in_their_order() -> None:
-    placed = spread([0.5, 0.5, 0.1, 0.52], 0.1)
-    assert all(b - a >= 0.0999 for a, b in itertools.pairwise(sorted(placed)))
-    assert placed[2] == min(placed)
-    assert spread([0.1, 0.9], 0.1) == [0.1, 0.9]
-
-
-def test_first_difference_finds_the_image() -> None:
-    mask = np.zeros((2, 3, 4, 5), dtype=bool)
-    assert first_difference(mask) == (0, 0)
-    mask[1, 0, 3, 3] = mask[1, 2] = True
-    assert first_difference(mask) == (1, 0)
-    assert first_difference(mask[1, 0]) == ()
-
-
-def test_the_exponent_of_growth_is_fitted() -> None:
-    sizes = [100, 200, 400, 800]
-    assert slope(sizes, [3e-9 * n**2 for n in sizes]) == pytest.approx(2)
-
-
-def test_rungs_of_one_cause_multiply() -> None:
-    assert factors(CLIMB) == pytest.approx({"hardware": 18, "code": 4, "batch": 10, "several": 2.5 / 0.0123})

@@ -6,28 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pictures import CROSSING as ROWS
 
 from unrolled.show.clipping import Values
-from unrolled.show.crossover import _mapped
 from unrolled.show.float_ruler import Format
-from unrolled.show.precision_front import marks_of
 from unrolled.show.systolic_array import Array
 from unrolled.show.winograd import Filtering
 
 SIZES = st.integers(1, 4)
-
-
-@given(SIZES, SIZES, SIZES, st.integers(0, 99))
-def test_an_array_ends_with_the_product_after_its_steps(n: int, k: int, m: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    found = Array(rng.normal(size=(n, k)), rng.normal(size=(k, m)))
-    assert np.allclose(found.sums(found.steps), found.a @ found.b)
-    assert (found.done(found.steps) == k).all()
-    assert (found.done(found.steps - 1) < k).any()
-    pairs = [int(found.done(step).sum()) for step in range(found.steps + 1)]
-    assert pairs[0] == 0
-    assert max(np.diff(pairs)) <= n * m  # a pair a cell and step
 
 
 @given(SIZES, SIZES, SIZES, st.integers(0, 99))
@@ -53,12 +38,6 @@ def test_numbers_are_stored_as_numpy_stores_them(value: float, small: bool) -> N
         assert Format(8, 23).stored(value) == float(np.float32(value))
 
 
-def test_a_format_reaches_as_far_as_numpy_says() -> None:
-    half, info = Format(5, 10), np.finfo(np.float16)
-    known = (info.max, info.tiny, info.smallest_subnormal, info.eps)
-    assert (half.largest, half.normal, half.smallest, half.step) == known
-
-
 def test_the_errors_of_clipping_add_up_and_the_best_limit_is_the_best() -> None:
     found = Values(np.random.default_rng(0).standard_t(3, 4000), 7)
     for limit in found.limits:
@@ -70,13 +49,6 @@ def test_the_errors_of_clipping_add_up_and_the_best_limit_is_the_best() -> None:
     assert found.best < found.limits[-1]
 
 
-def test_a_form_keeps_its_mark_in_the_next_picture() -> None:
-    earlier = [{"name": name} for name in ("float32", "int8", "pruned")]
-    later = [{"name": name} for name in ("float32", "float32, one more epoch", "pruned, one more epoch", "bfloat16")]
-    assert marks_of(earlier) == [0, 1, 2]
-    assert marks_of(later, earlier) == [0, 3, 2, 4]
-
-
 NUMBERS = st.floats(-100, 100, width=32)
 
 
@@ -85,10 +57,3 @@ def test_four_products_give_the_two_results(pixels: list[float], weights: list[f
     found = Filtering(np.array(pixels), np.array(weights))
     assert found.products.shape == (4,)
     assert np.allclose(found.results, np.correlate(pixels, weights, "valid"), atol=1e-8)
-
-
-def test_the_map_has_a_row_a_size_and_a_column_a_kernel() -> None:
-    sizes, kernels, values = _mapped([*ROWS[:2], *ROWS[3:]])
-    assert (sizes, kernels) == ([32, 64], [3, 5, 7])
-    assert np.isnan(values[1, 2])  # which was not measured
-    assert values[0].tolist() == pytest.approx([9 / 30, 25 / 30, 49 / 30])

@@ -7,18 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn import Drawn
-from pictures import IN_TURN, POINTS, slots
+from pictures import IN_TURN, slots
 
 from unrolled import show
-from unrolled.parallel.communicator import Communicator
-from unrolled.parallel.emulation import emulate
-from unrolled.parallel.network import Network
 from unrolled.show.pipeline import BACKWARD, FORWARD, plan_of
 from unrolled.show.pipeline import WRONG as TOO_EARLY
-from unrolled.show.ring import ARRIVES, PART, WHOLE, Ring
+from unrolled.show.ring import Ring
 from unrolled.show.scaling_curves import Model, efficiency
-from unrolled.show.sheet import Sheet
-from unrolled.show.style import BLUE, INK, ORANGE, PALE, PAPER, RED
+from unrolled.show.style import PALE, RED
 
 # the ring
 
@@ -38,30 +34,6 @@ def test_a_ring_adds_up_real_numbers(size: int) -> None:
         assert len(ring.moves(number)) == (size if number else 0)  # a chunk of each rank
     assert (values == 2**size - 1).all()
     assert ring.carried(ring.rounds) * size == 2 * (size - 1)
-
-
-@pytest.mark.parametrize("size", range(2, 9))
-def test_the_first_half_of_a_ring_is_a_reduce_scatter(size: int) -> None:
-    whole = [[len(cell) == size for cell in row] for row in Ring(size).after(size - 1)]
-    assert whole == np.eye(size, dtype=bool).tolist()
-
-
-def test_a_round_is_drawn_as_it_is(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
-    outlined: list[Any] = []
-    outline = Sheet.outline
-    monkeypatch.setattr(Sheet, "outline", lambda *a, **k: (outlined.append(a[1:3]), outline(*a, **k)))
-    explorer = show.ring_allreduce(3)
-    parts, wholes = [9, 6, 0, 0, 0], [0, 0, 3, 6, 9]
-    for number in range(5):
-        outlined.clear()
-        drawn.at(explorer, round=number)
-        colours = [colour for _, colour in drawn.fills]
-        assert (colours.count(PART) - 1, colours.count(WHOLE) - 1) == (parts[number], wholes[number])  # -1: the legend
-        assert len(outlined) - 1 == (3 if number else 0)
-        assert {colour for _, colour in outlined} == {ARRIVES}
-        assert sum(colour == INK for _, colour in drawn.lines) == (2 * (3 + 1) if number else 0)  # one goes round
-    drawn.at(explorer, round=1)
-    assert [drawn.texts.count(words) for words in ("0+1", "1+2", "0+2", "0", "1", "2")] == [1, 1, 1, 2, 2, 2]
 
 
 # the pipeline
@@ -130,54 +102,4 @@ def test_a_step_computes_and_then_reduces_its_gradient() -> None:
     assert model.efficiency(4, "weak") == pytest.approx(0.08 / (0.08 + reduced))
 
 
-def test_recorded_points_stand_over_the_lines_with_their_efficiency() -> None:
-    explorer = show.scaling_curves(strong=[(2, 0.009, "ours")], weak=POINTS)
-    panels = explorer.still().figure.axes
-    points = [[tuple(map(tuple, line.get_xydata())) for line in axes.lines[2:]] for axes in panels]
-    assert points == [
-        [((2, 0.009),)],
-        [],  # nothing recorded on one rank of this kind
-        [((1, 0.012), (4, 0.015)), ((2, 0.02),)],
-        [((1, 1.0), (4, pytest.approx(0.8)))],
-    ]
-    assert panels[0].get_ylim() == panels[2].get_ylim()
-    (legend,) = explorer.still().figure.legends
-    assert [text.get_text() for text in legend.get_texts()][2:] == ["recorded: ours, another step", "recorded: theirs"]
-    assert 0.012 in explorer.sliders["compute"].values
-    assert not {0.009, 0.015} & set(explorer.sliders["compute"].values)  # on more than one rank
-
-
-def test_points_of_another_step_than_the_lines_are_hollow() -> None:
-    explorer = show.scaling_curves(0.012, weak=[(1, 0.012, "ours"), (2, 0.02, "ours")])
-    for compute, hollow in ((0.012, False), (0.01, True)):
-        picture = explorer.at(compute=compute)
-        (points,) = picture.figure.axes[2].lines[2:]
-        assert (points.get_markerfacecolor() == PAPER) == hollow
-        assert ("Recorded, ours (another step): 20 ms" in picture.alt) == hollow
-
-
 # messages
-
-
-def there_and_back(comm: Communicator) -> None:
-    x = np.zeros(1000)
-    if comm.rank == 0:
-        comm.send(x, 2)
-        comm.receive(x, 2)
-    elif comm.rank == 2:
-        comm.receive(x, 0)
-        comm.send(x, 0)
-
-
-def test_a_message_goes_from_its_sender_to_its_receiver(drawn: Drawn) -> None:
-    network = Network(3, "PCIe 4")
-    emulate(there_and_back, network=network)
-    show.messages(network.messages, "There and back")
-    arrows = [[points for points, its in drawn.lines if its == colour] for colour in (BLUE, ORANGE)]
-    (((left, top), (middle, low)), _), (((again, bottom), (right, high)), _) = arrows  # each with its head
-    assert (top, low) == (high, bottom)
-    assert low > top
-    assert left < middle < right
-    assert middle == pytest.approx(again)
-    assert middle - left == pytest.approx(right - middle)
-    assert "modelled time; colours and strokes change from round to round" in drawn.texts

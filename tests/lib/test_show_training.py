@@ -8,8 +8,6 @@ import pytest
 from pictures import HISTORY, TRAINING_ONLY, bowl
 
 from unrolled import show
-from unrolled.show.confusion import mix_ups
-from unrolled.show.images import filter_colours
 from unrolled.show.learning_curves import Live
 from unrolled.show.optimizer_paths import losses
 
@@ -29,20 +27,6 @@ def test_live_curves_are_drawn_in_one_place(monkeypatch: pytest.MonkeyPatch) -> 
     live._handle = SimpleNamespace(update=updates.append)
     assert live(None, HISTORY) is None, "a callback that returns something true would stop the training"
     assert updates == [live.picture]
-
-
-def test_confusion_counts_every_pair() -> None:
-    counts = np.array([[1, 1, 0], [0, 2, 0], [1, 2, 0]])
-    assert mix_ups(counts) == [(2, 1, 2), (0, 1, 1), (2, 0, 1)]
-
-
-def test_filters_of_one_channel_have_signs_and_those_of_three_have_colours() -> None:
-    signed = filter_colours(np.array([[[-1.0, 0.0, 1.0]]]))
-    assert signed[0, 0, 2] > signed[0, 0, 0]  # purple has more blue than red
-    assert signed[0, 2, 0] > signed[0, 2, 2]  # orange the other way round
-    red = np.zeros((3, 1, 1))
-    red[0] = 2
-    assert filter_colours(red)[0, 0].tolist() == [1.0, 0.5, 0.5, 1.0]
 
 
 def test_a_path_that_runs_to_infinity_has_an_infinite_loss() -> None:

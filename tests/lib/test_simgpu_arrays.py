@@ -157,31 +157,6 @@ def test_advanced_indexing(data: Any) -> None:
         same(key, lambda m, x: (m.add.at(x, on(m, key), 2), x)[1], a)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        (np.array([0, 2]), slice(None), np.array([1, 0])),
-        (np.array([[1], [0]]), None, np.array([1, 0])),
-        (0, slice(1, 3), np.array([1, 0, 3])),
-        (slice(None), np.array([1, 0]), 2),
-        (slice(None), np.array([1, 0]), np.array([[3], [2]])),
-        (..., np.array([True, False, True, True])),
-        (np.array([True, False, True]), slice(None), 1),
-        (np.array([[True, False], [True, True], [False, False]]), np.array([0, 1, 2])),
-        (np.array([], np.int64),),
-    ],
-)
-def test_indices_that_stand_apart_go_to_the_front(key: Any) -> None:
-    x = np.arange(24.0).reshape(3, 2, 4)
-    same(key, lambda m, x: x[on(m, key)], x)
-
-    def write(m: Any, x: Any) -> Any:
-        x[on(m, key)] = x[on(m, key)] * 10 + 1
-        return x
-
-    same(key, write, x)
-
-
 def test_an_assigned_array_loses_axes_of_length_1_in_front() -> None:
     def write(m: Any, x: Any) -> Any:
         x[0] = m.ones((1, 1, 3))
@@ -320,15 +295,6 @@ def test_creation() -> None:
     ]
     for number, program in enumerate(programs):
         same(number, program)
-
-
-def test_a_shape_can_be_set_where_the_memory_allows_it() -> None:
-    x = cp.arange(12).reshape(2, 6)
-    x.shape = (3, -1)
-    assert x.tolist() == np.arange(12).reshape(3, 4).tolist()
-    x = x[:, ::2]
-    x.shape = (3, 1, 2)
-    assert x.tolist() == [[[0, 2]], [[4, 6]], [[8, 10]]]
 
 
 def test_results_are_arrays_on_the_device_single_values_too() -> None:

@@ -59,15 +59,6 @@ def test_the_host_cannot_take_a_device_array_by_itself() -> None:
         cp.add(x, [1, 2, 3])
 
 
-def test_functions_of_numpy_take_no_device_array() -> None:
-    """CuPy hands them to its own function of the name; here the mistake shows."""
-    x = cp.asarray(HOST)
-    with pytest.raises(TypeError, match=IMPLICIT):
-        np.concatenate([x, x])
-    with pytest.raises(TypeError):
-        np.exp(x)  # __array_ufunc__ is None
-
-
 def test_only_some_types_can_be_added_to_from_many_threads() -> None:
     counts = cp.zeros(3, "uint8")
     with pytest.raises(TypeError, match=r"add\.at only supports int32"):
@@ -112,7 +103,6 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
             ValueError,
             "Output shape mismatch",
         ),
-        (lambda x: x.take(0, axis=0, out=cp.zeros((2, 3), "f4")), ValueError, "Output shape mismatch"),
         (lambda x: x.take(cp.zeros(2, int), axis=0, out=cp.zeros((2, 3))), TypeError, "Output dtype mismatch"),
         (
             lambda x: x.dot(cp.zeros((4, 3, 5), "f4"), out=cp.zeros((2, 2, 4, 5), "f4")),
@@ -129,14 +119,12 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.random.default_rng(0).random(6, "f4", out=x), ValueError, r"size must match out\.shape"),
         (lambda x: x.get(out=x), TypeError, r"Only numpy\.ndarray can be obtained"),
         (lambda x: x.reshape(4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
-        (lambda x: x.reshape(-1, -1), ValueError, "only specify one unknown dimension"),
         (lambda x: setattr(x, "shape", 4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
         (lambda x: setattr(x.T, "shape", 6), AttributeError, "Incompatible shape for in-place modification"),
         (lambda x: x @ x, ValueError, "matmul"),
         (lambda x: x @ 2, TypeError, "Unsupported type <class 'int'>"),
         (lambda x: x.sum(axis=2), ValueError, "axis 2 is out of bounds"),
         (lambda x: x[:0].max(), ValueError, "zero-size array to reduction operation maximum"),
-        (lambda x: x[:0].argmax(), ValueError, "argmax of an empty sequence"),
         (lambda x: x[2], IndexError, "out of bounds"),
         (lambda x: x[0, 0, 0], IndexError, "too many indices"),
         (lambda x: x[cp.zeros(3)], IndexError, "integer or boolean"),
@@ -145,24 +133,19 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: x[cp.arange(2), cp.arange(3)], IndexError, "indexing arrays could not be broadcast"),
         (lambda x: x.__setitem__(0, cp.zeros(2)), ValueError, r"from shape \(2,\) into shape \(3,\)"),
         (lambda x: cp.concatenate([x, x.T]), ValueError, "must match exactly"),
-        (lambda x: cp.concatenate([]), ValueError, "at least one array"),
-        (lambda x: cp.stack([x, x.T]), ValueError, "same shape"),
         (lambda x: x.transpose(0, 0), ValueError, "repeated axis"),
         (lambda x: cp.einsum("ij,jk", x, x), ValueError, "'j' has length 3 in one array and 2 in another"),
         (lambda x: cp.array([object()]), ValueError, "Unsupported dtype object"),
         (lambda x: bool(x), ValueError, "truth value of an array with more than one element is ambiguous"),
         (lambda x: float(x), TypeError, "only length-1 arrays"),
         (lambda x: iter(x.sum()), TypeError, "iteration over a 0-d array"),
-        (lambda x: len(x.sum()), TypeError, "unsized"),
         (lambda x: hash(x), TypeError, "unhashable"),
         (lambda x: x.astype("uint8").__iadd__(300), OverflowError, "out of bounds for uint8"),
         (lambda x: cp.linalg.norm(x, ord="nuc"), ValueError, "not simulated"),
         (lambda x: cp.fft.rfft2(x.astype("complex64")), TypeError, "rfft2 of complex64 is not simulated"),
-        (lambda x: cp.fft.rfft2(x.astype("float16")), TypeError, "rfft2 of float16 is not simulated"),
         (lambda x: cp.fft.irfft2(x), TypeError, "irfft2 of float"),
         (lambda x: cp.fft.rfft2(x, (4, 4, 4)), ValueError, "two axes and two lengths"),
         (lambda x: cp.fft.rfft2(x, (4, 0)), ValueError, "Invalid number of FFT data points"),
-        (lambda x: cp.linalg.norm(x, ord=2), ValueError, "not simulated"),
         (lambda x: cp.pad(x, 1, mode="edge"), ValueError, "border of one number only"),
         (lambda x: cp.einsum("...i", x), ValueError, "not simulated"),
     ],
@@ -176,11 +159,9 @@ def test_errors_say_what_does_not_fit(wrong: Callable[[Any], Any], error: type[E
     ("ask", "words"),
     [
         (lambda: cp.sparse, "sparse is not simulated"),
-        (lambda: cp.zeros(2).tofile, "ndarray.tofile is not simulated"),
         (lambda: cp.random.poisson, "random.poisson is not simulated"),
         (lambda: cp.cuda.PinnedMemory, "cuda.PinnedMemory is not simulated"),
         (lambda: cp.cuda.runtime.streamDestroy, "cuda.runtime.streamDestroy is not simulated"),
-        (lambda: cp.linalg.svd, "linalg.svd is not simulated"),
         (lambda: cp.fft.fft, "fft.fft is not simulated"),
     ],
 )

@@ -317,25 +317,3 @@ def test_the_default_stream_is_not_captured_nor_used_beside_a_blocking_one() -> 
         graph = stream.end_capture()
     run(graph)
     assert x.tolist() == [5]
-
-
-def test_a_graph_is_made_by_a_capture_alone() -> None:
-    with pytest.raises(NotImplementedError, match="via stream capture"):
-        cp.cuda.Graph()
-
-
-def test_rows_that_a_counter_on_the_gpu_picks() -> None:
-    """`take` writes straight into `out`, so that a graph can fetch another batch at each launch."""
-    order, place = cp.asarray(np.array([[2, 0], [1, 1]])), cp.zeros(1, np.int64)
-    source, rows, batch = floats(10, 11, 12), cp.zeros((1, 2), np.int64), floats(0, 0)
-
-    def fetch() -> None:
-        cp.take(order, place, axis=0, out=rows)
-        cp.take(source, rows[0], axis=0, out=batch)
-        cp.add(place, 1, out=place)
-
-    graph = graph_of(fetch)
-    place.fill(0)
-    for expected in ([12, 10], [11, 11]):
-        run(graph)
-        assert batch.tolist() == expected

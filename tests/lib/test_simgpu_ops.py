@@ -152,15 +152,3 @@ def test_no_transfer_and_no_wait_inside_of_a_training_step(road: str) -> None:
     assert not t.synchronizations
     assert t.launches
     assert float(loss) > 0
-
-
-def test_evaluate_predict_save_and_load(road: str, tmp_path: Any) -> None:
-    rng = np.random.default_rng(1)
-    images, labels = rng.random((20, 1, 8, 8), dtype=np.float32), rng.integers(0, 5, 20)
-    net = network().build((1, 8, 8), cp)
-    there = Dataset(cp.asarray(images), cp.asarray(labels))
-    host = network().build((1, 8, 8))
-    assert net.evaluate(there, 7) == pytest.approx(host.evaluate(Dataset(images, labels), 7))
-    np.testing.assert_array_equal(net.predict(there.images).get(), host.predict(images))
-    net.save(tmp_path / "net.npz")
-    np.testing.assert_array_equal(network().load(tmp_path / "net.npz").parameters, net.parameters.get())

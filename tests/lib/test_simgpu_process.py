@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from simgpu_commands import empty, get, put, start
 
 from unrolled.simgpu import process
-from unrolled.simgpu.command import RAISED, InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
+from unrolled.simgpu.command import InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault, OperatorError, UnsupportedError
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.process import Link, LinkError, serve
@@ -34,7 +34,7 @@ KERNEL = {
 def serving(**words: Any) -> Iterator[tuple[socket.socket, threading.Thread]]:
     """A socket whose other end is served, by a thread of this process."""
     here, there = socket.socketpair()
-    here.settimeout(20)
+    here.settimeout(120)
 
     def run() -> None:
         with there:
@@ -44,7 +44,7 @@ def serving(**words: Any) -> Iterator[tuple[socket.socket, threading.Thread]]:
     thread.start()
     with here:
         yield here, thread
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
 
 
@@ -125,10 +125,6 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
         with pytest.raises(TypeError):
             link.launch("add", [x, np.float32(1)], [x])  # no JSON: it never left
         np.testing.assert_array_equal(get(link, x), np.ones(3))
-
-
-def test_an_error_that_the_other_side_does_not_know_is_an_invalid_command() -> None:
-    assert issubclass(RAISED[process.failure(KeyError("x"))["error"]], InvalidCommandError)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +264,7 @@ def test_what_is_no_message_ends_the_serving(stream: bytes) -> None:
         connection.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):  # it has left without reading all
             assert connection.recv(100) == b""
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
 
 
@@ -280,7 +276,7 @@ def test_a_message_that_is_announced_too_long_is_not_waited_for(lengths: tuple[i
     with serving(memory_limit=100_000) as (connection, thread):
         connection.sendall(struct.pack("!II", *lengths))
         assert connection.recv(100) == b""
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
 
 
