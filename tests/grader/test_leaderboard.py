@@ -105,16 +105,19 @@ def test_other_parts_and_what_could_not_be_graded_have_no_place() -> None:
     ],
 )
 def test_a_line_of_code_asks_and_nothing_else(source: str, name: str) -> None:
-    assert leaderboard.asked(new_notebook(cells=[new_code_cell(source)])) == name
-    assert leaderboard.asked(None) == ""
+    assert leaderboard.requested_name(new_notebook(cells=[new_code_cell(source)])) == name
+    assert leaderboard.requested_name(None) == ""
     if name:
         assert name not in leaderboard.without_name(source)
-        assert leaderboard.asked(new_notebook(cells=[new_code_cell(leaderboard.without_name(source))])) == "someone"
+        assert (
+            leaderboard.requested_name(new_notebook(cells=[new_code_cell(leaderboard.without_name(source))]))
+            == "someone"
+        )
 
 
 def test_no_lesson_asks_for_its_learners() -> None:
     for file in ROOT.glob("notebooks/*/*.ipynb"):
-        assert leaderboard.asked(cells.read(file)) == "", file.stem
+        assert leaderboard.requested_name(cells.read(file)) == "", file.stem
 
 
 def test_the_call_says_what_it_does_and_keeps_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,7 +179,7 @@ def test_the_capstone_asks_no_learner_and_ranks_those_of_a_class_of_thirty_who_a
 
     records = [Record(f"s{number}", CAPSTONE.lesson, "", (score(number),)) for number in range(1, 31)]
     boards = leaderboard.boards(
-        records, leaderboard.parts(), lambda student, _: leaderboard.asked(handed_in(int(student[1:])))
+        records, leaderboard.parts(), lambda student, _: leaderboard.requested_name(handed_in(int(student[1:])))
     )
     assert [place.name for place in boards[CAPSTONE]] == [f"Fox {number}" for number in range(27, 0, -3)]
     section = report.page(records, boards).partition("<h2>Leaderboard</h2>")[2].partition("<h2>")[0]
@@ -214,7 +217,7 @@ def test_two_who_raced_in_the_capstone_stand_in_the_order_of_what_the_judge_meas
         assert (scores[student].verdict, scores[student].points) == ("pass", 4), scores[student]
     records = [Record(student, CAPSTONE.lesson, "", (score,)) for student, score in scores.items()]
     found = leaderboard.boards(
-        records, leaderboard.parts(), lambda student, _: leaderboard.asked(handed_in[student])
+        records, leaderboard.parts(), lambda student, _: leaderboard.requested_name(handed_in[student])
     )[CAPSTONE]  # fmt: skip
     first, second = sorted(scores, key=lambda student: -(scores[student].ratio or 0.0))
     assert [place.name for place in found] == [names[first], names[second]]

@@ -120,7 +120,7 @@ def test_a_terminal_is_told_how_long_the_rest_takes(
     monkeypatch.setattr(sys, "stderr", progress := stream())
     items = [Handed(student, "02_convolution", Path(), "") for student in ("ann", "bob")]
     outcomes = [(items[0], kept("ann")), (items[1], OSError("no disk\x1b"))]
-    assert list(terminal.told(iter(outcomes), 2)) == items[:1]
+    assert list(terminal.print_outcomes(iter(outcomes), 2)) == items[:1]
     assert capsys.readouterr().out == (
         "[1/2] ann, 02_convolution: 8 of 8 points in 0 s\n[2/2] bob, 02_convolution: not graded: no disk\n"
     )
