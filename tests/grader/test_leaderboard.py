@@ -104,11 +104,6 @@ def test_a_line_of_code_asks_and_nothing_else(source: str, name: str) -> None:
         )
 
 
-def test_no_lesson_asks_for_its_learners() -> None:
-    for file in ROOT.glob("notebooks/*/*.ipynb"):
-        assert leaderboard.requested_name(cells.read(file)) == "", file.stem
-
-
 def test_the_call_says_what_it_does_and_keeps_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     before = journal.read()
     journal.leaderboard(" Fast Fox ")
@@ -136,7 +131,9 @@ def test_a_check_that_times_what_it_compares_hands_on_its_ratio(ratio: float, fl
     assert found[TalliedPart(LESSON, "total")] == [Place(None, "Fox", None) if flagged else Place(1, "Fox", ratio)]
 
 
-def test_the_capstone_is_ranked_and_asks_no_learner() -> None:
+def test_the_capstone_is_ranked_and_no_lesson_asks_for_its_learners() -> None:
+    for file in ROOT.glob("notebooks/*/*.ipynb"):
+        assert leaderboard.requested_name(cells.read(file)) == "", file.stem
     lesson = "13_capstone"
     assert TalliedPart(lesson, "time_to_accuracy") in leaderboard.parts()
     notebook = cells.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
