@@ -165,7 +165,7 @@ def grade_class(
                 print(f"{len(graded)} of {len(handed)} are graded already")
             outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
             try:
-                new.update(terminal.told(outcomes, len(ready) + len(waiting)))
+                new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting)))
             finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
                 scores = course.write_scores(new, reason, forced=force)
                 known = standing.of_class(course)

@@ -35,18 +35,8 @@ def assert_inert(markup: str) -> None:
     """By a list of what may be there, other than the sanitizer's own."""
     for tag, attributes in Tags(markup).tags:
         assert tag in inert.TAGS
-        assert attributes.keys() <= {
-            "alt",
-            "class",
-            "colspan",
-            "height",
-            "href",
-            "open",
-            "src",
-            "style",
-            "title",
-            "width",
-        }
+        allowed = "alt class colspan height href open src style title width"
+        assert attributes.keys() <= set(allowed.split())
         assert re.match(r"https?://|$", attributes.get("href", ""))
         assert re.match(r"data:image/(png|jpeg|gif);base64,|$", attributes.get("src", ""))
         assert attributes.get("class", "tex") == "tex" or tag in ("span", "p")
@@ -60,12 +50,14 @@ def shown(**bundle: object) -> str:
 
 
 @pytest.mark.parametrize("markup", MARKUP)
-def test_html_is_made_inert(markup: str) -> None:
+def test_html_is_made_inert_and_a_browser_reads_what_was_let_through(markup: str) -> None:
+    """Were it read otherwise the second time, something could have hidden the first."""
     assert_inert(shown(text_html=markup, text_plain="plain"))
-    assert_inert(inert.markdown(markup))
+    once = inert.clean(markup)
+    assert inert.clean(once) in (once, inert.NOT_SHOWN)
 
 
-@pytest.mark.parametrize("source", MARKDOWN)
+@pytest.mark.parametrize("source", MARKUP + MARKDOWN)
 def test_markdown_is_made_inert(source: str) -> None:
     assert_inert(inert.markdown(source))
 
@@ -84,32 +76,42 @@ def test_what_is_dropped_leaves_its_plain_text() -> None:
     assert "where HTML is empty" in texts[-1]
 
 
-def test_honest_html_stays() -> None:
-    assert inert.clean(TABLE) == TABLE
-    assert inert.clean('<p style="text-align: right; position: fixed">1</p>') == '<p style="text-align:right">1</p>'
-    assert shown(text_html="a &lt; b") == "<div>a &lt; b</div>"
-    link = '<a href="https://numpy.org/doc">NumPy</a>'
-    assert inert.clean(link) == link
-    carried = f'<img alt="a" src="data:image/png;base64,{hostile.png()}">'
-    assert inert.clean(carried) == carried
-    assert "<img" in shown(text_html=carried)
+CARRIED = f'<img alt="a" src="data:image/png;base64,{hostile.png()}">'
 
 
-def test_no_style_calls_a_function() -> None:
-    assert inert.clean(f'<p style="text-align: url({AWAY}/a); font-weight: bold">1</p>') == "<p>1</p>"
+@pytest.mark.parametrize(
+    ("markup", "cleaned"),
+    [
+        (TABLE, TABLE),
+        ('<a href="https://numpy.org/doc">NumPy</a>', '<a href="https://numpy.org/doc">NumPy</a>'),
+        (CARRIED, CARRIED),
+        ('<p style="text-align: right; position: fixed">1</p>', '<p style="text-align:right">1</p>'),
+        (f'<p style="text-align: url({AWAY}/a); font-weight: bold">1</p>', "<p>1</p>"),
+        # once `&copy` in an address became a sign of its own
+        ('<a href="https://x.org/?a=1&copy=2">a</a>', '<a href="https://x.org/?a=1&amp;copy=2">a</a>'),
+        ('<a href="&#106;avascript:1">a</a>', "<a>a</a>"),
+        ("<style>p { color: red }</style><script>let x</script><p>a</p>", "<p>a</p>"),
+        ("<button>x</button><title>y</title><textarea>z</textarea>a", "a"),
+        ("<b>x" * 6000, inert.NOT_SHOWN),
+    ],
+)
+def test_honest_html_stays_and_the_rest_goes(markup: str, cleaned: str) -> None:
+    assert inert.clean(markup) == cleaned
 
 
-def test_links_say_what_was_written() -> None:
-    """Once `&copy` in an address became a sign of its own."""
-    assert inert.clean('<a href="https://x.org/?a=1&copy=2">a</a>') == ('<a href="https://x.org/?a=1&amp;copy=2">a</a>')
-    assert inert.clean('<a href="&#106;avascript:1">a</a>') == "<a>a</a>"
-
-
-@pytest.mark.parametrize("markup", MARKUP)
-def test_a_browser_reads_what_was_let_through(markup: str) -> None:
-    """Were it read otherwise the second time, something could have hidden the first."""
-    once = inert.clean(markup)
-    assert inert.clean(once) in (once, inert.NOT_SHOWN)
+@pytest.mark.parametrize(
+    ("markup", "page"),
+    [
+        ("a &lt; b", "<div>a &lt; b</div>"),
+        (CARRIED, f"<div>{CARRIED}</div>"),
+        ("<table><tr><td> </td></tr></table>", "<pre>plain</pre>"),
+        ("<b>x" * 6000, "<pre>plain</pre>"),
+        ("&lt;" * 6000, "<pre>plain</pre>"),
+        ("x" * 400_000, "<pre>plain</pre>"),
+    ],
+)
+def test_html_without_text_or_end_gives_way_to_plain_text(markup: str, page: str) -> None:
+    assert shown(text_html=markup, text_plain="plain") == page
 
 
 def test_pictures_show_with_their_words() -> None:
@@ -126,21 +128,24 @@ def test_formulas_can_be_read_as_tex() -> None:
     assert FORMULA in shown(text_latex=f"$\\displaystyle {FORMULA}$")
 
 
-def test_code_in_markdown_stays_as_typed() -> None:
-    assert inert.markdown("```python\nif a < b:\n    x\n```") == "<pre><code>if a &lt; b:\n    x\n</code></pre>\n"
+@pytest.mark.parametrize(
+    ("source", "markup"),
+    [
+        ("```python\nif a < b:\n    x\n```", "<pre><code>if a &lt; b:\n    x\n</code></pre>\n"),
+        ("$a<b>c$", '<p><code class="tex">a&lt;b&gt;c</code></p>\n'),
+        ("$$a<b>c$$", '<p></p><div class="tex">a&lt;b&gt;c</div><p></p>\n'),
+    ],
+)
+def test_code_and_formulas_stay_as_typed(source: str, markup: str) -> None:
+    assert inert.markdown(source) == markup
 
 
-def test_long_text_is_cut_and_says_so() -> None:
+def test_colours_stay_other_escapes_go_and_long_text_is_cut() -> None:
+    red = '<pre><span class="ansi-red-fg">red</span>home�</pre>'
+    assert inert.terminal("\x1b[31mred\x1b[0m\x1b[2J\x1b[Hhome\0") == red
     text = inert.terminal("x" * 1_000_000)
     assert len(text) < 1.1 * inert.TEXT_LIMIT
     assert "980,000 more characters" in text
-
-
-def test_colours_stay_and_other_escapes_go() -> None:
-    assert (
-        inert.terminal("\x1b[31mred\x1b[0m\x1b[2J\x1b[Hhome\0")
-        == '<pre><span class="ansi-red-fg">red</span>home�</pre>'
-    )
 
 
 def test_the_page_has_no_script_and_loads_nothing() -> None:
@@ -151,18 +156,16 @@ def test_the_page_has_no_script_and_loads_nothing() -> None:
     assert page.count("<style>") == 1
     assert not any(name.startswith("on") for _, attributes in parsed.tags for name in attributes)
     assert re.search(r"url\(|@import", page[: page.index("</style>")]) is None
-    assert [attributes for tag, attributes in parsed.tags if tag == "meta" and "http-equiv" in attributes] == [
-        {
-            "http-equiv": "Content-Security-Policy",
-            "content": "default-src 'none'; script-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-            "base-uri 'none'; form-action 'none'",
-        }
-    ]
+    (policy,) = (
+        attributes["content"] for tag, attributes in parsed.tags if tag == "meta" and "http-equiv" in attributes
+    )
+    assert policy == (
+        "default-src 'none'; script-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'"
+    )
     assert all(attributes["src"].startswith("data:") for tag, attributes in parsed.tags if "src" in attributes)
-    page.encode("utf-8")
     assert len(page) < 1_000_000
     assert DEED in parsed.text  # the source of the code is shown, as text
-    assert AWAY not in "".join(attributes.get("src", "") for _, attributes in parsed.tags)
 
 
 def test_only_the_judge_has_the_judges_frame() -> None:
@@ -186,48 +189,23 @@ def test_scores_comments_and_penalty_stand_on_the_page() -> None:
     assert "Well said." in text
 
 
-def test_a_hostile_grade_id_stays_text() -> None:
-    cell = new_code_cell("", metadata=hostile.graded(f'"><script>{DEED}</script>', 0, 1))
-    assert "<script" not in feedback.page(new_notebook(cells=[cell]), {"notebook": "<script>"})
+def test_a_hostile_grade_id_and_half_a_character_stay_text() -> None:
+    for name in (f'"><script>{DEED}</script>', "\ud800"):
+        cell = new_code_cell(f"'{name}'", metadata=hostile.graded(name, 0, 1))
+        page = feedback.page(new_notebook(cells=[cell, new_markdown_cell("\ud800")]), {"notebook": "<script>"})
+        assert b"<script" not in page.encode("utf-8")
 
 
 def test_a_page_has_an_end() -> None:
-    flood = new_code_cell("", outputs=[new_output("stream", text="&" * 20_000) for _ in range(200)])
-    page = feedback.page(new_notebook(cells=[flood, new_markdown_cell("The end.")]), {})
+    """An output larger than the rest of the page is left out; what follows is shown."""
+    outputs = [new_output("stream", text="&" * 20_000) for _ in range(200)]
+    page = feedback.page(new_notebook(cells=[new_code_cell("", outputs=outputs), new_markdown_cell("The end.")]), {})
     assert len(page) < 1.2 * feedback.PAGE_LIMIT
     assert "does not show" in page
     assert "The end." in page
 
 
-def test_scripts_and_styles_go_with_their_text() -> None:
-    assert inert.clean("<style>p { color: red }</style><script>let x</script><p>a</p>") == "<p>a</p>"
-    assert inert.clean("<button>x</button><title>y</title><textarea>z</textarea>a") == "a"
-
-
-def test_too_much_html_gives_way_to_plain_text() -> None:
-    for much in ("<b>x" * 6000, "&lt;" * 6000, "x" * 400_000):
-        assert shown(text_html=much, text_plain="plain") == "<pre>plain</pre>"
-    assert inert.clean("<b>x" * 6000) == inert.NOT_SHOWN
-
-
-def test_formulas_keep_what_looks_like_tags() -> None:
-    assert inert.markdown("$a<b>c$") == '<p><code class="tex">a&lt;b&gt;c</code></p>\n'
-    assert inert.markdown("$$a<b>c$$") == '<p></p><div class="tex">a&lt;b&gt;c</div><p></p>\n'
-
-
-def test_an_output_larger_than_the_rest_of_the_page_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feedback, "PAGE_LIMIT", 1000)
-    outputs = [new_output("stream", text=text * size) for text, size in (("a", 100), ("b", 2000), ("c", 100))]
-    page = feedback.page(new_notebook(cells=[new_code_cell("", outputs=outputs)]), {})
-    assert ("a" * 100 in page, "b" * 2000 in page, "c" * 100 in page) == (True, False, True)
-
-
-def test_half_a_character_does_not_stop_the_page() -> None:
-    cell = new_code_cell("'\ud800'", metadata=hostile.graded("\ud800", 0, 1))
-    feedback.page(new_notebook(cells=[cell, new_markdown_cell("\ud800")]), {"notebook": "x"}).encode("utf-8")
-
-
-@pytest.mark.parametrize("text", ["a.", "...", " \n", "%%html\n<", "?"])
+@pytest.mark.parametrize("text", ["a.", "%%html\n<"])
 def test_colours_take_bounded_work_and_the_text_stays(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lexer's time grows with the square of a cell's length, so cells and pages have a limit."""
     looked_at: list[int] = []
@@ -241,9 +219,8 @@ def test_colours_take_bounded_work_and_the_text_stays(text: str, monkeypatch: py
 
 
 def test_python_magics_and_other_text_are_coloured() -> None:
-    page = feedback.page(
-        new_notebook(cells=[new_code_cell("%time f(1)\n!ls\ndef f(x):\n    return 5 % x  # five")]), {}
-    )
+    source = "%time f(1)\n!ls\ndef f(x):\n    return 5 % x  # five"
+    page = feedback.page(new_notebook(cells=[new_code_cell(source)]), {})
     assert '<span class="cp">%time f(1)' in page
     assert '<span class="k">def</span>' in page
     assert '<span class="c1"># five</span>' in page
@@ -266,7 +243,7 @@ def test_html_takes_bounded_work(markup: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_markdown_takes_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
     efforts: list[int] = []
-    monkeypatch.setattr(feedback, "_told", lambda text: efforts.append(inert.effort(text)) or text)
+    monkeypatch.setattr(feedback, "_markdown", lambda text: efforts.append(inert.effort(text)) or text)
     page = feedback.page(new_notebook(cells=[new_markdown_cell("<div>" * 4000) for _ in range(50)]), {})
     assert 0 < sum(efforts) <= feedback.EFFORT_LIMIT
     assert "&lt;div&gt;" in page
@@ -292,15 +269,6 @@ def test_a_picture_that_is_named_often_is_not_repeated() -> None:
 def test_one_piece_of_html_takes_bounded_time(markup: str) -> None:
     """Each took from ten seconds to ten minutes of CPU time."""
     before = time.process_time()
-    shown = inert.output(new_output("display_data", data={"text/html": markup, "text/plain": "plain"}))
+    page = shown(text_html=markup, text_plain="plain")
     assert time.process_time() - before < 8
-    assert shown == "<pre>plain</pre>"
-
-
-def test_what_holds_no_text_is_not_shown_and_a_sign_is() -> None:
-    def shown(markup: str) -> str:
-        return inert.output(new_output("display_data", data={"text/html": markup, "text/plain": "plain"}))
-
-    assert shown("<table><tr><td> </td></tr></table>") == "<pre>plain</pre>"
-    assert "<td>1</td>" in shown("<table><tr><td>1</td></tr></table>")
-    assert shown("<p>5 &lt; 7</p>") == "<div><p>5 &lt; 7</p></div>"
+    assert page == "<pre>plain</pre>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
@@ -61,8 +62,8 @@ def test_each_day_begun_takes_its_part_up_to_the_most(late_by: timedelta, part: 
 
 
 def test_lateness_in_words() -> None:
-    said = [late.in_words(seconds) for seconds in (30, 60, 7200, 86_400 * 2.9)]
-    assert said == ["less than a minute late", "1 minute late", "2 hours late", "2 days late"]
+    words = [late.in_words(seconds) for seconds in (30, 60, 7200, 86_400 * 2.9)]
+    assert words == ["less than a minute late", "1 minute late", "2 hours late", "2 days late"]
 
 
 @pytest.fixture
@@ -114,10 +115,6 @@ def rows(course: Grading, student: str) -> dict[str, tuple[str, str]]:
     return {row["check"]: (row["points"], row["detail"]) for row in found}
 
 
-def total(course: Grading, student: str) -> float:
-    return sum(float(points) for points, _ in rows(course, student).values())
-
-
 def exported(course: Grading, plugin: type[Canvas | Moodle], student: str) -> str:
     """The cell of a student in the platform's CSV."""
     file = course.grades / "lms.csv"
@@ -141,7 +138,7 @@ def mark(course: Grading, points: float) -> None:
 
 def agree(course: Grading, student: str, points: float) -> None:
     """Every list says the same."""
-    assert total(course, student) == pytest.approx(points)
+    assert sum(float(given) for given, _ in rows(course, student).values()) == pytest.approx(points)
     for plugin in (Canvas, Moodle):
         assert exported(course, plugin, student) == f"{points:g}"
     assert f"{LESSON}: {points:g} of 6 points" in page(course, student)
@@ -151,7 +148,7 @@ def agree(course: Grading, student: str, points: float) -> None:
 
 def test_all_lists_agree(course: Grading, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.grade_class(course) == 0
-    assert re_line(capsys.readouterr().out, "ann") == "3.2+ 1 day late: 0.8 points less"
+    assert re.search(r"^ann +3\.2\+ +1 day late: 0\.8 points less$", capsys.readouterr().out, re.MULTILINE)
     agree(course, "ann", 3.2)
     agree(course, "bob", 4)
     agree(course, "cem", 4)
@@ -168,12 +165,6 @@ def test_all_lists_agree(course: Grading, capsys: pytest.CaptureFixture[str]) ->
         assert found.duedate == datetime(2027, 1, 18, 14, 59)
 
 
-def re_line(text: str, student: str) -> str:
-    """The student's line of the table."""
-    (line,) = [line for line in text.splitlines() if line.startswith(f"{student} ")]
-    return " ".join(line.removeprefix(student).split())
-
-
 def test_a_changed_date_changes_points_and_judges_nothing_again(course: Grading, root: Path) -> None:
     commands.grade_class(course)
     before = record.load(course.grades, "ann", LESSON)
@@ -184,11 +175,10 @@ def test_a_changed_date_changes_points_and_judges_nothing_again(course: Grading,
     assert record.load(course.grades, "ann", LESSON) == before
     agree(course, "ann", 4)
     agree(course, "bob", 3.2)
-    with (course.grades / "regrades.csv").open(newline="", encoding="utf-8") as file:
-        lines = [
-            (row["student"], row["part"], row["before"], row["after"], row["reason"]) for row in csv.DictReader(file)
-        ]
-    assert lines == [("ann", "late", "-0.8", "0", "ann was ill"), ("bob", "late", "0", "-0.8", "ann was ill")]
+    log = (course.grades / "regrades.csv").read_text(encoding="utf-8")
+    for line in (f"ann,{LESSON},late,-0.8,0,ann was ill\n", f"bob,{LESSON},late,0,-0.8,ann was ill\n"):
+        assert line in log
+    assert log.count("\n") == 3
     (root / "course.toml").write_text(TOML.replace("01-15T", "01-25T"))
     commands.grade_class(course)
     agree(course, "bob", 4)
@@ -199,18 +189,18 @@ def test_a_corrected_time_changes_lateness_and_judges_nothing_again(
 ) -> None:
     commands.grade_class(course)
     before = record.load(course.grades, "ann", LESSON)
-    folder = course.submitted / "ann" / LESSON
-    for when, points in ((DUE + timedelta(days=3), 2.8), (DUE, 4)):
-        stamp(folder, when)
-        judged.clear()
+    judged.clear()
+    for when, points in ((DUE + timedelta(days=3), 2.8), (DUE, 4), (None, 4)):  # whose time is not known is not late
+        if when:
+            stamp(course.submitted / "ann" / LESSON, when)
+        else:
+            (course.submitted / "ann" / LESSON / "timestamp.txt").unlink()
         capsys.readouterr()
         commands.grade_class(course, reason="she wrote an e-mail")
-        said = capsys.readouterr().out
-        assert judged == []
-        assert "3 of 3 are graded already" in said
-        assert "[1/1]" not in said
+        assert "3 of 3 are graded already" in capsys.readouterr().out
         assert record.load(course.grades, "ann", LESSON) == before
         agree(course, "ann", points)
+    assert judged == []
     assert "ann,07_doubling,late,-1.2,0,she wrote an e-mail" in (course.grades / "regrades.csv").read_text()
 
 
@@ -234,13 +224,6 @@ def test_nbgraders_own_commands_take_the_same(course: Grading) -> None:
     assert capture_log(GenerateFeedback(coursedir=directory, config=config))["success"]
     agree(course, "ann", 3.2)
     agree(course, "bob", 4)
-
-
-def test_a_newer_attempt_that_tells_no_time_is_not_late(course: Grading) -> None:
-    commands.grade_class(course)
-    (course.submitted / "ann" / LESSON / "timestamp.txt").unlink()
-    commands.grade_class(course)
-    agree(course, "ann", 4)
 
 
 def test_without_dates_in_course_toml_formgraders_stay(course: Grading, root: Path) -> None:

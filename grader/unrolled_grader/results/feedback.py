@@ -142,10 +142,10 @@ def _source(cell: NotebookNode, room: _Room) -> str:
     text: str = cell.source
     if cell.cell_type == "markdown":
         if not room.affords(text):
-            told = inert.terminal(text)
+            markup = inert.terminal(text)
         else:
-            told = inert.markdown(text, cell.attachments) if cell.get("attachments") else _told(text)
-        return f'<div class="told held">{told}</div>'
+            markup = inert.markdown(text, cell.attachments) if cell.get("attachments") else _markdown(text)
+        return f'<div class="told held">{markup}</div>'
     if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
         return f'<div class="code held">{inert.terminal(text)}</div>'
     room.coloured -= len(text)
@@ -167,7 +167,7 @@ def _coloured(source: str) -> str:
     return markup
 
 
-_told = functools.lru_cache(CELLS_KEPT)(inert.markdown)
+_markdown = functools.lru_cache(CELLS_KEPT)(inert.markdown)
 
 
 def _output(output: NotebookNode, room: _Room) -> str:

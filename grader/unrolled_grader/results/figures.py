@@ -85,22 +85,22 @@ def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
             lesson = part.lesson
             lines.append(f"<h3>{html.escape(lesson)}</h3>")
         given = {verdict: counts[verdict] for verdict in BACKGROUNDS if counts[verdict]}
-        said = ", ".join(f"{count} {verdict}" for verdict, count in given.items())
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in given.items())
         segments = (
             f'<span class="{verdict}" style="width: {100 * count / counts.total():.3g}%"></span>'
             for verdict, count in given.items()
         )
         lines.append(
             f'<div class="part"><span class="name">{html.escape(part.name).replace("/", "/<wbr>")}</span>'
-            f'<span class="bar" role="img" aria-label="{said}" title="{said}">{"".join(segments)}</span>'
+            f'<span class="bar" role="img" aria-label="{counted}" title="{counted}">{"".join(segments)}</span>'
             f'<span class="passed">{counts["pass"]} of {counts.total() - counts["deferred"]}</span></div>'
         )
     return "".join(lines)
 
 
-def legend(said: Mapping[str, str]) -> str:
+def legend(labels: Mapping[str, str]) -> str:
     """Return in HTML what colours and textures stand for, by the names that they have in the page's style."""
-    items = (f'<li><span class="{name}"></span>{html.escape(text)}</li>' for name, text in said.items())
+    items = (f'<li><span class="{name}"></span>{html.escape(text)}</li>' for name, text in labels.items())
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
@@ -118,12 +118,12 @@ def speedups(found: Mapping[TalliedPart, Speeds]) -> Picture:
     ax.grid(axis="x")
     ax.spines[["left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    said = [
+    summaries = [
         f"{part.name}: asked {speeds.at_least:g}x, {len(speeds.ratios)} measured, from {speeds.ratios[0]:.3g}x to "
         f"{speeds.ratios[-1]:.3g}x, median {statistics.median(speeds.ratios):.3g}x"
         for part, speeds in found.items()
     ]
-    return Picture(figure, "Measured speedups, log scale. " + "; ".join(said) + ".")
+    return Picture(figure, "Measured speedups, log scale. " + "; ".join(summaries) + ".")
 
 
 def _speed_row(ax: Axes, row: int, speeds: Speeds) -> None:

@@ -48,8 +48,8 @@ def known(course: Course, student: str, roster_file: Path) -> Person | None:
         with gradebook.opened(course.directory) as book, contextlib.suppress(MissingEntry):
             one = book.find_student(student)
             name = ", ".join(filter(None, (one.last_name, one.first_name)))
-            said = found or Person(student)
-            found = Person(student, said.name or name, said.email or one.email or "")
+            given = found or Person(student)
+            found = Person(student, given.name or name, given.email or one.email or "")
     return found or (Person(student) if student in course.students() else None)
 
 

@@ -47,7 +47,7 @@ def parts(lessons: Mapping[str, Mapping[str, Spec]] | None = None) -> set[Tallie
     return checked | {TalliedPart(lesson, f"{name}/speed") for lesson, name in timed}
 
 
-def asked(notebook: NotebookNode | None) -> str:
+def requested_name(notebook: NotebookNode | None) -> str:
     """Return the name under which a notebook asks for a place, "" if it does not, or the name is not valid."""
     cells = [] if notebook is None else [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     lines = [found["name"] for source in cells for found in LINE.finditer(source)]
@@ -110,12 +110,10 @@ def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
 
 def numbered(entries: Sequence[tuple[str, float | None]]) -> list[tuple[str, float | None]]:
     """Return the entries with a number after a name that came before: "A", "A (2)"."""
-    taken: set[str] = set()
+    used: set[str] = set()
     found = []
     for name, value in entries:
-        free = next(
-            one for n in range(1, len(entries) + 2) if (one := name if n == 1 else f"{name} ({n})") not in taken
-        )
-        taken.add(free)
+        free = next(one for n in range(1, len(entries) + 2) if (one := name if n == 1 else f"{name} ({n})") not in used)
+        used.add(free)
         found.append((free, value))
     return found

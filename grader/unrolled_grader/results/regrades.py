@@ -43,11 +43,11 @@ def note(
     records: Iterable[Record],
     reason: str = "",
     forced: Collection[tuple[str, str]] = (),
-    asked: Mapping[str, str] = MappingProxyType({}),
+    class_changes: Mapping[str, str] = MappingProxyType({}),
 ) -> set[tuple[str, str]]:
     """Log which points changed; keep what stands. Return the submissions (student, lesson) that changed or are new.
 
-    `asked` says, by the hash of what judges a lesson, what a change of the class was that led there.
+    `class_changes` says, by the hash of what judges a lesson, what a change of the class was that led there.
     """
     lines, changed = [], set()
     now = record.now()
@@ -62,8 +62,8 @@ def note(
             stood = before.get(who, {})
             if {name: part[:2] for name, part in stood.items()} != {name: part[:2] for name, part in after.items()}:
                 changed.add(who)
-            told = differences(stood, after, reason, forced=who in forced, asked=asked)
-            lines += [(now, *who, *line) for line in told]
+            logged = differences(stood, after, reason, forced=who in forced, class_changes=class_changes)
+            lines += [(now, *who, *line) for line in logged]
             if stood != after:
                 table.execute("DELETE FROM standing WHERE student = ? AND lesson = ?", who)
                 rows = [(*who, name, *part) for name, part in after.items()]
@@ -73,7 +73,7 @@ def note(
 
 
 def differences(
-    before: Parts, after: Parts, reason: str, *, forced: bool, asked: Mapping[str, str] = MappingProxyType({})
+    before: Parts, after: Parts, reason: str, *, forced: bool, class_changes: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, str, str, str]]:
     """Yield (part, before, after, reason) of a submission: none at first, one for all if `forced` changed no points."""
     if not before:
@@ -85,7 +85,7 @@ def differences(
         vanished = name not in after and was.verdict == "deferred"  # no points yet, and now none to come
         if vanished or (abs(was.points - now.points) > 1e-9 and not first_marks):
             silent = False
-            yield name, f"{was.points:g}", f"{now.points:g}", _reason(was, now, reason, asked)
+            yield name, f"{was.points:g}", f"{now.points:g}", _reason(was, now, reason, class_changes)
     if forced and silent:
         old, new = (f"{sum(part.points for part in found.values()):g}" for found in (before, after))
         yield "all", old, new, reason or "graded again"
@@ -97,7 +97,7 @@ def _nothing(parts: Parts) -> Standing:
     return Standing(0.0, "", digest, specs)
 
 
-def _reason(was: Standing, now: Standing, given: str, asked: Mapping[str, str]) -> str:
+def _reason(was: Standing, now: Standing, given: str, class_changes: Mapping[str, str]) -> str:
     """Why the points of a part changed. That deferred points were completed is said whatever else is."""
     if was.verdict == "deferred" and now.verdict not in ("deferred", ""):
         return COMPLETED
@@ -110,7 +110,7 @@ def _reason(was: Standing, now: Standing, given: str, asked: Mapping[str, str]) 
     if was.digest and now.digest and was.digest != now.digest:
         return "handed in again"
     if was.specs and now.specs and was.specs != now.specs:
-        return asked.get(now.specs, "the checks changed")
+        return class_changes.get(now.specs, "the checks changed")
     return "graded again"
 
 

@@ -65,7 +65,7 @@ def write(grades: Path, records: Sequence[Record]) -> Path:
     boards = leaderboard.boards(
         records,
         leaderboard.parts(),
-        lambda student, lesson: leaderboard.asked(record.notebook(grades, student, lesson)),
+        lambda student, lesson: leaderboard.requested_name(record.notebook(grades, student, lesson)),
     )
     record.replace_file(file := grades / "report.html", page(records, boards))
     return file
@@ -83,9 +83,9 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
     yield from _scores(found)
     if found.verdicts:
         counts = sum(found.verdicts.values(), Counter[str]())
-        said = {verdict: f"{verdict} {counts[verdict]:,}" for verdict in figures.BACKGROUNDS if counts[verdict]}
+        labels = {verdict: f"{verdict} {counts[verdict]:,}" for verdict in figures.BACKGROUNDS if counts[verdict]}
         yield f"<h2>Checks</h2><p>How {counts.total():,} scored parts ended, and how many students passed each.</p>"
-        yield f"{figures.legend(said)}{figures.bars(found.verdicts)}"
+        yield f"{figures.legend(labels)}{figures.bars(found.verdicts)}"
     if found.speeds:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
         yield "what was asked, a cross did not.</p>"
@@ -102,12 +102,12 @@ def _scores(found: Tally) -> Iterator[str]:
     lessons = sorted({*found.shares, *found.open})
     shares = ((found.shares.get(lesson, []), found.open.get(lesson, [])) for lesson in lessons)
     pictures = (figures.histogram(lesson, *both).html() for lesson, both in zip(lessons, shares, strict=True))
-    said = {"settled": "students by their share of the points", "all": "students with all points"}
+    labels = {"settled": "students by their share of the points", "all": "students with all points"}
     if found.open:
-        said["waits"] = (
+        labels["waits"] = (
             "students of whom something waits, at what they have so far: an answer to be read, or a deferred part"
         )
-    yield f'<h2>Scores</h2>{figures.legend(said)}<div class="pictures">{"".join(pictures)}</div>'
+    yield f'<h2>Scores</h2>{figures.legend(labels)}<div class="pictures">{"".join(pictures)}</div>'
 
 
 def _stamp(found: Tally) -> str:
@@ -142,9 +142,9 @@ def _head(found: Tally) -> str:
 def _speed_table(found: Tally) -> str:
     head = ["check", "asked", "measured", "slowest", "median", "fastest"]
     rows = []
-    for part, (asked, ratios) in found.speeds.items():
+    for part, (at_least, ratios) in found.speeds.items():
         spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
-        rows.append([part.name, f"{asked:g}x", str(len(ratios)), *spread])
+        rows.append([part.name, f"{at_least:g}x", str(len(ratios)), *spread])
     return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
 
 

@@ -25,9 +25,9 @@ def other(grades: Path) -> dict[str, list[str]]:
     return found
 
 
-def _fits(kept: Record, asked: dict[str, tuple[float, float | None]]) -> bool:
+def _fits(kept: Record, required: dict[str, tuple[float, float | None]]) -> bool:
     """Whether a submission was judged by these points and thresholds."""
     judged = [score for score in kept.scores if score.verdict in VERDICTS]
-    if {score.part: score.max_points for score in judged} != {part: points for part, (points, _) in asked.items()}:
+    if {score.part: score.max_points for score in judged} != {part: points for part, (points, _) in required.items()}:
         return False
-    return all(score.timings[-1]["at_least"] == asked[score.part][1] for score in judged if score.timings)
+    return all(score.timings[-1]["at_least"] == required[score.part][1] for score in judged if score.timings)

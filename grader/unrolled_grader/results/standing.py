@@ -79,8 +79,8 @@ def _beside(kept: Record, found: _Submission) -> Iterator[Score]:
             detail = f"{given:g} of {grade.max_score:g} points, in place of the judge's {judged:g}"
             yield Score(f"{check}/{BY_A_PERSON}", MARKED, given - judged, 0.0, detail)
     if found.seconds_late > 0:
-        taken = f"{found.penalty:g} points less" if found.penalty else "no points less"
-        yield Score(LATE, LATE, -found.penalty, 0.0, f"{late.in_words(found.seconds_late)}: {taken}")
+        deduction = f"{found.penalty:g} points less" if found.penalty else "no points less"
+        yield Score(LATE, LATE, -found.penalty, 0.0, f"{late.in_words(found.seconds_late)}: {deduction}")
 
 
 def _answer(grade: Any) -> Score:

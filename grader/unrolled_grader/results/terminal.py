@@ -25,14 +25,14 @@ LEGEND = {
 }
 
 
-def told(outcomes: Iterable[tuple[Handed, Record | Exception]], count: int) -> Iterator[Handed]:
+def print_outcomes(outcomes: Iterable[tuple[Handed, Record | Exception]], count: int) -> Iterator[Handed]:
     """Print what came of each of `count` submissions, on a terminal the time left too; yield what could be graded."""
     shown = "{n} of {total} graded in {elapsed}, about {remaining} left"
     with tqdm(total=count, disable=None, leave=False, smoothing=0, bar_format=shown) as bar:
         for number, (item, outcome) in enumerate(outcomes, 1):
             with bar.external_write_mode():
-                said = one_line(f"{item.student}, {item.lesson}: {_in_words(outcome)}")
-                print(f"[{number}/{count}] {said}", flush=True)
+                line = one_line(f"{item.student}, {item.lesson}: {_in_words(outcome)}")
+                print(f"[{number}/{count}] {line}", flush=True)
             bar.update()
             if not isinstance(outcome, Exception):
                 yield item
@@ -88,8 +88,8 @@ def _reasons(found: Mapping[str, Record]) -> str:
     for kept in found.values():
         for verdict, part in _lost(kept):
             parts.setdefault(verdict, []).append(part)
-    said = (f"{verdict}: {', '.join(names)}" if verdict else "; ".join(names) for verdict, names in parts.items())
-    return "; ".join(said)
+    grouped = (f"{verdict}: {', '.join(names)}" if verdict else "; ".join(names) for verdict, names in parts.items())
+    return "; ".join(grouped)
 
 
 def _lost(kept: Record) -> Iterator[tuple[str, str]]:
@@ -109,9 +109,9 @@ def _lost(kept: Record) -> Iterator[tuple[str, str]]:
 def _fitted(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """The lines of a table: names left, points right, and reasons as far as they fit."""
     points = [max(len(row[column]) for row in rows) for column in range(1, len(rows[0]) - 1)]
-    taken = sum(1 + width for width in points)
-    name = max(SHORTEST, min(LONGEST, WIDTH - taken, max(wcswidth(row[0]) for row in rows)))
-    room = WIDTH - taken - name - 2
+    fixed = sum(1 + width for width in points)
+    name = max(SHORTEST, min(LONGEST, WIDTH - fixed, max(wcswidth(row[0]) for row in rows)))
+    room = WIDTH - fixed - name - 2
     for row in rows:
         student = _cut(row[0], name, len(row[0]) // 2)
         cells = " ".join(cell.rjust(width) for cell, width in zip(row[1:-1], points, strict=True))
