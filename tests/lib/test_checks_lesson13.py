@@ -69,6 +69,15 @@ def test_the_slowest_run_counts_so_no_run_gains_by_another(judged: Any) -> None:
     assert judged(0.99, recipes=0.99, seconds=1.0, theirs=[1.0, 1.5, 1.0]).ratio == pytest.approx(1.5)
 
 
+def test_each_run_has_digits_labels_and_a_test_of_its_own() -> None:
+    runs = against_the_clock.small_digits(np.random.default_rng(0))["runs"]
+    assert len(runs) == 3
+    for name in ("images", "labels", "test_images", "test_labels"):
+        assert not np.array_equal(runs[0][name], runs[1][name])
+        assert not np.array_equal(runs[1][name], runs[2][name])
+    assert runs[0]["images"].shape == (against_the_clock.TRAIN, 1, 14, 14)
+
+
 def test_weights_that_did_not_start_as_the_seeds_are_refused(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUNS[2], "seed", 4)
     found = judged(0.99, recipes=0.99)
@@ -88,6 +97,53 @@ def test_who_is_mostly_wrong_is_told_of_accuracy_and_rate_and_not_of_where_train
     assert isinstance(found, Mismatch)
     assert "The median is 89.00%" in found.lines[0]
     assert found.lines[1:] == (against_the_clock.TOO_FAST,)
+
+
+def test_weights_that_moved_as_far_as_a_high_rate_moves_them_are_not_refused(
+    judged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, starts = np.random.default_rng(0), list(PARAMETERS)
+    ways = [rng.standard_normal(len(start)).astype(np.float32) for start in starts]
+    moved = [
+        start + 10 * way * np.linalg.norm(start) / np.linalg.norm(way) for start, way in zip(starts, ways, strict=True)
+    ]
+    assert cosine(moved[0], starts[0]) == pytest.approx(0.1, abs=0.01)
+    monkeypatch.setitem(globals(), "PARAMETERS", moved)
+    assert isinstance(judged(0.99, recipes=0.99), Remark)
+
+
+def test_the_recipe_is_timed_only_beside_what_may_be_right(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {
+        "runs": [{**run, "images": np.zeros((2, 1, 14, 14), np.float32), "labels": np.array([0, 1])} for run in RUNS]
+    }
+    later = against_the_clock.timed(against_the_clock.recipe, inputs)
+    assert [parameters.shape for parameters, _ in later()] == [PARAMETERS[0].shape] * 3
+    monkeypatch.setattr(against_the_clock, "accuracies", lambda parameters, inputs: [0.89] * 3)
+    monkeypatch.setattr(against_the_clock, "_shares", lambda parameters, inputs, test: [0.1] * 3)
+    found = compare([(each, 1.0) for each in PARAMETERS], None, inputs)
+    assert isinstance(found, Mismatch)
+    assert found.lines[0].endswith("The median is 89.00%; about 98% are asked")
+
+
+def in_rounds(run: Any, causes: list[str]) -> dict[str, float]:
+    """Medians of all settings in turns, without pairs: each setting sees the same drift."""
+    rounds = [[run(), *(run(**{cause: False}) for cause in causes)] for _ in range(9)]
+    everything, *without = np.median(rounds, axis=0)
+    return {cause: float(each / everything) for cause, each in zip(causes, without, strict=True)}
+
+
+def setting_by_setting(run: Any, causes: list[str]) -> dict[str, float]:
+    everything = np.median([run() for _ in range(5)])
+    return {cause: float(np.median([run(**{cause: False}) for _ in range(5)]) / everything) for cause in causes}
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"), [(factors.turned_off_alone, True), (in_rounds, True), (setting_by_setting, False)]
+)
+def test_the_drift_tells_settings_in_turns_from_one_after_the_other(answer: Any, right: bool) -> None:
+    for seed in range(40):
+        inputs = factors.any_machine(np.random.default_rng(seed))
+        assert (factors.compare(factors.handed_out(answer, inputs), None, inputs) is None) == right
 
 
 class Known(factors.Work):
@@ -120,6 +176,15 @@ def test_a_machine_that_measures_two_things_refutes_no_claim() -> None:
     assert "too busy" in found.lines[0]
 
 
+def test_what_a_run_is_made_of_stays_out_of_reach() -> None:
+    inputs = factors.machine(np.random.default_rng(0), ["code", "batch"])
+    run = factors.handed_out(lambda run, causes: run, inputs)
+    assert run() > 0
+    assert not [name for name in dir(run) if name in dir(inputs["machine"]) and name not in dir(beside)]
+    with pytest.raises(ValueError, match="there is no cause 'graph'; there are code, batch"):
+        run(graph=False)
+
+
 def runs(before: list[float], after: list[float]) -> list[own.Run]:
     """Runs of both versions with seeds 1 and 2, all right, with these seconds."""
     return [
@@ -141,6 +206,13 @@ def test_a_repair_that_some_turn_speaks_for_passes(before: list[float], after: l
     found = own.compare(runs(before, after), None, {"seeds": [1, 2]})
     assert isinstance(found, Remark)
     assert says in found.lines[0]
+
+
+@pytest.mark.parametrize(("after", "asked"), [(0.18, False), (0.19, True), (0.2, True)])
+def test_a_repair_that_gains_hardly_anything_is_asked_about(after: float, asked: bool) -> None:
+    found = own.compare(runs([0.2] * 4, [after] * 4), None, {"seeds": [1, 2]})
+    assert isinstance(found, Remark)
+    assert ("hardly faster: is that your repair?" in found.lines) == asked
 
 
 @pytest.mark.parametrize(
@@ -168,10 +240,12 @@ def test_a_repair_that_is_slower_in_every_turn_fails() -> None:
     assert "2.5 times as long. A repair takes time away" in found.lines[0]
 
 
-def test_what_a_run_is_made_of_stays_out_of_reach() -> None:
-    inputs = factors.machine(np.random.default_rng(0), ["code", "batch"])
-    run = factors.handed_out(lambda run, causes: run, inputs)
-    assert run() > 0
-    assert not [name for name in dir(run) if name in dir(inputs["machine"]) and name not in dir(beside)]
-    with pytest.raises(ValueError, match="there is no cause 'graph'; there are code, batch"):
-        run(graph=False)
+def test_every_second_turn_begins_with_the_repaired_version() -> None:
+    order = [version for version, *_ in own.in_turns(lambda version, seed: None, {"seeds": [1, 2]})]
+    assert order[:8] == ["before", "after"] * 2 + ["after", "before"] * 2
+    assert len(order) == 16
+
+
+def test_no_turn_begins_when_enough_time_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "ENOUGH", -1.0)
+    assert len(own.in_turns(lambda version, seed: None, {"seeds": [1, 2]})) == 8

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import json
 import linecache
 import signal
 import sys
@@ -12,12 +13,13 @@ import warnings
 import numpy as np
 import pytest
 
-from unrolled import timing
-from unrolled.checks import limits
+from unrolled import checks, timing
+from unrolled.checks import limits, words
+from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop import gradients
-from unrolled.checks.limits import time_limit
+from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.checks.run import run
-from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case
+from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case, sorted_integers
 
 
 def double(x):
@@ -120,11 +122,88 @@ def test_whatever_a_function_does_is_a_finding(function, verdict, phrase):
     assert phrase in found.parts[0].detail
 
 
+def test_a_long_error_is_cut():
+    (line, *_) = report(raises(ValueError(np.zeros((40, 40))))).findings[0].lines
+    assert len(line) < 350
+    assert "\n" not in line
+
+
 def test_a_mistake_that_earlier_cases_rule_out_is_not_named():
     """A right result for three numbers shows that nothing is squared in general."""
     found = report(lambda x: 2 * x if x.ndim == 1 else x * x)
     assert [finding.verdict for finding in found.findings] == ["pass", "fail", "not run"]
     assert "you squared it" not in str(found)
+
+
+def test_a_mistake_is_not_named_for_right_values():
+    """With 2 for an input, doubling and squaring are the same."""
+    spec = dataclasses.replace(SPEC, cases=[case("twos", x=np.full(3, 2, np.float32))])
+    assert "you squared it" not in str(report(lambda x: (2 * x).astype(int), spec))
+
+
+def test_an_input_of_none_is_not_called_changed():
+    spec = dataclasses.replace(SPEC, reference=lambda x, y: x, cases=[case("none", x=np.ones(1), y=None)], mistakes=[])
+    assert report(lambda x, y: x, spec).passed
+
+
+class Spy:
+    """Doubles, and remembers how much it was given."""
+
+    def __init__(self):
+        self.largest = 0
+
+    def __call__(self, x):
+        self.largest = max(self.largest, len(x))
+        return 2 * x
+
+
+def at_most_two_at_once(got, expected, inputs):
+    if got != expected:
+        return Mismatch(("wrong sum",))
+    return Mismatch((f"{inputs['double'].largest} at once",)) if inputs["double"].largest > 2 else None
+
+
+def two_at_once(double, x):
+    return float(sum(double(x[i : i + 2]).sum() for i in range(0, len(x), 2)))
+
+
+SPIED = Spec(
+    reference=lambda double, x: two_at_once(double, x),
+    cases=[case("six numbers", double=Spy(), x=np.arange(6))],
+    points=1,
+    hints=SPEC.hints,
+    compare=at_most_two_at_once,
+)
+
+
+def test_a_spec_may_compare_in_its_own_way_and_read_what_its_inputs_recorded():
+    assert report(two_at_once, SPIED).passed
+    assert "6 at once" in str(report(lambda double, x: float(double(x).sum()), SPIED))
+    assert "wrong sum" in str(report(lambda double, x: 0.0, SPIED))
+    assert report(lambda double, x: Stubborn(), SPIED).parts[0].verdict == "fail"
+
+
+SHUFFLED = Spec(
+    reference=lambda n, seed: np.random.default_rng(seed).permutation(n),
+    cases=[case("ten", n=10, secret=3)],
+    points=1,
+    hints=SPEC.hints,
+    mistakes=[Mistake("in order", lambda n, seed: np.arange(n))],
+    call=lambda function, inputs: [function(inputs["n"], seed) for seed in range(inputs["secret"])],
+)
+
+
+def test_a_spec_may_call_more_than_once_and_keep_inputs_to_itself():
+    seen = []
+
+    def shuffled(n, seed):
+        seen.append((n, seed))
+        return np.random.default_rng(seed).permutation(n)
+
+    assert report(shuffled, SHUFFLED).passed
+    assert seen == [(10, 0), (10, 1), (10, 2)]
+    assert "in order" in str(report(lambda n, seed: np.arange(n), SHUFFLED))
+    assert "cannot be called as f(n=…, seed=…)" in str(report(lambda n: np.arange(n), SHUFFLED))
 
 
 def test_a_spec_may_give_a_case_more_time_and_says_so():
@@ -138,6 +217,18 @@ def test_a_spec_may_give_a_case_more_time_and_says_so():
     assert report(slow, spec, case_limit=0.05, announce=said.append).passed
     assert "up to 60 s" in said[0]
     assert report(slow, case_limit=0.05).parts[0].verdict == "timeout"
+
+
+def test_functions_objects_and_texts_among_the_inputs_are_not_called_changed():
+    inputs = {"x": [np.ones(2), np.ones(3)], "f": abs, "layers": [Spy(), Spy()], "name": "relu"}
+    spec = dataclasses.replace(SPEC, reference=lambda **given: 1.0, cases=[case("mixed", **inputs)], mistakes=[])
+    assert report(lambda x, f, layers, name: 1.0, spec).passed
+
+    def greedy(x, f, layers, name):
+        x[1] += 1
+        return 1.0
+
+    assert "changed its input x" in str(report(greedy, spec))
 
 
 def test_an_endless_loop_is_stopped():
@@ -214,12 +305,23 @@ def test_an_alarm_while_the_block_is_left_comes_too_late(monkeypatch):
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
+def test_the_time_limit_ends_what_waits():
+    with pytest.raises(TimeLimitError), time_limit(0.05):
+        time.sleep(5)
+
+
 def test_seeds_draw_fresh_inputs_and_the_same_seed_the_same():
     first, again, other = (SPEC.cases[1].inputs(seed)["x"] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     SPEC.cases[0].inputs(0)["x"][:] = 99
     assert SPEC.cases[0].inputs(0)["x"][0] == 1, "inputs of one run cannot spoil the next"
+
+
+def test_sorted_integers_are_sorted_lists():
+    drawn = case("", a=sorted_integers(50)).inputs(3)["a"]
+    assert drawn == sorted(drawn)
+    assert all(type(value) is int for value in drawn)
 
 
 def timed_spec(outcome, monkeypatch, noisy=False):
@@ -272,6 +374,12 @@ def test_who_is_too_slow_reads_why_and_where_it_loops(function, loop, monkeypatc
     assert "loops: " not in str(report(function, dataclasses.replace(spec, speed=speed)))
 
 
+def test_who_is_fast_enough_reads_no_advice(monkeypatch):
+    spec = timed_spec("pass", monkeypatch)
+    speed = dataclasses.replace(spec.speed, at_least=0.001, advice="one call is enough", loops=False)
+    assert "one call" not in str(report(looping, dataclasses.replace(spec, speed=speed)))
+
+
 def test_a_wrong_function_is_never_timed(monkeypatch):
     spec = timed_spec("pass", monkeypatch)
     monkeypatch.setattr(timing, "compare", lambda *args, **options: pytest.fail("timed a wrong function"))
@@ -289,12 +397,27 @@ def test_an_exit_while_timed_stays_a_finding(monkeypatch):
     assert report(double, spec).parts[1].verdict == "crashed"
 
 
+def test_a_function_wrong_on_the_timed_shape_only_is_not_timed(monkeypatch):
+    spec = timed_spec("pass", monkeypatch)
+    monkeypatch.setattr(timing, "compare", lambda *args, **options: pytest.fail("timed a wrong function"))
+    found = report(lambda x: x if x.shape == (4,) else 2 * x, spec, seed=5)
+    assert found.parts[1].verdict in ("fail", "missing")
+
+
 def test_a_rung_is_projected_to_an_epoch(monkeypatch):
     monkeypatch.setattr(timing, "measure", lambda function, inputs: type("M", (), {"seconds": 0.5})())
     rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
     spec = Spec(reference=twice, cases=SPEC.cases, points=1, hints=SPEC.hints, rung=rung)
     assert report(double, spec).rung["seconds"] == 0.5 / 100 * 60_000
     assert report(double, spec, climb=False).rung is None
+
+
+def test_a_report_survives_json(monkeypatch):
+    found = report(double, timed_spec("pass", monkeypatch))
+    again = checks.Report.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert str(again) == str(found)
+    assert again.parts == found.parts
+    assert again.timing == found.timing
 
 
 def test_a_gradient_to_judge_is_never_zero_everywhere() -> None:
@@ -349,6 +472,11 @@ def test_twenty_lines_of_a_functions_prints_are_shown_and_none_while_it_is_timed
     assert lines[20:] == [f"… and {2000 * len(spec.cases) - 20:,} more lines that your function printed"]
 
 
+def test_what_is_printed_without_an_end_is_cut(capsys):
+    report(lambda x: print("x" * 100_000, end="") or 2 * x)
+    assert len(capsys.readouterr().out) < 5000
+
+
 def test_a_drawn_case_that_fails_tells_the_call():
     spec = dataclasses.replace(
         SPEC,
@@ -368,6 +496,13 @@ def test_a_drawn_case_that_fails_tells_the_call():
     assert told in report(lambda x, weight, stride: x + 1, spec).findings[0].lines
     assert told in report(lambda x, weight, stride: 1 / 0, spec).findings[0].lines
     assert "the call" not in str(report(lambda x: x * x)), "a case that is known by its name"
+
+
+def test_a_call_names_no_object_by_its_place_in_memory():
+    inputs = {"layers": (object(), object()), "trace": [{"line": 1}], "clock": max, "kernels": [(1.0, 2)], "peak": 1.0}
+    assert words.call(inputs) == (
+        "layers=a tuple of 2, trace=a list of 1, clock=a function, kernels=[(1.0, 2)], peak=1.0"
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,13 @@ def test_lab_opens_the_lesson_that_is_asked_for(course, jupyter, lesson):
     assert command[-2:] == ["--port", "9999"]
 
 
+def test_lab_works_in_another_folder(course, jupyter, tmp_path):
+    assert cli.main(["lab", "--work", str(tmp_path / "mine")]) == 0
+    assert (tmp_path / "mine" / "01_first.ipynb").exists()
+    assert not (course / "work").exists()
+    assert not any("default_url" in word or word == "--no-browser" for word in jupyter[0])
+
+
 def entry_points(monkeypatch, tmp_path, **modules):
     """Let these modules be the grader's: {name of the command: source of the module that has its `add`}."""
     entries = []
@@ -308,6 +315,12 @@ def test_check_says_of_a_cell_that_asks_that_nobody_answers(tmp_path, capsys):
     assert "cell 0: StdinNotImplementedError: it waits for somebody to type" in said
     assert "it asks with input(), and nobody answers here" in said
     assert "not written yet" not in said
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_cell_has_a_positive_number_of_seconds(tmp_path, seconds):
+    with pytest.raises(ValueError, match="must be a positive number of seconds"):
+        run.execute(new_notebook(), cwd=tmp_path, cell_timeout=seconds)
 
 
 def cell(report=None, grade_id=None, **metadata):

@@ -40,6 +40,13 @@ def test_minutes_and_core_stand_in_the_notebook(home):
     assert second == Lesson("02_second", "Second", 0, (Exercise("im2col"),)), "broken: nothing is known"
 
 
+def test_reading_goes_along_with_the_exercises():
+    assert FIRST.left(()) == 60
+    assert FIRST.left(["merge"]) == 45
+    assert FIRST.left(["merge", "matmul"]) == 0
+    assert Lesson("x", "X", 0, (Exercise("a"),)).left(()) == 0
+
+
 @pytest.fixture(autouse=True)
 def course(home, monkeypatch):
     (home / "work").mkdir()
@@ -62,6 +69,34 @@ def test_progress_marks_what_passed_and_names_what_is_next():
         "left: about 55 min for all of it, 40 min for what is core",
         "last checked: matmul, on 21 October 2026",
     ]
+
+
+def test_lessons_not_begun_take_a_line_each():
+    said = progress.progress([FIRST, SECOND], {"merge": DONE}).splitlines()
+    assert said[3] == "02_second   0 of 1 passed, about 40 min left"
+    assert not any("im2col" in line for line in said)
+    assert any("im2col" in line for line in progress.progress([FIRST, SECOND], {"merge": DONE}, True).splitlines())
+    assert any("matmul" in line for line in progress.progress([FIRST, SECOND], {}).splitlines()), (
+        "the next one's lesson"
+    )
+
+
+def test_a_course_without_minutes_still_has_a_next():
+    said = progress.progress([Lesson("02_second", "Second", 0, (Exercise("im2col"),))], {})
+    assert said.splitlines() == [
+        "02_second   0 of 1 passed",
+        "  – im2col",
+        "",
+        "next: im2col in 02_second   (unrolled lab 02)",
+        "your journal is empty: checks in a notebook fill it, `unrolled check` does not; `unrolled lab 00`",
+    ]
+
+
+def test_the_journal_is_the_one_here_or_in_work(home):
+    assert progress._journal(None) == home / "work" / "journal.json"
+    (home / "journal.json").write_text("{}", encoding="utf-8")
+    assert progress._journal(None) is None, "journal.path() finds the one here"
+    assert progress._journal(home / "journal.json") == home / "journal.json"
 
 
 def test_the_command_prints_the_learners_own(home, monkeypatch, capsys):

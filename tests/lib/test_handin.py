@@ -52,6 +52,13 @@ def test_what_is_handed_in_comes_out_again():
     assert handin.read(made(NOTEBOOK)).notebook.decode().count("Grüße") == 1
 
 
+def test_the_nonce_tells_a_file_and_the_digest_a_notebook():
+    first, second = handin.read(made()), handin.read(made())
+    assert first.digest == second.digest
+    assert first.nonce != second.nonce
+    assert handin.read(made({**NOTEBOOK, "nbformat_minor": 4})).digest != first.digest
+
+
 def test_only_large_outputs_are_left_out_and_named():
     output = {"output_type": "stream", "name": "stdout"}
     outputs = [{**output, "text": "small"}, {**output, "text": "x" * 1_100_000}]
@@ -83,13 +90,36 @@ def test_ids_that_can_be_folders(name):
     assert handin.student_id("Gu\u0308nter") == "G\u00fcnter"  # composed
 
 
-NO_IDS = ["", " ", "..", ".ada", "-ada", "ada.", "a/b", "a\\b", "a\nb", "x" * 65, "nul", "CON.x", "a:b", "com\u00b9"]
+NO_IDS = [
+    "",
+    " ",
+    ".",
+    "..",
+    ".ada",
+    "-ada",
+    "ada.",
+    "a/b",
+    "a\\b",
+    "a b",
+    "a\nb",
+    "x" * 65,
+    "nul",
+    "CON.x",
+    "a:b",
+    "a+b",
+]
 
 
-@pytest.mark.parametrize("name", NO_IDS)
+@pytest.mark.parametrize("name", [*NO_IDS, "com\u00b9"])
 def test_ids_that_cannot(name):
     with pytest.raises(ValueError, match=re.escape(repr(name))):
         handin.student_id(name)
+
+
+@pytest.mark.parametrize("lesson", ["", "../x", "a b", "a" * 81])
+def test_a_lesson_is_a_name(lesson):
+    with pytest.raises(ValueError, match="lesson"):
+        made(lesson=lesson)
 
 
 def nested(depth):
@@ -105,22 +135,29 @@ def put(**entries):
     ("changes", "words"),
     [
         ({"about": None}, "handin.json is missing"),
+        ({"journal": None}, "must hold"),
         ({"notebook": None}, "must hold"),
         ({"../evil.ipynb": b"x", "journal": None}, "must hold"),
         ({"extra": b"x"}, "holds 4"),
         ({"about": b"{"}, "not readable"),
+        ({"about": b"[]"}, "no object"),
         ({"about": b"[" * 50_000}, "not readable"),
         ({"journal": b"\xff"}, "journal.json is not readable"),
         ({"notebook": b"{}"}, "was changed"),
         ({"about": put(format="other")}, "format 'other'"),
         ({"about": put(version=2)}, "version 2, expected 1"),
         ({"about": put(student="../ada")}, "cannot be a student's id"),
+        ({"about": put(student=7)}, "no readable student"),
+        ({"about": put(course="x" * 201)}, "no readable course"),
         ({"about": put(lesson="../x")}, "which cannot be one"),
         ({"about": put(lesson="03_pooling")}, "must hold 03_pooling.ipynb"),
+        ({"about": put(nonce="7")}, "no readable nonce"),
         ({"about": put(digest="7")}, "no readable digest"),
         ({"about": put(made="yesterday")}, "no time"),
         ({"about": put(made="2027-01-15T10:00:00")}, "without a time zone"),
+        ({"about": put(dropped=3)}, "no readable dropped"),
         ({"about": put(made="9999-12-31T23:59:59-23:59")}, "in the year 9999"),  # in no other time zone is it a time
+        ({"about": put(made="0001-01-01T00:00:00+23:59")}, "in the year 1,"),
         ({"about": put(dropped=[[[[[[nested(60)]]]]]])}, "handin.json is nested more than 50"),
         ({"journal": json.dumps(nested(900)).encode()}, "journal.json is nested more than 50"),
     ],
@@ -158,6 +195,13 @@ def test_two_files_of_one_name_and_other_packings_are_refused():
         handin.read(twice)
     with pytest.raises(ValueError, match="packed in a way"):
         handin.read(zipped([("handin.json", b"{}")], zipfile.ZIP_LZMA))
+
+
+def test_broken_files_are_no_zip():
+    data = made()
+    for broken in (b"", b"PK", data[:-30], data[:100] + b"\x00" * 50 + data[150:], b"x" * 20_000_001):
+        with pytest.raises(ValueError, match=r"zip|MB|hand-in|changed|readable"):
+            handin.read(broken)
 
 
 def test_no_byte_that_is_turned_gets_through_or_raises_otherwise():

@@ -32,6 +32,16 @@ def test_the_device_has_a_jit() -> None:
     assert all(hasattr(jit, name) for name in f"{names} warpsize range".split())
 
 
+def test_both_ways_to_launch() -> None:
+    y, x = arrays()
+    compiled = kernel(COPY, jit, cp)
+    compiled((1,), (8,), (y, x))
+    np.testing.assert_array_equal(y.get(), np.ones(8))
+    compiled[(1, 1), (4, 1, 1)](x, y)
+    assert compiled.__name__ == "copy"
+    assert compiled.report.threads == 4
+
+
 def test_arrays_of_other_types_are_compiled_for_anew() -> None:
     compiled = kernel(COPY, jit, cp)
     for dtype in ("f", "d", "i", "B", "e", "?", "q"):
@@ -56,6 +66,17 @@ def test_sizes_that_no_gpu_takes(grid: Any, threads: Any) -> None:
         kernel(COPY, jit, cp)[grid, threads](*arrays())
 
 
+@pytest.mark.parametrize(("grid", "threads"), [("a", 8), (1.5, 8), (1, (1, 1, 1, 1)), (1, ())])
+def test_sizes_that_are_no_sizes(grid: Any, threads: Any) -> None:
+    with pytest.raises(TypeError, match="expected one to three whole numbers"):
+        kernel(COPY, jit, cp)[grid, threads](*arrays())
+
+
+def test_too_many_threads_for_this_machine() -> None:
+    with pytest.raises(ValueError, match="threads in one launch"):
+        kernel(COPY, jit, cp)[2**20, 1024](*arrays())
+
+
 def test_a_kernel_without_source() -> None:
     namespace: dict[str, Any] = {"jit": jit}
     exec("@jit.rawkernel()\ndef hidden(y):\n    pass\n", namespace)
@@ -70,6 +91,18 @@ def test_a_kernel_without_source() -> None:
         jit.rawkernel()(lambda y: None)[1, 1](arrays()[0])
     with pytest.raises(ValueError, match="made of a function"):
         RawKernel(3)  # type: ignore[arg-type]
+
+
+def test_a_nested_kernel_sees_the_names_around_it() -> None:
+    width = 4
+
+    @jit.rawkernel()
+    def inner(y: Any) -> None:
+        y[jit.threadIdx.x] = width
+
+    y, _ = arrays()
+    inner[1, 8](y)
+    assert y.get().tolist() == [4.0] * 8
 
 
 def test_a_name_of_jit_means_nothing_outside_of_a_kernel() -> None:
@@ -172,6 +205,14 @@ def test_long_names_and_lines_are_cut() -> None:
     assert len(str(caught.value)) < 1000
     report = machine.run_kernel(KernelOrder(program(source.replace("9", "0")), [y], (1, 1, 1), (1, 1, 1)))
     assert len(str(report.to_plain())) < 1500
+
+
+def test_a_fault_leaves_the_machine_usable() -> None:
+    y, x = arrays()
+    with pytest.raises(KernelFault):
+        kernel("def k(y, x):\n    y[8] = x[0]\n", jit, cp)[1, 1](y, x)
+    kernel(COPY, jit, cp)[1, 8](y, x)
+    assert y.get().tolist() == [1.0] * 8
 
 
 def test_a_fault_travels() -> None:

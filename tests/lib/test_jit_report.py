@@ -35,16 +35,30 @@ def reading(index: str, dtype: str = "f", size: int = 4096, **options: Any) -> t
         ("t", "f", (4, 4)),
         ("2 * t", "f", (8, 4)),
         ("8 * t", "f", (32, 4)),
+        ("32 * t", "f", (32, 4)),
         ("31 - t", "f", (4, 4)),
         ("t + 1", "f", (5, 4)),
+        ("t + 8", "f", (4, 4)),
         ("0", "f", (1, 1)),
+        ("t // 16", "f", (1, 1)),
+        ("t ^ 5", "f", (4, 4)),
         ("t", "d", (8, 8)),
+        ("2 * t", "d", (16, 8)),
         ("t", "e", (2, 2)),
         ("t", "B", (1, 1)),
+        ("(t * 7) % 32", "f", (4, 4)),
     ],
 )
 def test_sectors_of_a_warp(index: str, dtype: str, expected: tuple[int, int]) -> None:
     assert reading(index, dtype) == expected
+
+
+def test_idle_lanes_touch_nothing() -> None:
+    source = "def kernel(y, x):\n    t = cp.int32(jit.threadIdx.x)\n    if t % 8 == 0:\n        y[t] = x[t]\n"
+    total = report(source, np.zeros(64, "f"), np.zeros(64, "f"), threads=40).total
+    assert (total.reads, total.read_sectors, total.read_ideal) == (2, 5, 2)
+    assert (total.writes, total.write_sectors, total.write_ideal) == (2, 5, 2)
+    assert (total.branches, total.divergent) == (2, 2)
 
 
 def shared(index: str, dtype: str = "float32") -> tuple[int, int]:
@@ -63,10 +77,13 @@ def shared(index: str, dtype: str = "float32") -> tuple[int, int]:
         ("2 * t", "float32", (2, 1)),
         ("32 * t", "float32", (32, 1)),
         ("33 * t", "float32", (1, 1)),
+        ("4 * t", "float32", (4, 1)),
         ("0", "float32", (1, 1)),
+        ("31 - t", "float32", (1, 1)),
         ("t", "float64", (2, 2)),
         ("16 * t", "float64", (32, 2)),
         ("t", "uint8", (1, 1)),
+        ("4 * t", "uint8", (1, 1)),
     ],
 )
 def test_banks_of_a_warp(index: str, dtype: str, expected: tuple[int, int]) -> None:
@@ -184,3 +201,10 @@ def test_a_sector_that_a_thread_reads_on_is_fetched_once() -> None:
     line = next(line for line in found.lines if line.reads)
     assert line.read_sectors == 16 * 32 + 16 * 4
     assert line.read_again >= 14 * 32
+
+
+def test_a_part_of_a_sector_costs_a_read_as_well() -> None:
+    source = "def kernel(y, x):\n    i = cp.int32(jit.grid(1))\n    y[STEP * i] = 1.0\n"
+    near, far = (report(source, np.zeros(2**17, "f"), 0, grid=64, threads=256, STEP=step) for step in (1, 8))
+    base = near.seconds - 4 * 2**14 / (0.9 * 320e9)
+    assert (far.seconds - base) / (near.seconds - base) == pytest.approx(8 + 7, rel=0.2)

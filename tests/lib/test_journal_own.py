@@ -128,10 +128,15 @@ def test_what_cannot_be_written_down_stays_in_its_notebook(source, reason, capsy
 BOUND = {
     "its own names": "    _, whole = factor, 1\n    one = whole\n",
     "constants and NumPy": "    one = float(np.float64(CONSTANT[1]))\n",
+    "a nested function": "    def whole():\n        return 1\n    one = whole()\n",
     "what a nested function takes from around it": "    whole = 1\n    one = (lambda: whole)()\n",
+    "a parameter of a nested function": "    def same(whole):\n        return whole\n    one = same(1)\n",
     "a comprehension's variable": "    one = [whole for whole in (1,)][0]\n",
+    "the target of for": "    for whole in (1,):\n        one = whole\n",
     "the target of with": "    import contextlib\n    with contextlib.nullcontext(1) as whole:\n        one = whole\n",
+    "an import": "    import math as whole\n    one = whole.cos(0)\n",
     "an error": "    try:\n        raise ValueError\n    except ValueError as whole:\n        one = len([whole])\n",
+    "a class": "    class whole:\n        value = 1\n    one = whole.value\n",
 }
 
 
@@ -179,6 +184,18 @@ def test_kernels_come_along_and_compile_for_the_machine_they_come_to(capsys, mon
     assert function.__globals__["launched"].report.total.write_sectors == 2
     source = journal.read()["checks"]["row_sum"]["source"]
     assert "simgpu" not in source  # a machine with a GPU takes that
+
+
+def test_a_kernel_that_passed_by_itself_comes_along(capsys):
+    source = "@jit.rawkernel()\ndef add_kernel(x, y, out, n):\n    i = jit.grid(1)\n    if i < n:\n"
+    check.add_kernel(cell(f"{source}        out[i] = x[i] + y[i]\n", jit=jit)["add_kernel"])
+    other_notebook()
+    capsys.readouterr()
+    x = simgpu.ones(5, np.float32)
+    out = simgpu.empty_like(x)
+    journal.mine("add_kernel")[1, 32](x, x, out, 5)
+    assert capsys.readouterr().out == "add_kernel: yours\n"
+    np.testing.assert_array_equal(device.to_host(out), np.full(5, 2))
 
 
 def test_a_function_that_passed_is_used_until_a_worse_version_fails(capsys):

@@ -45,6 +45,15 @@ def text(executed, index: int) -> str:
     return printed(executed.notebook.cells[index])
 
 
+def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
+    from traitlets.log import get_logger
+
+    before = get_logger().getEffectiveLevel()
+    executed_with(tmp_path, "import os; os._exit(1)")
+    assert get_logger().getEffectiveLevel() == before
+    assert capfd.readouterr() == ("", "")
+
+
 def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tmp_path):
     executed = executed_with(
         tmp_path,

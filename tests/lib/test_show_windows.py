@@ -5,13 +5,35 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn import Drawn
-from pictures import KERNEL, SQUARE, TIED
+from pictures import CHANNELS, KERNEL, KERNELS, SQUARE, TIED
 from scipy.signal import correlate2d
 
 from unrolled import ops, show
+from unrolled.show.columns import patch_matrix
+from unrolled.show.sheet import Cells, Sheet
+from unrolled.show.sliding_windows import windows
 from unrolled.show.style import BLUE, RED
 
 RNG = np.random.default_rng(5)
+
+
+def test_numbers_stand_in_their_cells() -> None:
+    cells = Cells(1.0, 0.5, 2, 3, 0.4, 0.3)
+    for i, (row, column) in enumerate(np.ndindex(2, 3)):
+        sheet = Sheet(2.0)
+        assert sheet.numbers(cells, ["" if j != i else "−12" for j in range(6)])
+        (text,) = sheet.figure().axes[0].patches
+        (left, top), (right, bottom) = text.get_path().vertices.min(axis=0), text.get_path().vertices.max(axis=0)
+        box_left, box_top, width, height = cells.box(row, column)
+        assert box_left < left < right < box_left + width
+        assert box_top < top < bottom < box_top + height
+        assert (left + right) / 2 == pytest.approx(box_left + width / 2, abs=0.01)
+
+
+def test_numbers_too_small_to_read_are_left_out() -> None:
+    sheet = Sheet(2.0)
+    assert not sheet.numbers(Cells(0, 0, 1, 1, 0.05, 0.05), ["1"])
+    assert not sheet.figure().axes[0].patches
 
 
 def reference(x: np.ndarray, w: np.ndarray, stride: int | tuple[int, int], padding: int) -> np.ndarray:
@@ -19,6 +41,14 @@ def reference(x: np.ndarray, w: np.ndarray, stride: int | tuple[int, int], paddi
     padded = np.pad(x, ((0, 0), (padding, padding), (padding, padding)))
     down, right = (stride, stride) if isinstance(stride, int) else stride
     return sum(correlate2d(a, b, "valid") for a, b in zip(padded, w, strict=True))[::down, ::right]
+
+
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 1), (2, 1), ((1, 3), 2)])
+def test_convolution_ends_with_the_whole_output(drawn: Drawn, stride: int | tuple[int, int], padding: int) -> None:
+    x, w = RNG.normal(size=(2, 6, 7)), RNG.normal(size=(2, 3, 2))
+    expected = reference(x, w, stride, padding)
+    drawn.at(show.convolution(x, w, stride, padding), position=expected.size - 1)
+    np.testing.assert_allclose(drawn.matrices[-1][1], expected)
 
 
 def test_convolution_fills_the_output_step_by_step(drawn: Drawn) -> None:
@@ -50,6 +80,12 @@ def test_inputs_are_not_changed() -> None:
     show.max_pool2d(x, 2, values=w[:2, :2]).still()
     np.testing.assert_array_equal(x, SQUARE)
     np.testing.assert_array_equal(w, KERNEL)
+
+
+def test_patch_matrix_times_the_flat_kernel_is_the_convolution() -> None:
+    matrix = patch_matrix(windows(CHANNELS, 3))
+    np.testing.assert_array_equal(KERNELS.reshape(1, -1) @ matrix, [[39, 37, 16, 46]])
+    assert matrix[:, 1].tolist() == CHANNELS[:, 0:3, 1:4].ravel().tolist()
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])
@@ -89,6 +125,15 @@ def test_the_last_position_has_the_whole_pooling_and_everything_put_back(
         np.testing.assert_array_equal(shown[1], expected[0, channel])
         np.testing.assert_array_equal(shown[2], values[channel])
         np.testing.assert_allclose(shown[3], back[0, channel])
+
+
+def test_the_pooled_outputs_fill_step_by_step(drawn: Drawn) -> None:
+    explorer = show.max_pool2d(SQUARE, 2)
+    for position in range(4):
+        (_, image), (_, output) = drawn.at(explorer, position=position).matrices
+        np.testing.assert_array_equal(image, SQUARE)
+        np.testing.assert_array_equal(output.ravel()[: position + 1], [2, 3, 3, 2][: position + 1])
+        assert np.isnan(output.ravel()[position + 1 :]).all()
 
 
 def test_window_winner_and_place_are_framed(drawn: Drawn) -> None:

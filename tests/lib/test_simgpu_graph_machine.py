@@ -11,7 +11,7 @@ from simgpu_commands import empty, get, put, start
 from test_simgpu_graphs import graph_of, stream_of
 
 from unrolled import kernels, simgpu
-from unrolled.simgpu import captures
+from unrolled.simgpu import captures, jit
 from unrolled.simgpu.chrome import HOST_ROW, chrome_events
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
@@ -164,6 +164,26 @@ def test_a_graph_is_one_launch_of_the_host_and_its_kernels_run_back_to_back() ->
     assert (graphed.bytes, graphed.flops) == (eager.bytes, eager.flops)
 
 
+def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it() -> None:
+    x, y = simgpu.zeros(8), simgpu.zeros(8)
+    first, second = (stream_of() for _ in range(2))
+    with first:
+        first.begin_capture()
+        second.wait_event(first.record())
+        x += 1
+        with second:
+            y += 1
+        first.wait_event(second.record())
+        graph = first.end_capture()
+        with simgpu.trace() as trace:
+            graph.launch()
+            x += 1
+    one, other, after = trace.launches
+    assert one.start == other.start
+    assert one.stream != other.stream
+    assert after.start >= max(one.end, other.end)
+
+
 def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> None:
     x, y, wide = simgpu.zeros(8), simgpu.zeros(8), simgpu.zeros(10**6)
     first, second = (stream_of() for _ in range(2))
@@ -236,7 +256,44 @@ def test_the_librarys_products_call_cublas_and_its_other_kernels_are_captured() 
     assert y.sum() == 16
 
 
+def test_whole_numbers_are_multiplied_without_cublas() -> None:
+    x, out = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
+    graph_of(lambda: simgpu.matmul(x, x, out=out), warm=False).launch()
+    assert out.tolist() == [[2, 3], [6, 11]]
+
+
+@jit.rawkernel()
+def count_kernel(x: Any) -> None:
+    x[jit.grid(1)] += 1
+
+
+def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
+    x = simgpu.zeros(32, "f4")
+    graph = graph_of(lambda: count_kernel[1, 32](x), warm=False)
+    assert count_kernel.report is None
+    with simgpu.trace() as trace:
+        for _ in range(2):
+            graph.launch()
+    assert x.tolist() == [2] * 32
+    assert [report.name for report in trace.kernels] == ["count_kernel"] * 2
+
+
 # memory
+
+
+def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -> None:
+    stream = stream_of()
+    del_me = simgpu.empty(5000)
+    stream.begin_capture()
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureUnsupported"):
+        simgpu.empty(5000)
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
+        stream.end_capture()
+    del del_me
+    stream.begin_capture()
+    with stream_of():  # on any stream
+        assert simgpu.empty(5000).size == 5000
+    stream.end_capture()
 
 
 def test_arrays_made_in_a_capture_are_told_apart() -> None:

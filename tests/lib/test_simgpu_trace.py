@@ -14,7 +14,7 @@ from unrolled.simgpu.chrome import chrome_events
 from unrolled.simgpu.command import InvalidCommandError, View
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.timeline import Timeline
-from unrolled.simgpu.trace import Launch, Synchronization, Trace, Transfer
+from unrolled.simgpu.trace import Launch, Synchronization, Trace, Transfer, covered
 
 LARGE = (1000, 1000)
 
@@ -92,6 +92,32 @@ def test_latencies_of_two_streams_overlap() -> None:
     assert timeline.enqueue(4, 1.0, 0.0, "compute") == (8.0, 9.0)  # and all for it
 
 
+def test_events_order_streams_and_measure_time() -> None:
+    machine = LocalMachine("T4")
+    view, other = empty(machine, LARGE), empty(machine, (10,))
+    machine.synchronize()
+    first = machine.record(1)
+    launches(machine, view, 3, stream=1)
+    last = machine.record(1)
+    number = machine.start_trace()
+    machine.wait(last, 2)
+    machine.launch("exp", [other], [other], {}, 2)
+    with pytest.raises(RuntimeError, match="not ready"):
+        machine.elapsed(first, last)
+    before = machine.clock()
+    machine.wait(last, None)
+    trace = machine.stop_trace(number)
+    assert machine.clock() > before
+    assert trace.launches[0].start >= trace.synchronizations[0].end > before
+    assert trace.synchronizations[0].cause == "event"
+    assert machine.elapsed(first, last) > 0
+    assert machine.elapsed(last, first) == -machine.elapsed(first, last)
+    with pytest.raises(InvalidCommandError):
+        machine.elapsed(first, 77)
+    with pytest.raises(InvalidCommandError):
+        machine.record(256)
+
+
 def known_trace() -> Trace:
     machine = LocalMachine("H200")
     x = put(machine, [[1.0, 2.0], [3.0, 4.0]])
@@ -164,6 +190,18 @@ def test_a_trace_holds_what_happened_while_it_was_open() -> None:
     assert len(machine.stop_trace(full)) == 5
 
 
+def test_where_names_the_line_that_called() -> None:
+    machine = LocalMachine("T4")
+    view = empty(machine, (3,))
+    number = machine.start_trace()
+    line = test_where_names_the_line_that_called.__code__.co_firstlineno + 5
+    machine.launch("exp", [view], [view])
+    machine.download(view)
+    trace = machine.stop_trace(number)
+    assert trace.launches[0].where == f"{__file__}:{line}"
+    assert trace.transfers[0].where == f"{__file__}:{line + 1}"
+
+
 def test_json_and_back_is_the_same_trace() -> None:
     trace = known_trace()
     assert Trace.from_json(trace.to_json()) == trace
@@ -187,6 +225,11 @@ def test_json_and_back_is_the_same_trace() -> None:
 def test_what_is_no_trace_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no trace"):
         Trace.from_json(text)
+
+
+def test_time_that_intervals_cover() -> None:
+    assert covered([]) == 0
+    assert covered([(0, 1), (3, 5), (4, 6), (4, 4.5)]) == 4
 
 
 def test_chrome_events_have_a_row_for_the_host_and_one_for_each_stream() -> None:

@@ -168,6 +168,13 @@ def test_the_command_makes_the_file_and_remembers_who(home, capsys):
     assert cli.main(["submit", "02_convolution", "--no-run"]) == 0, "asked for once"
 
 
+def test_the_journal_does_not_vouch_for_what_is_not_in_the_notebook(home, capsys):
+    note("im2col")
+    saved(home, notebook(code("def im2col(x):\n    raise NotImplementedError", "im2col"), answer()))
+    assert submit("--no-run", "--anyway") == 0
+    assert "– im2col               not written yet" in capsys.readouterr().out
+
+
 def test_what_cannot_be_handed_in_makes_no_file(home, capsys):
     (home / "x.ipynb").write_text("{")
     saved(home, whole(lesson="03_pooling"), "other.ipynb")
