@@ -272,3 +272,10 @@ def test_one_piece_of_html_takes_bounded_time(markup: str) -> None:
     page = shown(text_html=markup, text_plain="plain")
     assert time.process_time() - before < 8
     assert page == "<pre>plain</pre>"
+
+
+def test_an_output_larger_than_the_rest_of_the_page_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feedback, "PAGE_LIMIT", 1000)
+    outputs = [new_output("stream", text=text * size) for text, size in (("a", 100), ("b", 2000), ("c", 100))]
+    page = feedback.page(new_notebook(cells=[new_code_cell("", outputs=outputs)]), {})
+    assert ("a" * 100 in page, "b" * 2000 in page, "c" * 100 in page) == (True, False, True)
