@@ -169,6 +169,16 @@ def test_claims_about_real_work_are_measured_again() -> None:
                            "50% away",)  # fmt: skip
 
 
+def test_a_machine_that_was_busy_while_the_answer_measured_refutes_no_claim() -> None:
+    work = Known(6.0, 6.1)
+    work.measured_runs = [(frozenset([cause] * off), 1.0 + off) for cause in ("batch", "code") for off in (0, 1)] * 3
+    found = factors.compare({"batch": 2.0, "code": 2.0}, None, {"machine": work})
+    assert isinstance(found, Remark)
+    assert "too busy" in found.lines[0]
+    work.batch = [6.0, 6.1]
+    assert isinstance(factors.compare({"batch": 0.5, "code": 2.0}, None, {"machine": work}), Mismatch), "no run said so"
+
+
 def test_a_machine_that_measures_two_things_refutes_no_claim() -> None:
     assert isinstance(beside(12.0, 6.0, 9.0), Remark), "near the second"
     found = beside(1.0, 6.0, 9.0)

@@ -39,9 +39,7 @@ class Switched(ABC):
         self.causes = list(causes)
         self.runs = 0
         self.most_off: list[str] = []  # of all runs, the switches that were off in the one with the most of them
-        self.measured_runs: list[
-            tuple[frozenset[str], float]
-        ] = []  # of each run, the switches that were off and the seconds
+        self.measured_runs: list[tuple[frozenset[str], float]] = []  # of each, the switches that were off, and seconds
 
     def __call__(self, **switches: bool) -> float:
         if unknown := sorted(set(switches) - set(self.causes)):
@@ -57,6 +55,15 @@ class Switched(ABC):
     @abstractmethod
     def seconds(self, off: frozenset[str]) -> float:
         """Return what a run takes on this machine with these causes off."""
+
+    def paired(self) -> dict[str, list[float]]:
+        """Return by cause the ratios of its runs two by two: without it alone, over everything on."""
+        ratios: dict[str, list[float]] = {name: [] for name in self.causes}
+        for pair in zip(self.measured_runs[::2], self.measured_runs[1::2], strict=False):
+            (off, everything), (alone, without) = sorted(pair, key=lambda run: len(run[0]))
+            if not off and len(alone) == 1:
+                ratios[next(iter(alone))].append(without / everything)
+        return ratios
 
 
 class Machine(Switched):
@@ -94,11 +101,7 @@ class Machine(Switched):
 
     def means(self) -> dict[str, float]:
         """Return the means of the ratios that runs two by two have; infinity for a cause with fewer than three."""
-        ratios: dict[str, list[float]] = {name: [] for name in self._seconds}
-        for pair in zip(self.measured_runs[::2], self.measured_runs[1::2], strict=False):
-            (off, everything), (alone, without) = sorted(pair, key=lambda run: len(run[0]))
-            if not off and len(alone) == 1:
-                ratios[next(iter(alone))].append(without / everything)
+        ratios = self.paired()
         return {name: float(np.mean(found)) if len(found) >= 3 else math.inf for name, found in ratios.items()}
 
     def alone(self) -> dict[str, float]:
@@ -211,12 +214,16 @@ def _beside_known(got: Mapping[str, Any], machine: Machine) -> Mismatch | None:
 
 
 def _beside_measured(got: Mapping[str, Any], work: Work) -> Mismatch | Remark:
-    """Compare with what the work takes now, measured twice: where that differs, the machine tells nothing."""
+    """Compare with what the work takes now, measured twice.
+
+    Where that differs, or the answer's own runs gave what it says, the machine was busy: nothing is decided then.
+    """
+    own = {name: float(np.median(found)) if len(found) >= 3 else math.inf for name, found in work.paired().items()}
     truth, again = work.measured(), work.measured()
     measured = ", ".join(f"{name} {factor:.1f}" for name, factor in truth.items())
     if (worst := _furthest(got, truth, work.within)) is None or _furthest(got, again, work.within) is None:
         return Remark((f"measured again: {measured}",))
-    if _furthest(again, truth, CALM) is not None:
+    if _furthest(again, truth, CALM) is not None or _furthest(got, own, work.within) is None:
         return Remark(("this machine is too busy to measure them again: taken as they are",))
     line = f"measured again, the factors are {measured}; yours of {worst} is {got[worst]:.2f}"
     return Mismatch((f"{line}, more than {work.within:.0%} away",))
