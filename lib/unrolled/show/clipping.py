@@ -59,7 +59,7 @@ def clipping(values: ArrayLike, bits: int = 8) -> Explorer:
 
 
 def _draw(known: Values, limit: float) -> Figure:
-    figure, axes = chart(3.6, 0.8, 2.75, top=0.35)
+    figure, axes = chart(3.6, 0.9, 2.75, top=0.35)
     most = known.limits[-1]
     axes.hist(known.values, bins=80, range=(-most, most), color=BLUE, log=True)
     for side in (-limit, limit):

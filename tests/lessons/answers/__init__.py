@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jupytext
-
 from unrolled.notebook.cells import grade_id
 
 LESSONS = Path(__file__).resolve().parents[3] / "lessons"
@@ -32,6 +30,8 @@ class Mutant(NamedTuple):
 
 def kernel(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
     """Return the lesson's solution of an exercise whose answer is a kernel, with these words in place of others."""
+    import jupytext  # which a run with Colab's versions lacks
+
     import kernel_specs  # which a lesson without kernels does not need
 
     cells = jupytext.read(LESSONS / f"{lesson}.py", fmt="py:percent").cells
