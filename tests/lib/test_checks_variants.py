@@ -10,7 +10,7 @@ from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
 
 @pytest.mark.parametrize("seed", range(12))
 def test_smoothed_labels_cost_as_in_pytorch(seed):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
     inputs = any_smoothed(np.random.default_rng(seed))
     scores = torch.tensor(inputs["scores"], requires_grad=True)
     loss = torch.nn.functional.cross_entropy(

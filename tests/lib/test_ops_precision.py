@@ -61,7 +61,7 @@ def test_results_have_their_dtype_whatever_the_layout_and_inputs_stay_as_they_ar
 ) -> None:
     """These operations choose dtypes, so `test_ops_contract.py`, where float32 stays float32, is not for them."""
     if "sparse" in str(function.__code__.co_names):
-        pytest.importorskip("scipy")
+        pytest.importorskip("scipy", reason="SciPy comes with the extra `dev`")
     copies = [x.copy() for x in arrays]
     strided = [np.repeat(x, 2, axis=1)[::-1, ::2][::-1] for x in arrays]
     strided = [np.asfortranarray(x) if number % 2 else x for number, x in enumerate(strided)]
@@ -173,7 +173,7 @@ def test_a_mask_drops_the_smallest(size: int, fraction: float, seed: int) -> Non
 @quick
 @given(sizes, st.integers(1, 9), st.integers(1, 9), seeds)
 def test_sparse_products_are_dense_ones(n: int, k: int, m: int, seed: int) -> None:
-    pytest.importorskip("scipy")
+    pytest.importorskip("scipy", reason="SciPy comes with the extra `dev`")
     x, weight = floats(seed, n, k), floats(seed + 1, m, k)
     weight *= precision.magnitude_mask(weight, 0.7)
     held = precision.sparse(weight)
