@@ -109,7 +109,7 @@ def test_a_second_download_says_who_is_new_and_counts_what_was_said(
 def test_a_full_disk_is_said_and_due_dates_are_known(
     root: Path, export: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root / "course.toml").write_text(f"[due]\n{LESSON} = 2027-01-15T23:59:00+09:00\n")
+    (root / "course.toml").write_text(f'[due]\ntimezone = "Asia/Tokyo"\n{LESSON} = 2027-01-15T23:59:00\n')
     room = collect_command.classroom(Grading.at(root), Roster())
     assert str(room.due(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
 

@@ -38,6 +38,7 @@ adam,Adam Smith,adam@example.org,9000019
 TOML = """\
 # dates of our class
 [due]
+timezone = "Asia/Tokyo"
 07_doubling = 2027-01-15T23:59:00+09:00
 
 [extensions.bob]

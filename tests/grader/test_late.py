@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import small_course
+from hypothesis import given
+from hypothesis import strategies as st
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
@@ -20,8 +23,8 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
-from unrolled_grader.classroom import late
-from unrolled_grader.classroom.settings import Late
+from unrolled_grader.classroom import late, settings
+from unrolled_grader.classroom.settings import Late, Settings
 from unrolled_grader.export import Canvas, Moodle
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
@@ -33,7 +36,8 @@ POLICY = Late(grace_minutes=15, per_day=0.1, at_most=0.5)
 DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
 TOML = """
 [due]
-07_doubling = 2027-01-15T23:59:00+09:00
+timezone = "Asia/Tokyo"
+07_doubling = 2027-01-15T23:59:00
 [extensions.bob]
 07_doubling = 2027-01-18T08:59:00-06:00
 [late]
@@ -56,14 +60,39 @@ at_most = 0.5
     ],
 )
 def test_each_day_begun_takes_its_part_up_to_the_most(late_by: timedelta, part: float) -> None:
-    assert late.share(late_by.total_seconds(), POLICY) == pytest.approx(part)
-    assert late.penalty(7.0, late_by.total_seconds(), POLICY) == pytest.approx(7 * part)
-    assert late.penalty(-1.0, late_by.total_seconds(), POLICY) == 0
+    assert late.share(DUE, DUE + late_by, Settings(late=POLICY)) == pytest.approx(part)
 
 
-def test_lateness_in_words() -> None:
-    words = [late.in_words(seconds) for seconds in (30, 60, 7200, 86_400 * 2.9)]
-    assert words == ["less than a minute late", "1 minute late", "2 hours late", "2 days late"]
+@pytest.mark.parametrize(
+    ("due", "came", "words"),
+    [
+        ("2027-01-15T23:59", "2027-01-15T23:59:30", "less than a minute late (1 day begun)"),
+        ("2027-01-15T23:59", "2027-01-16T00:00", "1 minute late (1 day begun)"),
+        ("2027-01-15T23:59", "2027-01-16T23:59", "24 hours late (1 day begun)"),
+        ("2027-01-15T23:59", "2027-01-17T00:00", "24 hours late (2 days begun)"),
+        ("2027-03-27T23:59", "2027-03-28T23:59", "23 hours late (1 day begun)"),  # clocks go forward
+        ("2027-03-27T23:59", "2027-03-29T00:00", "23 hours late (2 days begun)"),
+        ("2027-10-30T23:59", "2027-10-31T23:59", "25 hours late (1 day begun)"),  # and back
+        ("2027-10-31T02:50", "2027-10-31T03:00", "10 minutes late (1 day begun)"),  # the second 2:50 of that night
+    ],
+)
+def test_days_are_those_of_the_calendar_in_words_too(due: str, came: str, words: str) -> None:
+    parsed = settings.parse(f'[due]\ntimezone = "Europe/Berlin"\n{LESSON} = {due}:00', {LESSON})
+    moment = datetime.fromisoformat(came).replace(tzinfo=parsed.zone)
+    assert late.in_words(parsed.due[LESSON], moment, parsed.zone) == words
+
+
+@given(
+    st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Lord_Howe"]),
+    st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1)),
+    st.timedeltas(timedelta(seconds=1), timedelta(days=20)),
+)
+def test_one_day_more_has_begun_at_each_return_of_the_due_hour(name: str, due: datetime, after: timedelta) -> None:
+    zone = ZoneInfo(name)
+    moment = due.replace(tzinfo=zone)
+    came = moment.astimezone(timezone.utc) + after
+    returned = sum(due + timedelta(days=day) < came.astimezone(zone).replace(tzinfo=None) for day in range(1, 30))
+    assert late.days_begun(moment, came, zone) == 1 + returned
 
 
 @pytest.fixture
@@ -148,17 +177,19 @@ def agree(course: Grading, student: str, points: float) -> None:
 
 def test_all_lists_agree(course: Grading, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.grade_class(course) == 0
-    assert re.search(r"^ann +3\.2\+ +1 day late: 0\.8 points less$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(
+        r"^ann +3\.2\+ +36 hours late \(2 days begun\): 0\.8 points less$", capsys.readouterr().out, re.MULTILINE
+    )
     agree(course, "ann", 3.2)
     agree(course, "bob", 4)
     agree(course, "cem", 4)
-    assert rows(course, "ann")["late"] == ("-0.8", "1 day late: 0.8 points less")
+    assert rows(course, "ann")["late"] == ("-0.8", "36 hours late (2 days begun): 0.8 points less")
     assert "late" not in rows(course, "bob")
-    assert rows(course, "cem")["late"] == ("-0", "10 minutes late: no points less")
+    assert rows(course, "cem")["late"] == ("-0", "10 minutes late (1 day begun): no points less")
     assert "Handed in late: 0.8 points less" in page(course, "ann")
     whole = report.page(standing.of_class(course))
-    assert "1 day late: 0.8 points less" in whole
-    assert "10 minutes late: no points less" in whole
+    assert "36 hours late (2 days begun): 0.8 points less" in whole
+    assert "10 minutes late (1 day begun): no points less" in whole
     with submission(course, "bob") as found:
         assert found.assignment.duedate == datetime(2027, 1, 15, 14, 59)  # UTC, as formgrader shows it
         assert found.extension == timedelta(days=3)

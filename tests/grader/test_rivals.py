@@ -137,10 +137,10 @@ DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
         (
             f"{ADA.id}/a.ipynb",
             A,
-            "the file's own time, 2027-01-20 18:30, is 4 days late (if it came in time, correct its timestamp.txt)",
+            "the file's own time, 2027-01-20 18:30, is 114 hours late (5 days begun) (if it came in time, correct its timestamp.txt)",
         ),
         (f"{ADA.id}/a.zip", made("a", 15), ""),
-        (f"{ADA.id}/a.zip", made("a", 16), "the hand-in's time, 2027-01-16 19:00, is 19 hours late"),
+        (f"{ADA.id}/a.zip", made("a", 16), "the hand-in's time, 2027-01-16 19:00, is 19 hours late (1 day begun)"),
         (f"{ADA.name}_5_assignsubmission_file/a.ipynb", A, "Moodle tells no time"),
         ("lovelaceada_70037_7_a.ipynb", A, ""),
         ("stranger/a.ipynb", A, ""),

@@ -25,7 +25,8 @@ conv2d_gemm = 2
 [points]
 "conv2d_gemm/speed" = 2
 [due]
-02_convolution = 2027-01-15T23:59:00+09:00
+timezone = "Asia/Tokyo"
+02_convolution = 2027-01-15T23:59:00
 [extensions.ada]
 02_convolution = 2027-01-18T23:59:00+09:00
 [late]
@@ -64,6 +65,7 @@ def test_everything_is_read(tmp_path: Path):
         thresholds={"conv2d_gemm": 2.0},
         points={"conv2d_gemm/speed": 2},
         without_speed=("00_start_here",),
+        timezone="Asia/Tokyo",
         due={"02_convolution": datetime(2027, 1, 15, 23, 59, tzinfo=TOKYO)},
         extensions={"ada": {"02_convolution": datetime(2027, 1, 18, 23, 59, tzinfo=TOKYO)}},
         late=settings.Late(15, 0.1, 0.5),
@@ -114,7 +116,14 @@ def test_what_is_written_reads_the_same(text: str):
         ("[thresholds]\nconv2d_gemm = true", "thresholds.conv2d_gemm is True"),
         ("[points]\nim2col = 2.5", "points.im2col is 2.5; expected a whole number from 0 to 1000"),
         ('[class]\nwithout_speed = ["09"]', "class.without_speed is '09'; expected one of"),
-        ("[due]\n02_convolution = 2027-01-15T23:59:00", "due.02_convolution is 2027-01-15T23:59:00; .* with an offset"),
+        (
+            "[due]\n02_convolution = 2027-01-15T23:59:00",
+            'due.02_convolution is 2027-01-15T23:59:00; .*timezone = "Europe',
+        ),
+        ("[due]\n02_convolution = 2027-01-15T23:59:00+01:00", "a time zone for it: write timezone = "),
+        ("[due]\ntimezone = 'Europe/Berlim'", "due.timezone is 'Europe/Berlim'; expected a name such as"),
+        ("[due]\ntimezone = 9", "due.timezone is 9; expected a name such as"),
+        ("[due]\ntimezone = 'UTC'\n02_convolution = 2027-01-15", "is 2027-01-15; expected a date and time"),
         ("[due]\n02_konvolution = 2027-01-15T23:59:00Z", "due is '02_konvolution'; expected one of"),
         ('[extensions.ada]\n02_convolution = "soon"', "extensions.ada.02_convolution is 'soon'"),
         ("[late]\nper_day = 10", "late.per_day is 10; expected a part from 0 to 1"),

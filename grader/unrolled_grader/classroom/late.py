@@ -1,25 +1,26 @@
 """What lateness costs: the policy of course.toml, through nbgrader's own plugin for late penalties.
 
 Due dates and extensions go into nbgrader's gradebook, so that formgrader shows them and nbgrader's AssignLatePenalties
-compares them with the time stamp of what was handed in. All of it is UTC there. A changed date, time
-stamp or policy changes penalties without judging anything again.
+compares them with the time stamp of what was handed in. All of it is UTC there; days are those of the calendar of the
+class's time zone, of which one has 23 and one 25 hours a year. A changed date, time stamp or policy changes penalties
+without judging anything again.
 """
 
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin as NbgradersPlugin
 
 from unrolled_grader.classroom import settings
-from unrolled_grader.classroom.settings import Late, Settings
+from unrolled_grader.classroom.settings import Settings
 
-DAY = 86_400.0
+DAY = timedelta(days=1)
 
 
 class LateSubmissionPlugin(NbgradersPlugin):  # type: ignore[misc]
@@ -27,8 +28,9 @@ class LateSubmissionPlugin(NbgradersPlugin):  # type: ignore[misc]
 
     def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
         """Return the points that lateness takes from `score`; None if it takes nothing."""
-        policy = settings.read(Path(CourseDirectory(parent=self).root)).late
-        return penalty(score, total_seconds_late, policy) or None
+        chosen = settings.read(Path(CourseDirectory(parent=self).root))
+        asking = self.parent  # AssignLatePenalties, with the gradebook open
+        return _penalty(score, asking.gradebook.find_submission(asking.assignment_id, student_id), chosen)
 
 
 def settle(gradebook: Gradebook, chosen: Settings, lesson: str | None = None, student: str | None = None) -> None:
@@ -48,30 +50,51 @@ def settle(gradebook: Gradebook, chosen: Settings, lesson: str | None = None, st
                 own = _moment(chosen.due_for(submission.student_id, assignment.name))
                 _set(submission, "extension", own - due if own and due and own != due else None)
                 for notebook in submission.notebooks:  # as nbgrader's AssignLatePenalties does when it autogrades
-                    taken = penalty(notebook.score, submission.total_seconds_late, chosen.late) or None
-                    _set(notebook, "late_submission_penalty", taken)
+                    _set(notebook, "late_submission_penalty", _penalty(notebook.score, submission, chosen))
     gradebook.db.commit()
 
 
-def penalty(points: float, seconds: float, policy: Late) -> float:
-    """Return the points that are taken from `points` when something comes this many seconds after its due date."""
-    return round(max(0.0, points) * share(seconds, policy), 2)
-
-
-def share(seconds: float, policy: Late) -> float:
-    """Return the part of the points taken, 0 to 1: none within the grace, then for every day begun since it was due."""
-    if seconds <= 60 * policy.grace_minutes:
+def share(due: datetime, came: datetime, chosen: Settings) -> float:
+    """Return the part of the points taken, 0 to 1: none within the grace, then for each day begun since it was due."""
+    if passed(due, came) <= timedelta(minutes=chosen.late.grace_minutes):
         return 0.0
-    return min(policy.at_most, policy.per_day * math.ceil(seconds / DAY))
+    return min(chosen.late.at_most, chosen.late.per_day * days_begun(due, came, chosen.zone))
 
 
-def in_words(seconds: float) -> str:
-    """Return how late in words: "3 minutes late", "5 hours late", "2 days late"; always the last full unit."""
-    for unit, length in (("day", DAY), ("hour", 3600.0), ("minute", 60.0)):
-        if seconds >= length:
-            count = int(seconds // length)
-            return f"{count} {unit}{'s' if count > 1 else ''} late"
-    return "less than a minute late"
+def passed(due: datetime, came: datetime) -> timedelta:
+    """Return the time that passed between them. Python subtracts two times of one time zone by their clocks alone."""
+    return came.astimezone(timezone.utc) - due.astimezone(timezone.utc)
+
+
+def days_begun(due: datetime, came: datetime, zone: tzinfo) -> int:
+    """Return how many days have begun since something was due, by the clocks on the wall of that time zone."""
+    by_the_clock = came.astimezone(zone).replace(tzinfo=None) - due.astimezone(zone).replace(tzinfo=None)
+    return max(1, math.ceil(by_the_clock / DAY))  # clocks that go back make it negative
+
+
+def in_words(due: datetime, came: datetime, zone: tzinfo) -> str:
+    """Return how late in words, in full hours or minutes: "25 hours late (2 days begun)"."""
+    minutes = passed(due, came) // timedelta(minutes=1)
+    count, unit = (minutes // 60, "hour") if minutes >= 60 else (minutes, "minute")
+    words = f"{_counted(count, unit)} late" if minutes else "less than a minute late"
+    return f"{words} ({_counted(days_begun(due, came, zone), 'day')} begun)"
+
+
+def span(submission: SubmittedAssignment) -> tuple[datetime, datetime] | None:
+    """Return when a late submission was due and when it came, with their time zone; None if it is not late."""
+    if not submission.total_seconds_late:
+        return None
+    return submission.duedate.replace(tzinfo=timezone.utc), submission.timestamp.replace(tzinfo=timezone.utc)
+
+
+def _penalty(points: float, submission: SubmittedAssignment, chosen: Settings) -> float | None:
+    """The points that lateness takes from `points`, rounded to hundredths; None if it takes nothing."""
+    late = span(submission)
+    return round(max(0.0, points) * share(*late, chosen), 2) or None if late else None
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _set(row: Any, name: str, value: datetime | timedelta | float | None) -> None:

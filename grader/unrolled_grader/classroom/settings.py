@@ -12,9 +12,10 @@
     conv2d_gemm = 3                                     # of a part, as grades/scores.csv names it
     "conv2d_gemm/speed" = 2
     [due]
-    02_convolution = 2027-01-15T23:59:00+09:00          # always with an offset from UTC
+    timezone = "Europe/Berlin"                          # by its clocks and calendar, also where days late are counted
+    02_convolution = 2027-01-15T23:59:00
     [extensions.ada]
-    02_convolution = 2027-01-18T23:59:00+09:00
+    02_convolution = 2027-01-18T23:59:00
     [late]
     grace_minutes = 15
     per_day = 0.1                                       # part of the points that each day begun takes
@@ -30,9 +31,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo
 
 from unrolled.cli import CommandError
 from unrolled_grader.authoring import notebooks
@@ -70,9 +72,15 @@ class Settings:
     thresholds: Mapping[str, float] = field(default_factory=dict)  # times as fast as the baseline, by exercise
     points: Mapping[str, int] = field(default_factory=dict)  # by part: "conv2d_gemm", "conv2d_gemm/speed"
     without_speed: tuple[str, ...] = ()  # lessons
-    due: Mapping[str, datetime] = field(default_factory=dict)  # by lesson; each with its offset from UTC
+    timezone: str = ""  # of the due times, by the name that the IANA's database has for it
+    due: Mapping[str, datetime] = field(default_factory=dict)  # by lesson, in that time zone
     extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)  # by student, then by lesson
     late: Late = Late()
+
+    @property
+    def zone(self) -> tzinfo:
+        """Whose calendar counts days; UTC's for due times that a person set in formgrader alone."""
+        return ZoneInfo(self.timezone) if self.timezone else timezone.utc
 
     def due_for(self, student: str, lesson: str) -> datetime | None:
         """Return when this student's work on the lesson is due; None if never."""
@@ -133,7 +141,8 @@ def parse(text: str, lessons: set[str]) -> Settings:
     about, late = _table(tables, "class"), _table(tables, "late")
     _only(about, ("name", "lessons", "without_speed"), "class.")
     _only(late, ("grace_minutes", "per_day", "at_most"), "late.")
-    extensions = _table(tables, "extensions")
+    extensions, due = _table(tables, "extensions"), dict(_table(tables, "due"))
+    zone = _zone("due.timezone", due.pop("timezone", ""))
     return Settings(
         name=_text("class.name", about.get("name", "")),
         lessons=_lessons(about, "lessons", lessons),
@@ -141,8 +150,12 @@ def parse(text: str, lessons: set[str]) -> Settings:
         thresholds=_each(tables, "thresholds", _above_zero),
         points=_each(tables, "points", _whole),
         without_speed=_lessons(about, "without_speed", lessons),
-        due=_dates(tables, "due", lessons),
-        extensions={student: _dates(extensions, student, lessons, "extensions.") for student in extensions},
+        timezone=str(zone or ""),
+        due=_dates("due", due, lessons, zone),
+        extensions={
+            student: _dates(f"extensions.{student}", _table(extensions, student, "extensions."), lessons, zone)
+            for student in extensions
+        },
         late=Late(
             grace_minutes=_number("late.grace_minutes", late.get("grace_minutes", 0)),
             per_day=_part("late.per_day", late.get("per_day", 0)),
@@ -159,8 +172,9 @@ def written(settings: Settings) -> str:
         "# too. To change them while the class runs, edit them here and run `unrolled class change` in this folder.\n"
         "[class]": _table_lines(settings, "class"),
         **{f"[{name}]": _table_lines(settings, name) for name in ("variants", "thresholds", "points")},
-        "# When work is due, with the offset from UTC: 02_convolution = 2027-01-15T23:59:00+09:00\n[due]": {
-            lesson: when.isoformat() for lesson, when in settings.due.items()
+        '# When work is due: timezone = "Europe/Berlin" and 02_convolution = 2027-01-15T23:59:00\n[due]': {
+            **({"timezone": toml_text(settings.timezone)} if settings.timezone else {}),
+            **{lesson: when.isoformat() for lesson, when in settings.due.items()},
         },
         "# More time for one student: a table [extensions.ID] with lines as above.\n[extensions]": {},
         **{
@@ -235,9 +249,8 @@ def _each(tables: Mapping[str, Any], name: str, one: Callable[[str, Any], Value]
     return {key: one(f"{name}.{key}", value) for key, value in _table(tables, name).items()}
 
 
-def _dates(tables: Mapping[str, Any], name: str, lessons: set[str], above: str = "") -> dict[str, datetime]:
-    where, found = above + name, _table(tables, name, above)
-    return {_lesson(where, key, lessons): _date(f"{where}.{key}", value) for key, value in found.items()}
+def _dates(where: str, table: Mapping[str, Any], lessons: set[str], zone: ZoneInfo | None) -> dict[str, datetime]:
+    return {_lesson(where, key, lessons): _date(f"{where}.{key}", value, zone) for key, value in table.items()}
 
 
 def _lessons(table: Mapping[str, Any], name: str, lessons: set[str]) -> tuple[str, ...]:
@@ -251,10 +264,24 @@ def _lesson(where: str, name: Any, lessons: set[str]) -> str:
     return str(name)
 
 
-def _date(where: str, value: datetime) -> datetime:
-    fits = isinstance(value, datetime) and value.tzinfo is not None
-    _need(fits, where, value, "a date and time with an offset, such as 2027-01-15T23:59:00+09:00")
-    return value
+def _date(where: str, value: datetime, zone: ZoneInfo | None) -> datetime:
+    """A due time in the class's time zone. An hour that a change of clocks brings twice is the later one."""
+    _need(isinstance(value, datetime), where, value, "a date and time, such as 2027-01-15T23:59:00")
+    advice = 'a time zone for it: write timezone = "Europe/Berlin", or the name of yours, under [due]'
+    _need(zone is not None, where, value, advice)
+    if value.tzinfo is not None:
+        return value.astimezone(zone)
+    return max((value.replace(tzinfo=zone, fold=fold) for fold in (0, 1)), key=datetime.timestamp)
+
+
+def _zone(where: str, name: Any) -> ZoneInfo | None:
+    if name == "":
+        return None
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, TypeError, KeyError):  # no name of a zone, or not even a text
+        _need(False, where, name, 'a name such as "Europe/Berlin" or "America/New_York"')
+        raise
 
 
 def _text(where: str, value: Any) -> str:

@@ -239,7 +239,7 @@ def _timed(
         notes.append("it was handed in before that download" if clock == "download" else "")
         notes.append("Moodle tells no time" if not clock and upload.platform == "moodle" else "")
     if when and due and when > due and clock in CLOCKS and not entry.problem:
-        how_late = late.in_words((when - due).total_seconds())
+        how_late = late.in_words(due, when, due.tzinfo or timezone.utc)
         way_out = " (if it came in time, correct its timestamp.txt)" if clock == "file" else ""
         notes.append(f"{CLOCKS[clock]}, {when.astimezone(due.tzinfo):%Y-%m-%d %H:%M}, is {how_late}{way_out}")
     if not entry.problem and entry.version not in ("", unrolled.__version__):

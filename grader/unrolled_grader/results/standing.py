@@ -33,7 +33,7 @@ class _Submission:
     """What the gradebook knows of a submission."""
 
     grades: list[Any] = field(default_factory=list)
-    seconds_late: float = 0.0
+    late: str = ""  # in words
     penalty: float = 0.0
 
 
@@ -78,9 +78,9 @@ def _beside(kept: Record, found: _Submission) -> Iterator[Score]:
             judged, given = kept.points_of(check), _points(grade)
             detail = f"{given:g} of {grade.max_score:g} points, in place of the judge's {judged:g}"
             yield Score(f"{check}/{BY_A_PERSON}", MARKED, given - judged, 0.0, detail)
-    if found.seconds_late > 0:
+    if found.late:
         deduction = f"{found.penalty:g} points less" if found.penalty else "no points less"
-        yield Score(LATE, LATE, -found.penalty, 0.0, f"{late.in_words(found.seconds_late)}: {deduction}")
+        yield Score(LATE, LATE, -found.penalty, 0.0, f"{found.late}: {deduction}")
 
 
 def _answer(grade: Any) -> Score:
@@ -103,10 +103,12 @@ def _submissions(directory: CourseDirectory) -> dict[tuple[str, str], _Submissio
     found: dict[tuple[str, str], _Submission] = {}
     if not gradebook.file(directory).exists():
         return found
+    zone = settings.read(Path(directory.root), agreeing=False).zone
     with gradebook.opened(directory) as book:
         for item in book.db.query(SubmittedAssignment).all():
             about = found.setdefault((item.student_id, item.assignment.name), _Submission())
-            about.seconds_late = item.total_seconds_late
+            if span := late.span(item):
+                about.late = late.in_words(*span, zone)
             about.penalty = float(item.late_submission_penalty or 0.0)
         columns = (SubmittedAssignment.student_id, Assignment.name.label("lesson"), GradeCell.name, GradeCell.max_score)
         scores = (Grade.auto_score, Grade.manual_score, Grade.extra_credit, Grade.needs_manual_grade)
