@@ -7,7 +7,7 @@ import gc
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unrolled_grader.grading import Grading
     from unrolled_grader.jobs.record import Record
     from unrolled_grader.judge.intake import Handed
+    from unrolled_grader.receiving.attempts import Settled
 
 
 ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d{1,5}")  # of a scheduler
@@ -42,7 +43,7 @@ def add(subparsers: Subparsers) -> None:
     unsafe = "run student code with all the rights of your account; every score says so"
     grade.add_argument("--unsafe-no-sandbox", action="store_true", help=unsafe)
     add_jobs(grade)
-    grade.set_defaults(run=_grade)
+    grade.set_defaults(run=_run)
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=count, metavar="N", help="submissions at a time (default: one a core)")
 
 
-def _grade(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     folders = Folders.at(root, arguments.submitted)
     _refuse_wrong(arguments, folders)
@@ -135,7 +136,6 @@ def grade_class(
     """
     from unrolled_grader.classroom import gradebook
     from unrolled_grader.jobs import record
-    from unrolled_grader.results import terminal
 
     with (
         record.alone(course.grades),
@@ -143,33 +143,64 @@ def grade_class(
         gradebook.one_engine(),
     ):
         shutil.rmtree(course.grades / "jobs", ignore_errors=True)  # what a run that was killed did not take
-        handed = _handed(course, course.choose(lessons), student)
-        if student is not None and not handed:
-            raise CommandError(f"there is nothing to grade of {record.one_line(student)} in {course.submitted}")
-        graded: set[Handed] = set()
-        new: set[Handed] = set()
-        waiting = [item for item in handed if not item.problem and (force or not course.judged(item))]
-        waiting.sort(key=lambda item: item.student not in first)
-        with _judged(course, waiting, jobs, scheduler) as answers:
-            for lesson in sorted({item.lesson for item in handed}):
-                course.fill_gradebook(lesson)
-            # what draws takes half a second to load: the judges are at work by now
-            from unrolled_grader.results import report, standing
+        chosen = course.choose(lessons)
+        _print_settled(course.settle_attempts(chosen, student))
+        status = _grade(course, chosen, student, first, force=force, reason=reason, jobs=jobs, scheduler=scheduler)
+        while another := course.next_attempts(chosen, student):
+            _print_settled(another)
+            status = _grade(course, chosen, student, first, reason=reason, jobs=jobs, scheduler=scheduler)
+        return status
 
-            if not force:
-                graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
-                course.bring_times(graded)
-            settled = graded.union(waiting)
-            ready = [item for item in handed if item not in settled]
-            if graded:
-                print(f"{len(graded)} of {len(handed)} are graded already")
-            outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
-            try:
-                new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting)))
-            finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
-                scores = course.write_scores(new, reason, forced=force)
-                known = standing.of_class(course)
-                page = report.write(course.grades, known)
+
+def _print_settled(attempts: Iterable[Settled]) -> None:
+    from unrolled_grader.jobs.record import one_line
+
+    for settled in attempts:
+        print(one_line(str(settled)))
+
+
+def _grade(
+    course: Grading,
+    lessons: Sequence[str],
+    student: str | None,
+    first: Collection[str],
+    *,
+    force: bool = False,
+    reason: str,
+    jobs: int,
+    scheduler: str | None,
+) -> int:
+    """Grade what lies in the folder of submissions, as `grade_class` says."""
+    from unrolled_grader.jobs import record
+    from unrolled_grader.results import terminal
+
+    handed = _handed(course, lessons, student)
+    if student is not None and not handed:
+        raise CommandError(f"there is nothing to grade of {record.one_line(student)} in {course.submitted}")
+    graded: set[Handed] = set()
+    new: set[Handed] = set()
+    waiting = [item for item in handed if not item.problem and (force or not course.judged(item))]
+    waiting.sort(key=lambda item: item.student not in first)
+    with _judged(course, waiting, jobs, scheduler) as answers:
+        for lesson in sorted({item.lesson for item in handed}):
+            course.fill_gradebook(lesson)
+        # what draws takes half a second to load: the judges are at work by now
+        from unrolled_grader.results import report, standing
+
+        if not force:
+            graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
+            course.bring_times(graded)
+        settled = graded.union(waiting)
+        ready = [item for item in handed if item not in settled]
+        if graded:
+            print(f"{len(graded)} of {len(handed)} are graded already")
+        outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
+        try:
+            new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting)))
+        finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
+            scores = course.write_scores(new, reason, forced=force)
+            known = standing.of_class(course)
+            page = report.write(course.grades, known)
     graded |= new
     who = {(item.student, item.lesson) for item in graded}
     print(f"\n{terminal.table(kept for kept in known if (kept.student, kept.lesson) in who)}\n")

@@ -13,8 +13,9 @@ from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled_grader.box import lease, sandbox
-from unrolled_grader.classroom import gradebook, seeds
+from unrolled_grader.classroom import gradebook, seeds, settings
 from unrolled_grader.classroom.course import Course, CourseError
+from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.door import bring_time, refuse
 from unrolled_grader.jobs import job, record
 from unrolled_grader.jobs.record import Record
@@ -22,6 +23,9 @@ from unrolled_grader.judge import intake
 from unrolled_grader.judge.intake import Handed
 from unrolled_grader.judge.verdicts import Options
 from unrolled_grader.plugin import STAMP, Judge
+from unrolled_grader.receiving import attempts, collect
+from unrolled_grader.receiving.attempts import Settled
+from unrolled_grader.receiving.received import Received
 from unrolled_grader.results import standing
 
 OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "SandboxError", "SeedError", "ZygoteError")
@@ -100,6 +104,27 @@ class Grading(Course):
         if reason.startswith(OUR_FAULT):
             raise CourseError(reason)
         return self._refuse(handed, f"nbgrader cannot open it: {reason}")
+
+    def settle_attempts(self, lessons: Collection[str], student: str | None = None) -> list[Settled]:
+        """Place what counts of these lessons where several notebooks were received; return what changed."""
+        received = Received(collect.home(self.submitted))
+        return list(attempts.settle_class(received, self.submitted, lessons, student, self._settings()))
+
+    def next_attempts(self, lessons: Collection[str], student: str | None = None) -> list[Settled]:
+        """Place the next attempts to be graded, where the best counts; return what is left to grade now."""
+        if (chosen := self._settings()).count != "best":
+            return []
+        received = Received(collect.home(self.submitted))
+        for kept in record.load_all(self.grades):
+            counts = attempts.read(received, kept.student, kept.lesson)
+            entry = received.entries.get(counts.placed[-1]) if counts and counts.placed else None
+            if entry is not None and entry.notebook == kept.digest:
+                points = sum(score.points for score in kept.scores)
+                attempts.note_points(received, entry, points, kept.key.specs, chosen)
+        return self.settle_attempts(lessons, student)
+
+    def _settings(self) -> Settings:
+        return settings.read(Path(self.directory.root))
 
     def bring_times(self, done: Collection[Handed]) -> None:
         """Enter the times that changed of what is graded: only lateness follows from them, nothing is judged again."""

@@ -16,6 +16,7 @@ from lms_exports import CLASS, Student, Upload, canvas_name, canvas_zip, moodle_
 
 from unrolled.notebook import handin
 from unrolled_grader.classroom import roster
+from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.receiving import collect, placing, received
 from unrolled_grader.receiving import uploads as uploaded
 from unrolled_grader.receiving.collect import Classroom, Collected, CollectedRow
@@ -38,6 +39,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder, self.submitted = folder, folder / "grader" / "submitted"
         self.people = roster.read(roster_csv().encode())
+        self.settings = Settings()
 
     def file(self, name: str, data: bytes, when: float | None = None) -> Path:
         path = self.folder / name
@@ -48,7 +50,7 @@ class Desk:
         return path
 
     def take(self, *files: Path, lesson: str = "") -> Collected:
-        return collect.take(self.submitted, files, Classroom(self.people, LESSONS, lesson))
+        return collect.take(self.submitted, files, Classroom(self.people, LESSONS, lesson, settings=self.settings))
 
     def take_zip(self, data: bytes, name: str = "export.zip", **more: Any) -> Collected:
         return self.take(self.file(name, data), **more)
@@ -527,7 +529,7 @@ def test_a_damaged_index_says_nothing(desk: Desk) -> None:
 
 def test_a_learners_clock_does_not_outvote_the_platforms_late(desk: Desk) -> None:
     due = datetime(2027, 1, 15, tzinfo=timezone.utc)
-    room = collect.Classroom(desk.people, {LESSON: ("im2col",)}, due=lambda student, lesson: due)
+    room = collect.Classroom(desk.people, {LESSON: ("im2col",)}, settings=Settings(due={LESSON: due}))
     for made, stamp in ((due - timedelta(days=3), "2027-01-20"), (due + timedelta(hours=2), "2027-01-15 02:00")):
         data = sabotaged(HAND_IN, made=made.isoformat())
         file = desk.file("late.zip", canvas_zip([Upload(ADA, data, "x.zip", late=True)]))

@@ -111,9 +111,9 @@ def test_a_full_disk_is_said_and_due_dates_are_known(
 ) -> None:
     (root / "course.toml").write_text(f'[due]\ntimezone = "Asia/Tokyo"\n{LESSON} = 2027-01-15T23:59:00\n')
     room = collect_command.classroom(Grading.at(root), Roster())
-    assert str(room.due(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
+    assert str(room.settings.due_for(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
 
-    def full(self: Received) -> str:
+    def full(self: Received, counting: object) -> str:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Received, "table", full)

@@ -10,6 +10,7 @@ from lms_exports import CLASS, Upload, canvas_zip, moodle_zip, zipped
 from test_collect import LESSON, OTHER, Desk, notebook, outcomes, problems, sabotaged
 
 from unrolled.notebook import handin
+from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.receiving import collect
 from unrolled_grader.receiving.collect import Classroom
 
@@ -137,7 +138,8 @@ DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
         (
             f"{ADA.id}/a.ipynb",
             A,
-            "the file's own time, 2027-01-20 18:30, is 114 hours late (5 days begun) (if it came in time, correct its timestamp.txt)",
+            "the file's own time, 2027-01-20 18:30, is 114 hours late (5 days begun) "
+            "(if it came in time, correct its timestamp.txt)",
         ),
         (f"{ADA.id}/a.zip", made("a", 15), ""),
         (f"{ADA.id}/a.zip", made("a", 16), "the hand-in's time, 2027-01-16 19:00, is 19 hours late (1 day begun)"),
@@ -147,7 +149,7 @@ DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
     ],
 )
 def test_a_file_whose_own_time_is_past_its_due_date_is_named(name: str, data: bytes, said: str, desk: Desk) -> None:
-    room = Classroom(desk.people, {LESSON: ("im2col",)}, due=lambda student, lesson: DUE)
+    room = Classroom(desk.people, {LESSON: ("im2col",)}, settings=Settings(due={LESSON: DUE}))
     saved = datetime(2027, 1, 20, 9, 30, tzinfo=timezone.utc).timestamp()
     (row,) = collect.take(desk.submitted, [desk.file(name, data, saved)], room).rows
     assert row.entry.note == said

@@ -16,6 +16,8 @@
     02_convolution = 2027-01-15T23:59:00
     [extensions.ada]
     02_convolution = 2027-01-18T23:59:00
+    [attempts]
+    count = "latest"                                    # or "latest in time", or "best"
     [late]
     grace_minutes = 15
     per_day = 0.1                                       # part of the points that each day begun takes
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 FILE, CHOICES = "course.toml", notebooks.CHOICES
 MOST_POINTS = 1000
+POLICIES = ("latest", "latest in time", "best")  # which of a student's attempts at a lesson counts
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 Value = TypeVar("Value")
 
@@ -75,6 +78,7 @@ class Settings:
     timezone: str = ""  # of the due times, by the name that the IANA's database has for it
     due: Mapping[str, datetime] = field(default_factory=dict)  # by lesson, in that time zone
     extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)  # by student, then by lesson
+    count: str = POLICIES[0]
     late: Late = Late()
 
     @property
@@ -137,9 +141,10 @@ def parse(text: str, lessons: set[str]) -> Settings:
         tables = notebooks.parsed_toml(text)
     except ValueError as error:
         raise SettingsError(f"{FILE} is not TOML: {error}") from error
-    _only(tables, ("class", "variants", "thresholds", "points", "due", "extensions", "late"), "")
-    about, late = _table(tables, "class"), _table(tables, "late")
+    _only(tables, ("class", "variants", "thresholds", "points", "due", "extensions", "attempts", "late"), "")
+    about, attempts, late = (_table(tables, name) for name in ("class", "attempts", "late"))
     _only(about, ("name", "lessons", "without_speed"), "class.")
+    _only(attempts, ("count",), "attempts.")
     _only(late, ("grace_minutes", "per_day", "at_most"), "late.")
     extensions, due = _table(tables, "extensions"), dict(_table(tables, "due"))
     zone = _zone("due.timezone", due.pop("timezone", ""))
@@ -156,6 +161,7 @@ def parse(text: str, lessons: set[str]) -> Settings:
             student: _dates(f"extensions.{student}", _table(extensions, student, "extensions."), lessons, zone)
             for student in extensions
         },
+        count=_policy("attempts.count", attempts.get("count", POLICIES[0])),
         late=Late(
             grace_minutes=_number("late.grace_minutes", late.get("grace_minutes", 0)),
             per_day=_part("late.per_day", late.get("per_day", 0)),
@@ -180,6 +186,9 @@ def written(settings: Settings) -> str:
         **{
             f"[extensions.{_key(student)}]": {lesson: when.isoformat() for lesson, when in dates.items()}
             for student, dates in settings.extensions.items()
+        },
+        '# Which of several hand-ins counts: "latest", "latest in time" or "best".\n[attempts]': {
+            "count": toml_text(settings.count)
         },
         "# The part of the points that each day begun takes, and that lateness takes at most.\n[late]": {
             "grace_minutes": f"{late.grace_minutes!r}",
@@ -286,6 +295,11 @@ def _zone(where: str, name: Any) -> ZoneInfo | None:
 
 def _text(where: str, value: Any) -> str:
     _need(isinstance(value, str), where, value, "a text in quotes")
+    return str(value)
+
+
+def _policy(where: str, value: Any) -> str:
+    _need(value in POLICIES, where, value, f"one of {', '.join(map(toml_text, POLICIES))}")
     return str(value)
 
 

@@ -1,8 +1,8 @@
-"""Taking in what students handed in: whose it is, which lesson, when; kept as it came; the newest placed for grading.
+"""Taking in what students handed in: whose it is, which lesson, when; kept as it came; what counts placed for grading.
 
 `take` reads what was given (uploads), finds out whose each upload is (lms, roster), keeps it (received), and places
-the newest notebook of each student and lesson where nbgrader looks for it (placing). What is not certain is set aside
-with the reason. Nothing is deleted.
+what counts of each student and lesson (attempts) where nbgrader looks for it (placing). What is not certain is set
+aside with the reason. Nothing is deleted.
 """
 
 from __future__ import annotations
@@ -10,23 +10,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timezone
 from pathlib import Path
 
 import unrolled
 from unrolled_grader.classroom import late
 from unrolled_grader.classroom.roster import Person, Roster
+from unrolled_grader.classroom.settings import Settings
+from unrolled_grader.jobs import record
 from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.opening import RefusedError
-from unrolled_grader.receiving import lms, rivals, uploads
+from unrolled_grader.receiving import attempts, lms, rivals, uploads
+from unrolled_grader.receiving.attempts import Settled
 from unrolled_grader.receiving.lms import UnmatchedError, Upload
-from unrolled_grader.receiving.placing import displace, place
+from unrolled_grader.receiving.placing import displace
 from unrolled_grader.receiving.received import JOURNAL, SAME, Received, ReceivedEntry
 from unrolled_grader.receiving.rivals import Looked
 from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
+TABLE = "collected.csv"
 NOISE = "it was left by the system or by Jupyter, not by a person"
 """Why a file is set aside that is no hand-in anyway: that comes before whose it is."""
 CLOCKS = {"file": "the file's own time", "hand-in": "the hand-in's time"}
@@ -49,6 +53,7 @@ class Collected:
     rows: tuple[CollectedRow, ...]
     problems: tuple[str, ...]
     before: frozenset[tuple[str, str]] = frozenset()  # the students and lessons of which there was a notebook already
+    settled: tuple[Settled, ...] = ()  # what counts of those students and lessons
 
     @property
     def new(self) -> int:
@@ -63,8 +68,7 @@ class Classroom:
     lessons: Mapping[str, Collection[str]]  # the lessons of this course, with the names of their checks
     lesson: str = ""  # the only lesson that is taken; empty: all
     versions: Collection[str] = ()  # other versions whose notebooks can be judged here
-    due: Callable[[str, str], datetime | None] = lambda student, lesson: None
-    """When a student's lesson is due, as far as course.toml says."""
+    settings: Settings = field(default_factory=Settings)  # when a student's lesson is due, which attempt counts
 
 
 def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
@@ -88,13 +92,24 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
         if moved and displace(received, submitted, student, lesson, [entry.notebook]):
             problems.append(f"{student}, {lesson}: what lay there is {entry.student}'s: out of {submitted}")
             theirs |= {(student, lesson)} if received.attempts(student, lesson) else set()
+    settled = []
+    fresh = {one for one, news in seen.items() if news}
     for student, lesson in sorted(theirs):
         try:
-            place(received, submitted, student, lesson)
+            settled.append(attempts.settle(received, submitted, student, lesson, room.settings, fresh))
         except OSError as error:
             problems.append(f"{student}, {lesson}: not placed: {error}")
     rows = [CollectedRow(entry, received.outcome(entry), seen[entry.id]) for entry in found]
-    return Collected(tuple(rows), tuple(problems), frozenset(former.values()))
+    return Collected(tuple(rows), tuple(problems), frozenset(former.values()), tuple(filter(None, settled)))
+
+
+def write_table(grades: Path, received: Received) -> Path:
+    """Write what is known of every upload to collected.csv, with a mark at those that count; return the file."""
+    pairs = {(entry.student, entry.lesson) for entry in received.entries.values() if not entry.problem}
+    kept = (attempts.read(received, *pair) for pair in pairs)
+    file = grades / TABLE
+    record.replace_file(file, received.table({counts.placed[-1] for counts in kept if counts and counts.placed}))
+    return file
 
 
 def home(submitted: Path) -> Path:
@@ -231,7 +246,7 @@ def _timed(
     elif upload.platform:  # its zip has the time of the download
         when, clock = (item.when, "download") if upload.late else (None, "")
     notes = [entry.note, "the platform marks it LATE" if upload.late else ""]
-    due = room.due(entry.student, entry.lesson)
+    due = room.settings.due_for(entry.student, entry.lesson)
     if piece.handed and upload.late and due and piece.handed.made <= due:
         when, clock = item.when, "download"
         notes.append("the hand-in says it was made before it was due, which is the learner's clock and does not count")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.collect import Collected, CollectedRow
 
-TABLE = "collected.csv"
 SHARED = 4
 """A remark that so many have is one line for all of them."""
 
@@ -50,8 +49,7 @@ def _collect(arguments: argparse.Namespace) -> int:
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
             changed = enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
-            table = course.grades / TABLE
-            record.replace_file(table, Received(collect.home(course.submitted)).table())
+            table = collect.write_table(course.grades, Received(collect.home(course.submitted)))
     except record.RecordError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
@@ -72,18 +70,24 @@ def classroom(course: Course, people: Roster, lesson: str | None = None) -> coll
     lessons = {name: tuple(checks.lessons()[name]) for name in course.choose([])}
     versions = Path(course.directory.root, "grader", "versions")
     known = [folder.name for folder in versions.iterdir()] if versions.is_dir() else []
-    due = settings.read(Path(course.directory.root)).due_for
-    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known, due)
+    chosen = settings.read(Path(course.directory.root))
+    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known, chosen)
 
 
 def lines(report: Collected) -> list[str]:
     """Return a report in words: what needs a person first, then what to know, then the sum."""
+    from unrolled_grader.receiving import collect
+
     kept = [(row.entry, f" ({row.entry.student})" if row.entry.student else "") for row in unsettled(report)]
     printed = [*report.problems, *(f"set aside: {entry.path}: {entry.problem}{whose}" for entry, whose in kept)]
     printed += remarks([row for row in report.rows if row.new and not row.entry.problem])
+    fresh = {(row.entry.student, row.entry.lesson) for row in report.rows if row.new}
+    for settled in report.settled:
+        if settled.noticed or (settled.number < settled.of and (settled.entry.student, settled.entry.lesson) in fresh):
+            printed.append(f"{settled}; `unrolled attempts` lists all")
     old = sum(bool(row.entry.note) for row in report.rows if row.outcome == "newest" and not row.new)
     if old:
-        printed.append(f"remarks of an earlier run stand in {TABLE}: {old} notebooks")
+        printed.append(f"remarks of an earlier run stand in {collect.TABLE}: {old} notebooks")
     if done := len(aside(report)) - len(kept):
         printed.append(f"set aside in an earlier run, of students who have a notebook by now: {done}")
     if noise := sum(row.outcome == "set aside" for row in report.rows) - len(aside(report)):
@@ -91,7 +95,7 @@ def lines(report: Collected) -> list[str]:
     counts = Counter(row.outcome for row in report.rows)
     total = ", ".join(f"{counts[name]} {name}" for name in ("newest", "earlier", "the same again", "set aside"))
     printed.append(f"{len(report.rows)} received: {total}" if report.rows else "There is nothing in it.")
-    if report.rows and not report.new:
+    if report.rows and not report.new and not any(settled.changed for settled in report.settled):
         printed.append("Nothing new: all of this was received before, and nothing was changed.")
     return [*printed, *newcomers(report)]
 
@@ -161,4 +165,5 @@ def waiting(course: Course) -> str:
 
     entries = Received(collect.home(course.submitted)).entries.values()
     count = sum(bool(entry.problem and not lms.NOISE.search(entry.path)) for entry in entries)
-    return f"received but set aside, and not graded: {count}; why stands in {course.grades / TABLE}" if count else ""
+    why = course.grades / collect.TABLE
+    return f"received but set aside, and not graded: {count}; why stands in {why}" if count else ""

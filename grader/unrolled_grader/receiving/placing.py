@@ -1,4 +1,4 @@
-"""The newest notebook of each student and lesson, where nbgrader looks for it: placed, and taken out again.
+"""The notebook that counts of a student and lesson, where nbgrader looks for it: placed, and taken out again.
 
 Nothing that a person put or changed in grader/submitted is overwritten, and what is taken out is kept in
 grader/received.
@@ -19,46 +19,53 @@ from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry,
 TAKEN_BACK = "the roster that named its student was taken back: collect it again"
 
 
-def place(received: Received, submitted: Path, student: str, lesson: str) -> None:
-    """Place a student's newest notebook in `submitted`; what lay there stays in `received`. Raises OSError if not."""
-    attempts, folder = received.attempts(student, lesson), submitted / student / lesson
-    newest, target = attempts[-1], folder / f"{lesson}.ipynb"
+def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "") -> None:
+    """Place a notebook in `submitted`; what lay there, such as the entry `last`, stays in `received`.
+
+    Raises OSError if something lies in the way.
+    """
+    folder = submitted / wanted.student / wanted.lesson
+    target = folder / f"{wanted.lesson}.ipynb"
     if any(path.is_symlink() for path in (folder.parent, folder, target)):
         raise OSError(f"a link lies in the way in {folder}")
     if target.exists():
         digest = hashlib.sha256(target.read_bytes()).hexdigest()
-        again = [entry for entry in attempts if entry.notebook == newest.notebook]  # with another in between
-        earlier = {_stamp(entry) for entry in again} - {_stamp(newest)}
-        if digest == newest.notebook and intake.time_stamp(folder) not in earlier:
-            return  # it lies there; if a person corrected its time, that stays
         before = [entry for entry in received.entries.values() if entry.notebook == digest and entry.kept]
-        before.sort(key=lambda entry: entry.student != student)  # theirs, or what a roster no longer says is theirs
+        others = {_stamp(entry) for entry in before if entry.student == wanted.student} - {_stamp(wanted)}
+        if digest == wanted.notebook and intake.time_stamp(folder) not in others:
+            return  # it lies there; if a person corrected its time, that stays
         if not before:
             raise OSError(f"{target} was put there or changed by hand; move it away first")
+        # theirs, or what a roster no longer says is theirs
+        before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
         for name in (intake.TIME_STAMP, JOURNAL):
             _retire(folder / name, received.folder(before[0]))
     folder.mkdir(parents=True, exist_ok=True)
-    kept = received.folder(newest)
+    kept = received.folder(wanted)
     if (kept / JOURNAL).is_file():
         put(folder / JOURNAL, (kept / JOURNAL).read_bytes())
-    if newest.when:
-        put(folder / intake.TIME_STAMP, _stamp(newest).encode())
-    put(target, _notebook(kept, newest.notebook), replacing=True)
+    if stamp := _retired_stamp(kept) or _stamp(wanted).encode():
+        put(folder / intake.TIME_STAMP, stamp)
+    put(target, _notebook(kept, wanted.notebook), replacing=True)
+
+
+def lying(submitted: Path, student: str, lesson: str) -> str:
+    """Return the SHA-256 of the notebook that lies in `submitted`; empty if there is none, or a link."""
+    target = submitted / student / lesson / f"{lesson}.ipynb"
+    if any(path.is_symlink() for path in (target, *target.parents[:2])) or not target.is_file():
+        return ""
+    return hashlib.sha256(target.read_bytes()).hexdigest()
 
 
 def displace(received: Received, submitted: Path, student: str, lesson: str, notebooks: Collection[str]) -> bool:
     """Take a notebook with one of these digests out of `submitted`; return whether it lay there."""
-    folder = submitted / student / lesson
-    target = folder / f"{lesson}.ipynb"
-    if any(path.is_symlink() for path in (folder.parent, folder, target)) or not target.is_file():
-        return False
-    digest = hashlib.sha256(target.read_bytes()).hexdigest()
+    folder, digest = submitted / student / lesson, lying(submitted, student, lesson)
     kept = [received.folder(entry) for entry in received.entries.values() if entry.notebook == digest and entry.kept]
     if digest not in notebooks or not kept:
         return False
     for name in (intake.TIME_STAMP, JOURNAL):
         _retire(folder / name, kept[0])
-    target.unlink()
+    (folder / f"{lesson}.ipynb").unlink()
     without_empty(folder, submitted)
     return True
 
@@ -84,8 +91,17 @@ def _retire(file: Path, folder: Path) -> None:
     """Move what goes with an earlier notebook to where that is kept; a person may have changed it."""
     if file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        kept = (folder / f"placed{number or ''}-{file.name}" for number in itertools.count())
-        os.replace(file, next(place for place in kept if not place.exists()))
+        os.replace(file, next(place for place in _places(folder, file.name) if not place.exists()))
+
+
+def _retired_stamp(folder: Path) -> bytes:
+    """The time that lay beside a notebook when it was last placed, which a person may have corrected; empty if none."""
+    there = list(itertools.takewhile(Path.exists, _places(folder, intake.TIME_STAMP)))
+    return there[-1].read_bytes() if there else b""
+
+
+def _places(folder: Path, name: str) -> Iterator[Path]:
+    return (folder / f"placed{number or ''}-{name}" for number in itertools.count())
 
 
 def _notebook(folder: Path, digest: str) -> bytes:

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from unrolled_grader.receiving.uploads import UploadedFile
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
 JOURNAL = "journal.json"  # of a hand-in, beside its notebook
 COLUMNS = (
-    *("outcome", "student", "lesson", "when", "clock", "late", "version"),
+    *("outcome", "counts", "student", "lesson", "when", "clock", "late", "version"),
     *("note", "problem", "source", "path", "kept"),
 )
 """Of collected.csv."""
@@ -81,13 +82,14 @@ class Received:
         *earlier, newest = self.attempts(entry.student, entry.lesson)
         return "newest" if entry == newest else "earlier" if entry in earlier else "the same again"
 
-    def table(self) -> str:
-        """Return the content of collected.csv, a row an upload, by student, lesson and age."""
+    def table(self, counting: Collection[str]) -> str:
+        """Return the content of collected.csv, a row an upload, by student, lesson and age; `counting` are ids."""
         buffer = io.StringIO()
         writer = csv.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for entry in sorted(self.entries.values(), key=lambda one: (one.student, one.lesson, one.order, one.path)):
-            cells = vars(entry) | {"outcome": self.outcome(entry), "late": "late" if entry.late else ""}
+            said = {"outcome": self.outcome(entry), "counts": "counts" if entry.id in counting else ""}
+            cells = vars(entry) | said | {"late": "late" if entry.late else ""}
             writer.writerow({name: one_line(str(text)) for name, text in cells.items()})
         return buffer.getvalue()
 

@@ -24,7 +24,7 @@ from unrolled_grader.classroom import columns, gradebook, roster, settings, stag
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
-from unrolled_grader.receiving import collect_command, received
+from unrolled_grader.receiving import collect, received
 from unrolled_grader.results import report, standing
 
 TABLES = ("jobs", "earlier", "standing", "answers")
@@ -79,12 +79,12 @@ def deleted(course: Course, student: str, roster_file: Path) -> Iterator[str]:
 def _received(course: Course, student: str) -> Iterator[str]:
     """What was handed in, and what the index and its table say of it."""
     root = Path(course.directory.root)
-    folder, table = root / "grader" / "received", course.grades / collect_command.TABLE
+    folder = root / "grader" / "received"
     for gone in received.forget(folder, student):
         yield f"{_short(gone, root)}/"
-    if table.exists():
-        record.replace_file(table, received.Received(folder).table())
-        yield f"{table.name}: made again from the others"
+    if (course.grades / collect.TABLE).exists():
+        collect.write_table(course.grades, received.Received(folder))
+        yield f"{collect.TABLE}: made again from the others"
 
 
 def _record(grades: Path, student: str) -> Iterator[str]:
