@@ -20,6 +20,8 @@ from unrolled_grader.classroom import columns
 from unrolled_grader.classroom.columns import FIELDS, MOODLE_EXPORT, Columns
 
 DELIMITERS = ",;\t|"
+FROM_A_SPREADSHEET = re.compile(r"^(\d+)\.0+$")  # a number of a person that a spreadsheet took for a measured one
+TABLES = {b"PK\3\4": "an Excel or OpenDocument file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
 EXPECTED = (
     "expected id,name,email,lms_id, Canvas's gradebook export, or Moodle's participants or grades in English or "
     "German; in another language, rename the columns to First name, Last name, ID number, Email address"
@@ -84,6 +86,8 @@ class Roster:
 
 def read(data: bytes) -> Roster:
     """Return the roster in a file's bytes. It never raises: a file that cannot be used gives nobody, and says why."""
+    if kind := TABLES.get(data[:4]):
+        return Roster((), (f"it is {kind}, not a table in text: save it as CSV there",))
     text, notes = _text(data)
     lines = text.splitlines(keepends=True)
     if lines and (told := re.fullmatch(r'"?sep=(.)"?\s*', lines[0])):  # a line for Excel
@@ -147,6 +151,7 @@ def _people(
     people, problems = [], []
     for line, row in rows:
         texts = {field: found.text(row, field) for field in FIELDS}
+        texts |= {field: FROM_A_SPREADSHEET.sub(r"\1", texts[field]) for field in ("id", "lms_id")}
         try:
             person = Person(**texts | {"id": handin.student_id(texts["id"])})
         except ValueError as error:

@@ -47,8 +47,9 @@ def find(submitted: Path, lessons: Mapping[str, Collection[str]], student: str |
 
 
 def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
-    """Return folders that are no lesson of this course, as STUDENT/FOLDER, and students' folders that are not read."""
-    found = []
+    """Return what is passed over: folders that are no lesson of this course, as STUDENT/FOLDER, students' folders that
+    are not read, and notebooks that lie elsewhere than in STUDENT/LESSON."""
+    found = _misplaced(submitted)
     refused = odd(folder.name for folder in _folders(submitted))
     for folder in _folders(submitted):
         if folder.name in refused:
@@ -58,6 +59,15 @@ def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
             found.append(f"{folder.name} (cannot be read)")
         found += [f"{folder.name}/{entry.name}" for entry in _folders(folder) if entry.name not in lessons]
     return sorted(found)
+
+
+def _misplaced(submitted: Path) -> list[str]:
+    """The notebooks in the folder itself, in a student's folder, or deeper than a lesson's."""
+    expected = "expected STUDENT/LESSON/LESSON.ipynb"
+    depths = ("*.ipynb", "*/*.ipynb", "*/*/*/**/*.ipynb")
+    files = {file.relative_to(submitted) for depth in depths for file in submitted.glob(depth)}
+    seen = (file for file in files if not any(part.startswith(".") for part in file.parts))
+    return [f"{file.as_posix()} (a notebook in the wrong place; {expected})" for file in seen]
 
 
 def odd(names: Iterable[str]) -> dict[str, str]:

@@ -19,9 +19,7 @@ from pathlib import Path
 from unrolled_grader.classroom import late
 from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.receiving import placing
-from unrolled_grader.receiving.received import STUDENTS, Received, ReceivedEntry, put
-
-FILE = "counts.json"
+from unrolled_grader.receiving.received import COUNTS, STUDENTS, Received, ReceivedEntry, put
 
 
 @dataclass(frozen=True)
@@ -145,4 +143,4 @@ def _write(received: Received, student: str, lesson: str, counts: Counts) -> Non
 
 
 def _file(received: Received, student: str, lesson: str) -> Path:
-    return received.root / STUDENTS / student / lesson / FILE
+    return received.root / STUDENTS / student / lesson / COUNTS

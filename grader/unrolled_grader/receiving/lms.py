@@ -38,6 +38,7 @@ PART_LIMIT = 1000
 """Characters of a folder's or file's name that a platform may have made; systems take 255. In a zip it can have 65,000,
 and to match those takes seconds."""
 BLIND = "participant"  # what Moodle writes in place of a name when marking is blind
+SUFFIX = re.compile(r"(?i)(?:\.(?:ipynb|zip|json|txt)|[ _]?\(\d+\))+$")
 NOISE = re.compile(r"(?i)(?:^|/)(?:__MACOSX/|\.ipynb_checkpoints/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)")
 """What systems and Jupyter leave beside the files of people."""
 
@@ -150,8 +151,8 @@ def _plain(name: str, lessons: Sequence[str]) -> list[str]:
 
 
 def _word(part: str, lessons: Sequence[str]) -> str:
-    """A part of a path without its suffix, a lesson's name, and the number that a second copy gets."""
-    word = re.sub(r"[ _]?\(\d+\)$", "", re.sub(r"(?i)\.(?:ipynb|zip)$", "", part))
+    """A part of a path without its suffixes, a lesson's name, and the number that a second copy gets."""
+    word = SUFFIX.sub("", part)
     for lesson in lessons:
         word = re.sub(rf"{re.escape(lesson)}(?:-\d+$)?", "", word)
     return word.strip(" ._-")

@@ -26,6 +26,7 @@ from unrolled_grader.jobs.record import one_line
 from unrolled_grader.receiving.uploads import UploadedFile
 
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
+COUNTS = "counts.json"  # of a student's lesson: which attempt counts
 JOURNAL = "journal.json"  # of a hand-in, beside its notebook
 COLUMNS = (
     *("outcome", "counts", "student", "lesson", "when", "clock", "late", "version"),
@@ -117,6 +118,8 @@ class Received:
         if before is not None and before.kept != kept and self.folder(before).is_dir() and not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
             self.folder(before).rename(folder)
+            if [file.name for file in self.folder(before).parent.iterdir()] == [COUNTS]:
+                (self.folder(before).parent / COUNTS).unlink()
             without_empty(self.folder(before).parent, self.root / before.kept.partition("/")[0])
         return replace(entry, kept=kept)
 

@@ -136,12 +136,17 @@ def _piece(name: str, data: bytes, inner: str = "") -> UploadedNotebook | None:
     """The notebook that a file is or, as a hand-in, holds; None if it is neither."""
     if not _is_hand_in(io.BytesIO(data)):
         is_notebook = name.lower().endswith(".ipynb") and not _is_zip(name, data[:4])
-        return UploadedNotebook(data, inner=inner) if is_notebook else None
+        return UploadedNotebook(data, inner=inner) if is_notebook or _looks_like_a_notebook(data) else None
     try:
         read = handin.read(data)
     except ValueError as error:
         return UploadedNotebook(problem=f"the hand-in is damaged: {error}", inner=inner)
     return UploadedNotebook(read.notebook, read, inner=inner)
+
+
+def _looks_like_a_notebook(data: bytes) -> bool:
+    """Whether this is one by its content: browsers and mailers save them as .ipynb.json, .ipynb.txt or .json."""
+    return data[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and b'"nbformat"' in data and b'"cells"' in data
 
 
 def _is_zip(name: str, start: bytes) -> bool:
