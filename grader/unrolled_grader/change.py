@@ -21,6 +21,7 @@ from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.classroom import learners, settings, staged, trees
 from unrolled_grader.classroom.folders import Folders
 from unrolled_grader.classroom.settings import Settings
+from unrolled_grader.results import rename
 
 if TYPE_CHECKING:
     from unrolled.checks import Spec
@@ -41,7 +42,9 @@ class Change:
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled class` command: the entry point through which `unrolled` finds it."""
-    change = trees.add(subparsers).add_parser(
+    actions = trees.add(subparsers)
+    rename.add(actions)
+    change = actions.add_parser(
         "change",
         help="change lessons, variants, thresholds, points or speed parts while the class runs",
         description="Apply what course.toml says and what these options change of it: to this tree, to that of the "

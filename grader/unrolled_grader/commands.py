@@ -180,6 +180,8 @@ def _grade(
     graded: set[Handed] = set()
     new: set[Handed] = set()
     waiting = [item for item in handed if not item.problem and (force or not course.judged(item))]
+    shared = course.together(handed, waiting)
+    waiting = [item for item in waiting if item not in shared]
     waiting.sort(key=lambda item: item.student not in first)
     with _judged(course, waiting, jobs, scheduler) as answers:
         for lesson in sorted({item.lesson for item in handed}):
@@ -188,15 +190,16 @@ def _grade(
         from unrolled_grader.results import report, standing
 
         if not force:
-            graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
+            graded |= {item for item in set(handed) - set(waiting) - shared.keys() if course.done(item)}
             course.bring_times(graded)
-        settled = graded.union(waiting)
+        settled = graded.union(waiting, shared)
         ready = [item for item in handed if item not in settled]
         if graded:
             print(f"{len(graded)} of {len(handed)} are graded already")
-        outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
+        of_groups = ((item, _shared(course, other, item)) for item, other in shared.items())
+        outcomes = chain(((item, _applied(course, item)) for item in ready), answers, of_groups)
         try:
-            new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting)))
+            new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting) + len(shared)))
         finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
             scores = course.write_scores(new, reason, forced=force)
             known = standing.of_class(course)
@@ -219,7 +222,9 @@ def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> lis
         print(f"passed over: {record.one_line(stranger)}")
     if waiting := collect_command.waiting(course):
         print(waiting)
-    return intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
+    known = {lesson: list(checks.lessons()[lesson]) for lesson in lessons}
+    students = [None] if student is None else sorted(course.mates(student))
+    return [item for one in students for item in intake.find(course.submitted, known, one)]
 
 
 def at_a_time(asked: int | None) -> int:
@@ -258,6 +263,12 @@ def _orders(course: Grading, waiting: Mapping[tuple[str, str], Handed]) -> Itera
     for (student, lesson), item in waiting.items():
         record.start(course.grades, student, lesson)
         yield course.order(item)
+
+
+def _shared(course: Grading, judged: Handed, item: Handed) -> Record | Exception:
+    """What was judged of another member of a group, as this one's."""
+    course.share(judged, item)
+    return _applied(course, item)
 
 
 def _applied(course: Grading, item: Handed, answer: Mapping[str, Any] | None = None) -> Record | Exception:

@@ -1,4 +1,5 @@
-"""Points for a learning platform: `nbgrader export --exporter unrolled_grader.export.Canvas --to FILE`, or `.Moodle`.
+"""Points for a learning platform: `nbgrader export --exporter unrolled_grader.export.Canvas --to FILE`, `.Moodle`, or
+`.Brightspace`.
 
 The points are those of nbgrader's gradebook: the judge's, or a person's where there is one, less what lateness costs.
 Where submissions of a lesson still stand on another scale than the class has now, nothing is written. A lesson that
@@ -43,7 +44,7 @@ class _Points(ExportPlugin):  # type: ignore[misc]
         """Yield the table's rows, its head first. Every text has passed `one_line`, so that none becomes a formula."""
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write the table to the file that `--to` names, or to canvas.csv or moodle.csv.
+        """Write the table to the file that `--to` names, or else to canvas.csv, moodle.csv or brightspace.csv.
 
         Lateness is calculated anew: a person may have given points, or an extension, since the last grading.
         """
@@ -144,6 +145,26 @@ class Moodle(_Points):
                 submission = handed.get((lesson.name, student.id))
                 row += [self.points(submission), _reasons(submission) if self.shown(submission) else ""]
             yield row
+
+
+class Brightspace(_Points):
+    """The CSV that Brightspace's gradebook imports: it makes an item of each "NAME Points Grade" that it does not have.
+
+    OrgDefinedId is nbgrader's id, with the "#" before it that Brightspace's own export has.
+
+    Sources: https://community.d2l.com/brightspace/kb/articles/3538-importing-grades and an export of Brightspace.
+    """
+
+    def rows(self, lessons: Sequence[Assignment], students: Sequence[Student], handed: Handed) -> Iterator[list[str]]:
+        """Yield a head, then the students."""
+        yield [
+            "OrgDefinedId",
+            *(f"{one_line(lesson.name)} Points Grade" for lesson in lessons),
+            "End-of-Line Indicator",
+        ]
+        for student in students:
+            points = [self.points(handed.get((lesson.name, student.id))) for lesson in lessons]
+            yield [f"#{one_line(student.id)}", *points, "#"]
 
 
 def _reasons(submission: SubmittedAssignment | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,33 @@ class Grading(Course):
         """Return the record of this very submission if it need not be judged again; None if it must be."""
         released = gradebook.released_file(self.directory, handed.lesson)
         return job.valid_record(self.grades, handed, released, self.options)
+
+    def together(self, handed: Collection[Handed], waiting: Collection[Handed]) -> dict[Handed, Handed]:
+        """Return which of the `waiting` need not be judged, as another of their group is, with the same notebook.
+
+        That other is the value: one that was judged already, or else the first of them.
+        """
+        groups = Received(collect.home(self.submitted)).groups()
+        judged, found = dict[tuple[str, str, str], Handed](), dict[Handed, Handed]()
+        for item in sorted(handed, key=lambda item: item in waiting):
+            if group := groups.get((item.student, item.lesson, item.digest)):
+                other = judged.setdefault((group, item.lesson, item.digest), item)
+                if other != item and item in waiting:
+                    found[item] = other
+        return found
+
+    def mates(self, student: str) -> set[str]:
+        """Return this student, and all who handed anything in together with them."""
+        groups = Received(collect.home(self.submitted)).groups()
+        mine = {(group, lesson) for (one, lesson, _), group in groups.items() if one == student}
+        return {student, *(one for (one, lesson, _), group in groups.items() if (group, lesson) in mine)}
+
+    def share(self, judged: Handed, other: Handed) -> None:
+        """Give what was judged of a group's notebook to another member: one notebook has one score."""
+        kept = record.finished(self.grades, judged.student, judged.lesson)
+        if kept and kept.digest == other.digest:
+            notebook = record.notebook(self.grades, judged.student, judged.lesson)
+            record.save(self.grades, replace(kept, student=other.student), notebook)
 
     def order(self, handed: Handed) -> dict[str, Any]:
         """Return the order for `job.perform` to judge a submission."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
@@ -20,6 +21,7 @@ from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.receiving import collect, placing, received
 from unrolled_grader.receiving import uploads as uploaded
 from unrolled_grader.receiving.collect import Classroom, Collected, CollectedRow
+from unrolled_grader.receiving.lms import Groups
 
 LESSON, OTHER = "02_convolution", "03_pooling"
 LESSONS = {LESSON: ("im2col",), OTHER: ("max_pool2d",)}
@@ -40,6 +42,8 @@ class Desk:
         self.folder, self.submitted = folder, folder / "grader" / "submitted"
         self.people = roster.read(roster_csv().encode())
         self.settings = Settings()
+        self.groups: Groups = {}
+        self.pattern: re.Pattern[str] | None = None
 
     def file(self, name: str, data: bytes, when: float | None = None) -> Path:
         path = self.folder / name
@@ -50,7 +54,8 @@ class Desk:
         return path
 
     def take(self, *files: Path, lesson: str = "") -> Collected:
-        return collect.take(self.submitted, files, Classroom(self.people, LESSONS, lesson, settings=self.settings))
+        room = Classroom(self.people, LESSONS, lesson, self.groups, self.pattern, settings=self.settings)
+        return collect.take(self.submitted, files, room)
 
     def take_zip(self, data: bytes, name: str = "export.zip", **more: Any) -> Collected:
         return self.take(self.file(name, data), **more)

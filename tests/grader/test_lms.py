@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from lms_exports import CLASS, Student, Upload, canvas_name, moodle_name, roster_csv
 
 from unrolled_grader.classroom import roster
-from unrolled_grader.receiving import lms
+from unrolled_grader.receiving import layouts, lms
+from unrolled_grader.receiving.layouts import Download
 
 LESSONS = ("02_convolution", "03_pooling")
 PEOPLE = roster.read(roster_csv().encode())
@@ -16,8 +17,8 @@ NO_NUMBERS = roster.read(roster_csv([student._replace(lms_id="") for student in 
 FILES = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters='/\\:*?"<>|'), min_size=1)
 
 
-def upload(path: str) -> lms.Upload:
-    return lms.upload([f"given.zip/{path}"], LESSONS)
+def upload(path: str) -> layouts.Upload:
+    return layouts.upload([f"given.zip/{path}"], Download(LESSONS))
 
 
 def whose(path: str, people: roster.Roster = PEOPLE) -> str:
@@ -107,7 +108,7 @@ def test_two_people_of_one_name_are_told_apart_by_number_alone() -> None:
     twins = roster.read(b"id,name,lms_id\na,Kim Lee,1\nb,Kim Lee,2\nc,Lee Kim,\n")
     assert [whose(f"leekim_{number}_9_x.ipynb", twins) for number in (1, 2)] == ["a", "b"]
     assert whose("Kim Lee_2_assignsubmission_file/x.ipynb", twins) == "b"
-    with pytest.raises(lms.UnmatchedError, match="could be a or b or c: give them their lms_id"):
+    with pytest.raises(lms.UnmatchedError, match="could be a or b or c: put each file into a folder called by the id"):
         whose("Kim Lee_3_assignsubmission_file/x.ipynb", twins)
     assert whose("leekim_5_9_x.ipynb", roster.read(b"id,name,lms_id\na,Kim Lee,1\nb,Kim Lee,\n")) == "b"
     with pytest.raises(lms.UnmatchedError, match="two people in the roster have one id"):
@@ -121,7 +122,7 @@ def test_a_number_of_moodles_is_nobodys_without_the_name() -> None:
 
 
 def test_every_reading_of_a_name_is_tried() -> None:
-    found = lms.upload(["z.zip/ﾌ_1_2_x.ipynb", "z.zip/müllerweißzoë_1_2_x.ipynb"], LESSONS)
+    found = layouts.upload(["z.zip/ﾌ_1_2_x.ipynb", "z.zip/müllerweißzoë_1_2_x.ipynb"], Download(LESSONS))
     assert lms.uploader(found, NO_NUMBERS).id == "s005"
 
 
@@ -136,7 +137,7 @@ def test_every_reading_of_a_name_is_tried() -> None:
     ],
 )
 def test_what_systems_leave_behind_is_told_from_work(path: str, is_noise: bool) -> None:
-    assert bool(lms.NOISE.search(path)) is is_noise
+    assert bool(layouts.NOISE.search(path)) is is_noise
 
 
 @pytest.mark.parametrize("text", ["_", "1", "_1_", "a_", "LATE_", "anon_"])
@@ -144,7 +145,7 @@ def test_names_as_long_as_a_zip_can_hold_are_no_platforms(text: str) -> None:
     """To match one took seconds, and a student's zip may hold thousands."""
     name = (text * 65_000)[:65_000]
     for _ in range(100):
-        assert lms.upload([f"{name}_1_2_x.ipynb"], []).platform == ""
+        assert layouts.upload([f"{name}_1_2_x.ipynb"], Download()).platform == ""
 
 
 def test_a_number_out_of_moodles_own_lists_names_nobody_where_marking_is_blind() -> None:

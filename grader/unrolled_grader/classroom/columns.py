@@ -1,4 +1,4 @@
-"""Which columns of a table say who somebody is: in a roster of our own, and in what Canvas and Moodle export.
+"""Which columns of a table say who somebody is: in a roster of our own, and in what learning platforms export.
 
 Canvas's gradebook (canvas-lms, lib/gradebook_exporter.rb), in English whatever the language of the page:
 
@@ -12,6 +12,10 @@ Moodle's participants and its grades (user/action_redir.php, grade/export), in t
 columns that the site chose; "Surname" is "Last name" in newer releases:
 
     First name,Surname,ID number,Email address,"Assignment: Convolution (Real)",Last downloaded from this course
+
+Brightspace's grades (Grades, Enter Grades, Export), where each id and login begins with "#":
+
+    OrgDefinedId,Username,Last Name,First Name,Email,a Points Grade <Numeric MaxPoints:15>,End-of-Line Indicator
 """
 
 from __future__ import annotations
@@ -26,14 +30,16 @@ FIRST = ("firstname", "vorname")
 LAST = ("lastname", "surname", "nachname")
 WHOLE = ("fullname", "vollständigername")
 EMAIL = ("email", "emailaddress", "emailadresse", "mail")
+BRIGHTSPACE = "orgdefinedid"
 LOGIN = ("username", "anmeldename")
 NUMBER = ("idnumber", "idnummer")
 SIS = ("sisloginid", "sisuserid", "sisid")
 OURS = ("id", "name", "lmsid", "lmsuserid")
-KNOWN = frozenset((*OURS, "student", "section", *FIRST, *LAST, *WHOLE, *EMAIL, *LOGIN, *NUMBER, *SIS))
+KNOWN = frozenset((*OURS, "student", "section", *FIRST, *LAST, *WHOLE, *EMAIL, *LOGIN, *NUMBER, *SIS, BRIGHTSPACE))
 """Every name of a column that tells something of a person: letters and digits alone, all small."""
 TEST_NAMES, TEST_LOGIN = ("student, test", "test student"), re.compile("[0-9a-f]{40}")
 CANVAS_EXPORT, MOODLE_EXPORT, OTHER = "Canvas's gradebook export", "Moodle's list of people", "a list of people"
+BRIGHTSPACE_EXPORT = "Brightspace's grades export"
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,9 @@ def find(keys: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns | None:
         people = list(filter(_columns(CANVAS_EXPORT, (), whose, (), column("id")).is_person, rows))
         ids = filled(people, *((name,) for name in (*SIS, "id")))
         return _columns(CANVAS_EXPORT, ids, whose, column(*EMAIL), column("id"))
+    if BRIGHTSPACE in keys:
+        ids = filled(rows, (BRIGHTSPACE,), LOGIN)
+        return _columns(BRIGHTSPACE_EXPORT, ids, named or column("name"), column(*EMAIL), ())
     if "id" in keys:
         is_ours = not {"student", *FIRST, *LAST, *WHOLE, *NUMBER} & {*keys}
         name, number = column("name") or named or column("student"), column("lmsid", "lmsuserid", *NUMBER)

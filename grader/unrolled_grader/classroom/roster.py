@@ -1,6 +1,6 @@
 """The roster: who takes the course. A CSV with a header and the columns id, name, email, lms_id, in any order.
 
-Only `id` must be there. What Canvas and Moodle export is taken as it comes (columns). What is wrong with a line is
+Only `id` must be there. What learning platforms export is taken as it comes (columns). What is wrong with a line is
 said; the other lines count. No person is ever guessed: a lookup gives everyone who fits.
 """
 
@@ -151,6 +151,8 @@ def _people(
     people, problems = [], []
     for line, row in rows:
         texts = {field: found.text(row, field) for field in FIELDS}
+        if found.form == columns.BRIGHTSPACE_EXPORT:
+            texts["id"] = texts["id"].removeprefix("#")
         texts |= {field: FROM_A_SPREADSHEET.sub(r"\1", texts[field]) for field in ("id", "lms_id")}
         try:
             person = Person(**texts | {"id": handin.student_id(texts["id"])})

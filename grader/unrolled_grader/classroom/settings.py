@@ -184,7 +184,7 @@ def written(settings: Settings) -> str:
         },
         "# More time for one student: a table [extensions.ID] with lines as above.\n[extensions]": {},
         **{
-            f"[extensions.{_key(student)}]": {lesson: when.isoformat() for lesson, when in dates.items()}
+            f"[extensions.{toml_key(student)}]": {lesson: when.isoformat() for lesson, when in dates.items()}
             for student, dates in settings.extensions.items()
         },
         '# Which of several hand-ins counts: "latest", "latest in time" or "best".\n[attempts]': {
@@ -230,10 +230,11 @@ def _table_lines(settings: Settings, name: str) -> dict[str, str]:
 
 
 def _block(head: str, lines: Mapping[str, str]) -> str:
-    return "\n".join([head, *(f"{_key(key)} = {value}" for key, value in lines.items())]) + "\n"
+    return "\n".join([head, *(f"{toml_key(key)} = {value}" for key, value in lines.items())]) + "\n"
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """Return a name as a key of TOML."""
     return name if BARE.fullmatch(name) else toml_text(name)
 
 

@@ -22,9 +22,10 @@ from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.jobs import record
 from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.opening import RefusedError
-from unrolled_grader.receiving import attempts, lms, rivals, uploads
+from unrolled_grader.receiving import attempts, layouts, lms, rivals, uploads
 from unrolled_grader.receiving.attempts import Settled
-from unrolled_grader.receiving.lms import UnmatchedError, Upload
+from unrolled_grader.receiving.layouts import Download, Upload
+from unrolled_grader.receiving.lms import Groups, UnmatchedError
 from unrolled_grader.receiving.placing import displace
 from unrolled_grader.receiving.received import JOURNAL, SAME, Received, ReceivedEntry
 from unrolled_grader.receiving.rivals import Looked
@@ -33,7 +34,7 @@ from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 TABLE = "collected.csv"
 NOISE = "it was left by the system or by Jupyter, not by a person"
 """Why a file is set aside that is no hand-in anyway: that comes before whose it is."""
-CLOCKS = {"file": "the file's own time", "hand-in": "the hand-in's time"}
+CLOCKS = {"file": "the file's own time", "hand-in": "the hand-in's time", "platform": "the platform's time"}
 """Whose word it is that something came after it was due; the platform says LATE."""
 
 
@@ -67,6 +68,8 @@ class Classroom:
     roster: Roster
     lessons: Mapping[str, Collection[str]]  # the lessons of this course, with the names of their checks
     lesson: str = ""  # the only lesson that is taken; empty: all
+    groups: Groups = field(default_factory=dict)
+    pattern: re.Pattern[str] | None = None  # how names are made, where no platform's layout is meant
     versions: Collection[str] = ()  # other versions whose notebooks can be judged here
     settings: Settings = field(default_factory=Settings)  # when a student's lesson is due, which attempt counts
 
@@ -76,14 +79,8 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
     received = Received(home(submitted))
     former = {entry.id: (entry.student, entry.lesson) for entry in received.entries.values() if not entry.problem}
     problems = [f"roster: {problem}" for problem in room.roster.problems]
-    looked: list[Looked] = []
-    for file in files:
-        try:
-            looked += _found_in(file, room)
-        except OSError as error:
-            problems.append(f"{file}: it cannot be read: {error.strerror or error}")
     seen: dict[str, bool] = {}
-    for one, news in _kept(received, rivals.settled(looked, received.entries), problems):
+    for one, news in _kept(received, look(received, files, room, problems), problems):
         seen[one] = seen.get(one, False) or news
     found = [received.entries[one] for one in seen]
     theirs = {(entry.student, entry.lesson) for entry in found if not entry.problem}
@@ -103,6 +100,17 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
     return Collected(tuple(rows), tuple(problems), frozenset(former.values()), tuple(filter(None, settled)))
 
 
+def look(received: Received, files: Sequence[Path], room: Classroom, problems: list[str]) -> list[Looked]:
+    """Return what these files and folders hold, and whose it is; write nothing. Adds to `problems`."""
+    looked: list[Looked] = []
+    for file in files:
+        try:
+            looked += _found_in(file, room)
+        except OSError as error:
+            problems.append(f"{file}: it cannot be read: {error.strerror or error}")
+    return rivals.settled(looked, received.entries)
+
+
 def write_table(grades: Path, received: Received) -> Path:
     """Write what is known of every upload to collected.csv, with a mark at those that count; return the file."""
     pairs = {(entry.student, entry.lesson) for entry in received.entries.values() if not entry.problem}
@@ -119,11 +127,20 @@ def home(submitted: Path) -> Path:
 
 def _found_in(file: Path, room: Classroom) -> Iterator[Looked]:
     """What one file or folder holds. Only a file that cannot be read at all raises (OSError)."""
-    found = [(item, lms.upload(item.names, room.lessons)) for item in uploads.items(file)]
+    items = list(uploads.items(file))
+    metadata = (item.data for item in items if item.name.count("/") <= 2 and item.name.endswith(layouts.GRADESCOPE))
+    download = Download(tuple(room.lessons), room.pattern, layouts.gradescope(next(metadata, b"")))
+    found = [(item, layouts.upload(item.names, download)) for item in items]
     downloaded = max((item.when for item, upload in found if upload.platform and item.when), default=None)
     for position, (item, upload) in enumerate(found):
         for entry, piece in _looked_at(item, upload, room):
-            moment = downloaded if upload.platform else piece.handed.made if piece.handed else item.when
+            moment = (
+                downloaded
+                if upload.platform not in ("", "pattern")
+                else piece.handed.made
+                if piece.handed
+                else item.when
+            )
             made = piece.handed.made.timestamp() if piece.handed else 0.0
             order = (moment.timestamp() if moment else 0.0, upload.file, made, position)
             yield Looked(replace(entry, source=file.name, order=order), piece, item, upload)
@@ -174,17 +191,43 @@ def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[
     found = []
     for piece in uploads.pieces(item):
         entry = ReceivedEntry(_id(item, piece), "", item.name, late=upload.late, note=item.note, whole=item.whole)
-        problem = NOISE if lms.NOISE.search(item.name) else piece.problem
+        problem = NOISE if layouts.NOISE.search(item.name) else piece.problem
+        entry = replace(entry, problem=problem)
         try:
-            entry = replace(entry, student=_student(upload, piece, room).id, problem=problem)
-            if not problem:
-                lesson, version = _lesson(piece.notebook, room)
-                entry = replace(entry, lesson=lesson, version=version)
-                _check_version(version, room.versions)
-        except (UnmatchedError, RefusedError) as reason:
-            entry = replace(entry, problem=problem or str(reason))
-        found.append((_timed(entry, item, upload, piece, room), piece))
+            members, group = lms.together(upload, room.roster, room.groups)
+            people = members or [_student(upload, piece, room)]
+            entries = [_of_a_member(entry, one, group) if group else replace(entry, student=one.id) for one in people]
+            entries[0] = replace(entries[0], note=_doubt(upload, people[0], room) or entries[0].note)
+        except UnmatchedError as reason:
+            entries = [replace(entry, problem=problem or str(reason))]
+        found += [(_timed(_of_a_lesson(one, piece, room), item, upload, piece, room), piece) for one in entries]
     return found
+
+
+def _of_a_member(entry: ReceivedEntry, member: Person, group: str) -> ReceivedEntry:
+    one = hashlib.sha256(f"{entry.id}/{member.id}".encode()).hexdigest()
+    note = "; ".join(filter(None, (entry.note, f"of the group {group}")))
+    return replace(entry, id=one, student=member.id, group=group, note=note)
+
+
+def _doubt(upload: Upload, person: Person, room: Classroom) -> str:
+    """What to know where Canvas's number is somebody's and the name before it is nobody's."""
+    if upload.platform != "canvas" or not upload.who or not person.name or room.roster.with_name(upload.who):
+        return ""
+    return f"{upload} is no name of theirs; if that is a group, write its members into groups.csv"
+
+
+def _of_a_lesson(entry: ReceivedEntry, piece: UploadedNotebook, room: Classroom) -> ReceivedEntry:
+    """The entry with its lesson and version, unless something is in the way already."""
+    if entry.problem:
+        return entry
+    try:
+        lesson, version = _lesson(piece.notebook, room)
+        entry = replace(entry, lesson=lesson, version=version)
+        _check_version(version, room.versions)
+    except RefusedError as reason:
+        entry = replace(entry, problem=str(reason))
+    return entry
 
 
 def _student(upload: Upload, piece: UploadedNotebook, room: Classroom) -> Person:
@@ -243,14 +286,16 @@ def _timed(
     when, clock = item.when, "file"
     if piece.handed:
         when, clock = piece.handed.made, "hand-in"
-    elif upload.platform:  # its zip has the time of the download
+    elif upload.when:
+        when, clock = upload.when.replace(tzinfo=room.settings.zone), "platform"
+    elif upload.platform and upload.platform != "pattern":  # its zip has the time of the download
         when, clock = (item.when, "download") if upload.late else (None, "")
     notes = [entry.note, "the platform marks it LATE" if upload.late else ""]
     due = room.settings.due_for(entry.student, entry.lesson)
     if piece.handed and upload.late and due and piece.handed.made <= due:
         when, clock = item.when, "download"
         notes.append("the hand-in says it was made before it was due, which is the learner's clock and does not count")
-    if upload.platform and not entry.problem:
+    if upload.platform in ("canvas", "moodle") and not entry.problem:
         notes.append("it was handed in before that download" if clock == "download" else "")
         notes.append("Moodle tells no time" if not clock and upload.platform == "moodle" else "")
     if when and due and when > due and clock in CLOCKS and not entry.problem:
@@ -272,7 +317,11 @@ def _timed(
 def _compared(received: Received, entry: ReceivedEntry) -> ReceivedEntry:
     """The entry, with a note if it is what somebody else handed in: the same notebook or the same hand-in."""
     same = {*filter(None, (entry.notebook, entry.nonce))} if entry.student else set()
-    whose = {other.student for other in received.entries.values() if same & {other.notebook, other.nonce}}
+    whose = {
+        other.student
+        for other in received.entries.values()
+        if same & {other.notebook, other.nonce} and not (entry.group and other.group == entry.group)
+    }
     others = sorted(whose - {"", entry.student})
     note = f"{SAME}{', '.join(others)}" if others else ""
     return replace(entry, note="; ".join(filter(None, (entry.note, note))))

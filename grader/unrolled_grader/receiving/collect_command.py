@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present, present_file
+from unrolled_grader.classroom import groups
 from unrolled_grader.classroom.folders import Folders
 from unrolled_grader.receiving import roster_command
 
 if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.classroom.roster import Roster
-    from unrolled_grader.receiving import collect
+    from unrolled_grader.receiving import collect, lms
     from unrolled_grader.receiving.collect import Collected, CollectedRow
 
 SHARED = 4
@@ -29,7 +33,21 @@ def add(subparsers: Subparsers) -> None:
     who = "who takes the course: id,name,email,lms_id, or an export of Canvas or Moodle (default: roster.csv)"
     parser.add_argument("--roster", type=present_file, metavar="CSV", help=who)
     parser.add_argument("--lesson", metavar="LESSON", help="take only this lesson, such as 02_convolution or 02")
+    together = "who hands in together: the columns group,id (default: groups.csv, if there is one)"
+    parser.add_argument("--groups", type=present_file, metavar="CSV", help=together)
+    names = "how names are made, where no platform's layout is meant: '{name}_{id}_{file}', or a regular expression"
+    parser.add_argument("--pattern", type=_pattern, metavar="PATTERN", help=names)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be taken, and write nothing")
     parser.set_defaults(run=_collect)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    from unrolled_grader.receiving import layouts
+
+    try:
+        return layouts.pattern(text)
+    except layouts.PatternError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _collect(arguments: argparse.Namespace) -> int:
@@ -44,8 +62,14 @@ def _collect(arguments: argparse.Namespace) -> int:
 
     try:
         course = Course.at(root)
-        room = classroom(course, people, arguments.lesson)
+        room = replace(
+            classroom(course, people, arguments.lesson),
+            groups=_groups(arguments.groups or root / groups.FILE, people, needed=arguments.groups is not None),
+            pattern=arguments.pattern,
+        )
         roster_command.refuse_doubles(course, people)
+        if arguments.dry_run:
+            return _dry_run(course, arguments.files, room)
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
             changed = enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
@@ -61,6 +85,31 @@ def _collect(arguments: argparse.Namespace) -> int:
     return 1 if report.problems or unsettled(report) else 0
 
 
+def _groups(file: Path, people: Roster, *, needed: bool) -> lms.Groups:
+    if not needed and not file.is_file():
+        return {}
+    try:
+        return groups.read(file.read_bytes(), people)
+    except (OSError, groups.GroupsError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _dry_run(course: Course, files: Sequence[Path], room: collect.Classroom) -> int:
+    """Print whose each upload would be; 1 if something would be set aside."""
+    from unrolled_grader.jobs import record
+    from unrolled_grader.receiving import collect, layouts
+    from unrolled_grader.receiving.received import Received
+
+    printed = [f"roster: {problem}" for problem in room.roster.problems]
+    looked = collect.look(Received(collect.home(course.submitted)), files, room, printed)
+    entries = [one.entry for one in looked if not layouts.NOISE.search(one.entry.path)]
+    for entry in entries:
+        taken = f"{entry.student}, {entry.lesson}" if not entry.problem else f"set aside: {entry.problem}"
+        printed.append(f"{entry.path}: {'; '.join(filter(None, (taken, entry.note)))}")
+    print("\n".join([*map(record.one_line, printed), "Nothing was written: this was a dry run."]))
+    return 1 if any(entry.problem for entry in entries) else 0
+
+
 def classroom(course: Course, people: Roster, lesson: str | None = None) -> collect.Classroom:
     """Return what uploads are compared with. Raises CourseError for a strange lesson."""
     from unrolled import checks
@@ -71,7 +120,8 @@ def classroom(course: Course, people: Roster, lesson: str | None = None) -> coll
     versions = Path(course.directory.root, "grader", "versions")
     known = [folder.name for folder in versions.iterdir()] if versions.is_dir() else []
     chosen = settings.read(Path(course.directory.root))
-    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known, chosen)
+    lesson = course.choose([lesson])[0] if lesson else ""
+    return collect.Classroom(people, lessons, lesson, versions=known, settings=chosen)
 
 
 def lines(report: Collected) -> list[str]:
@@ -145,9 +195,9 @@ def missing(report: Collected, submitted: Path, room: collect.Classroom) -> list
 
 def aside(report: Collected) -> list[CollectedRow]:
     """Return what was set aside and may be somebody's work."""
-    from unrolled_grader.receiving import lms
+    from unrolled_grader.receiving import layouts
 
-    return [row for row in report.rows if row.entry.problem and not lms.NOISE.search(row.entry.path)]
+    return [row for row in report.rows if row.entry.problem and not layouts.NOISE.search(row.entry.path)]
 
 
 def unsettled(report: Collected) -> list[CollectedRow]:
@@ -160,10 +210,10 @@ def unsettled(report: Collected) -> list[CollectedRow]:
 
 def waiting(course: Course) -> str:
     """Return a line about what was received and is set aside, for `unrolled grade`; empty if there is nothing."""
-    from unrolled_grader.receiving import collect, lms
+    from unrolled_grader.receiving import collect, layouts
     from unrolled_grader.receiving.received import Received
 
     entries = Received(collect.home(course.submitted)).entries.values()
-    count = sum(bool(entry.problem and not lms.NOISE.search(entry.path)) for entry in entries)
+    count = sum(bool(entry.problem and not layouts.NOISE.search(entry.path)) for entry in entries)
     why = course.grades / collect.TABLE
     return f"received but set aside, and not graded: {count}; why stands in {why}" if count else ""

@@ -29,7 +29,7 @@ INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
 COUNTS = "counts.json"  # of a student's lesson: which attempt counts
 JOURNAL = "journal.json"  # of a hand-in, beside its notebook
 COLUMNS = (
-    *("outcome", "counts", "student", "lesson", "when", "clock", "late", "version"),
+    *("outcome", "counts", "student", "lesson", "group", "when", "clock", "late", "version"),
     *("note", "problem", "source", "path", "kept"),
 )
 """Of collected.csv."""
@@ -45,6 +45,7 @@ class ReceivedEntry:
     path: str  # the upload's path in it
     student: str = ""
     lesson: str = ""
+    group: str = ""  # the name of the group that handed it in together
     problem: str = ""
     note: str = ""
     when: str = ""  # ISO 8601 in UTC; empty if unknown
@@ -75,6 +76,11 @@ class Received:
             if not found or entry.notebook != found[-1].notebook:
                 found.append(entry)
         return found
+
+    def groups(self) -> dict[tuple[str, str, str], str]:
+        """Return the group of each student, lesson and digest of a notebook that several handed in together."""
+        known = (entry for entry in self.entries.values() if entry.group and not entry.problem)
+        return {(entry.student, entry.lesson, entry.notebook): entry.group for entry in known}
 
     def outcome(self, entry: ReceivedEntry) -> str:
         """Return what an upload is to its student and lesson: newest, earlier, the same again, or set aside."""
@@ -136,6 +142,25 @@ class Received:
         return self.root / entry.kept
 
 
+def rename(root: Path, old: str, new: str) -> int:
+    """Let what was received as one student's be another's, in folders and index; return how many entries those are."""
+    before, after = root / STUDENTS / old, root / STUDENTS / new
+    if before.is_dir() and not after.exists():
+        before.rename(after)
+    lines, count = _lines(root / INDEX), 0
+    for line in lines:
+        if line.get("student") == old:
+            line["student"], count = new, count + 1
+            line["kept"] = str(line.get("kept", "")).replace(f"{STUDENTS}/{old}/", f"{STUDENTS}/{new}/", 1)
+    if count:
+        _rewrite(root / INDEX, lines)
+    return count
+
+
+def _rewrite(index: Path, lines: list[dict[str, object]]) -> None:
+    put(index, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(), replacing=True)
+
+
 def forget(root: Path, student: str) -> list[Path]:
     """Delete all that is known to be a student's, and its lines in the index. Return the folders that were deleted.
 
@@ -159,8 +184,7 @@ def forget(root: Path, student: str) -> list[Path]:
         line | {"note": _alone(note, student)} if isinstance(note := line.get("note"), str) else line for line in others
     ]
     if left != lines:
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in left)
-        put(root / INDEX, text.encode(), replacing=True)
+        _rewrite(root / INDEX, left)
     return gone
 
 

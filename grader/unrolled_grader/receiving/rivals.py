@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from unrolled_grader.receiving.lms import Upload
+from unrolled_grader.receiving.layouts import Upload
 from unrolled_grader.receiving.received import ReceivedEntry
 from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
@@ -86,7 +86,7 @@ def _remarked(newest: Looked, group: Sequence[Looked]) -> ReceivedEntry:
     if all(one.piece.handed for one in group):
         why = "by the clock of the hand-in files"
     elif newest.upload.file:
-        why = "by Canvas's number of the file"
+        why = "by Canvas's number of the file" if newest.upload.platform == "canvas" else "by the platform's time of it"
     elif not newest.upload.platform:
         why = "by the files' own times"
     others = sorted({one.name for one in group if one.entry.notebook != newest.entry.notebook})

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from unrolled.notebook import handin
-from unrolled_grader.receiving import archive, lms
+from unrolled_grader.receiving import archive, layouts
 
 OF_A_STUDENT = archive.ZipLimits(members=1000, total=100_000_000)  # what is taken of a zip inside a zip
 LARGEST = 50_000_000  # bytes of a file in a folder that is read
@@ -119,7 +119,7 @@ def _in_students_zip(data: bytes) -> list[UploadedNotebook]:
     try:
         for member in archive.members(io.BytesIO(data), OF_A_STUDENT):
             name = member.names[0]
-            if lms.NOISE.search(name):
+            if layouts.NOISE.search(name):
                 continue
             if member.problem:
                 found.append(UploadedNotebook(problem=f"{name}: {member.problem}", inner=name))

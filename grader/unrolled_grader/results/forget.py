@@ -13,7 +13,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,13 +116,19 @@ def _in_files(course: Course, student: str, roster_file: Path) -> Iterator[str]:
     """Their rows in the CSV files beside the course and in grades/, and their extension."""
     root = Path(course.directory.root)
     toml = root / settings.FILE
-    if toml.is_file() and _rewrite(toml, lambda text: without_table(text, student)):
+    if toml.is_file() and rewrite(toml, lambda text: without_table(text, student)):
         yield f"{settings.FILE}: [extensions.{student}]"
     own = {roster_file.resolve()} if roster_file.resolve().is_relative_to(root.resolve()) else set()
-    lists = {*own, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *course.grades.rglob("*.csv")}
-    for file in sorted(file for file in lists if file.is_file() and not file.is_symlink()):
-        if count := _rewrite(file, lambda text: without_rows(text, student)):
+    for file in tables(course, own):
+        if count := rewrite(file, lambda text: without_rows(text, student)):
             yield f"{_short(file, root)}: {count} rows"
+
+
+def tables(course: Course, more: Collection[Path] = ()) -> list[Path]:
+    """Return the CSV files beside the course and in grades/."""
+    root = Path(course.directory.root)
+    lists = {*more, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *course.grades.rglob("*.csv")}
+    return sorted(file for file in lists if file.is_file() and not file.is_symlink())
 
 
 def _gradebook(course: Course, student: str) -> Iterator[str]:
@@ -152,10 +158,16 @@ def compact(file: Path) -> None:
 
 
 def without_rows(text: str, student: str) -> tuple[str, int]:
-    """Return a CSV file's text without the rows whose column of ids holds this id, and how many those were.
+    """Return a CSV file's text without the rows whose column of ids holds this id, and how many those were."""
+    return with_rows(text, student, lambda row, place: None)
+
+
+def with_rows(text: str, student: str, change: Callable[[list[str], int], list[str] | None]) -> tuple[str, int]:
+    """Return a CSV file's text with the rows changed whose column of ids holds this id, and how many those were.
 
     That is the column that a roster's reader takes for it, in a platform's export, too; else the one called "student".
-    The other rows stay as they were, letter by letter. A table without such a column stays whole.
+    `change` gets a row and the place of its id; None takes it out. The other rows stay as they were, letter by letter.
+    A table without such a column stays whole.
     """
     lines = text.splitlines(keepends=True)
     delimiter = columns.delimiter(lines[0] if lines else "", roster.DELIMITERS, roster.squeezed)
@@ -170,18 +182,32 @@ def without_rows(text: str, student: str) -> tuple[str, int]:
     head = [roster.squeezed(cell) for cell in rows[0][0]] if rows else []
     found = columns.find(head, [row for row, _ in rows[1:]])
     (place,) = found.taken.get("id", (-1,)) if found else (head.index("student") if "student" in head else -1,)
-    ids = (student, record.one_line(student))
-    kept = [raw for at, (row, raw) in enumerate(rows) if not at or _cell(row, place) not in ids]
-    return "".join(kept), len(rows) - len(kept)
+    ids, count = (student, record.one_line(student)), 0
+    for at, (row, _) in enumerate(rows):
+        if at and _cell(row, place) in ids:
+            rows[at], count = (row, _written(change(row, place), delimiter)), count + 1
+    return "".join(raw for _, raw in rows), count
+
+
+def _written(row: list[str] | None, delimiter: str) -> str:
+    buffer = io.StringIO()
+    if row is not None:
+        csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerow(row)
+    return buffer.getvalue()
 
 
 def _cell(row: list[str], place: int) -> str:
     return row[place].strip() if 0 <= place < len(row) else ""
 
 
+def head_of(student: str) -> re.Pattern[str]:
+    """Return a pattern for the head of a student's table of extensions in course.toml."""
+    return re.compile(rf"\s*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]")
+
+
 def without_table(text: str, student: str) -> tuple[str, int]:
     """Return course.toml without [extensions.STUDENT], other tables as they were; and how many tables were removed."""
-    head = re.compile(rf"\s*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]")
+    head = head_of(student)
     kept, count, inside = list[str](), 0, False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
@@ -192,7 +218,7 @@ def without_table(text: str, student: str) -> tuple[str, int]:
     return "".join(kept), count
 
 
-def _rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:
+def rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:
     """Change a text file, if there is something to change, and say how much. It keeps its encoding."""
     before, encoding = roster.decoded(data := file.read_bytes())
     if not encoding or before.encode(encoding) != data:

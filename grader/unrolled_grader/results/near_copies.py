@@ -41,6 +41,8 @@ from unrolled_grader.jobs import job
 from unrolled_grader.jobs.record import one_line, replace_file
 from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.outputs import in_sight
+from unrolled_grader.receiving import collect
+from unrolled_grader.receiving.received import Received
 from unrolled_grader.results.inert import POLICY
 
 PASSAGE = 25  # characters of the shortest passage that counts, after each name became one letter
@@ -153,7 +155,12 @@ def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[st
     """Return the students' answers to a lesson, and who is passed over with the reason. Nothing handed in raises."""
     specs, released = checks.lessons()[lesson], gradebook.released(course.directory, lesson)
     found, passed_over = [], []
+    groups, met = Received(collect.home(course.submitted)).groups(), set[tuple[str, str]]()
     for handed in intake.find(course.submitted, {lesson: list(specs)}):
+        if group := groups.get((handed.student, lesson, handed.digest)):
+            if (group, handed.digest) in met:
+                continue  # a group's notebook is compared once
+            met.add((group, handed.digest))
         try:
             opened = opening.opened(intake.read(handed.path), lesson, specs)
             work = written(handed.student, job.sanitized(opened, released), released, specs)

@@ -1,0 +1,294 @@
+"""Cases that people who run graded courses reported of other tools in public, rebuilt as small files: one outcome each.
+
+What counts of several attempts is in test_attempts, days late in test_late.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+import small_course
+from lms_exports import zipped
+from nbgrader.api import Gradebook
+from small_course import GOOD, answered
+from test_collect import LESSON, Desk, notebook
+
+from unrolled.cli import main
+from unrolled_grader import commands
+from unrolled_grader.classroom import groups, roster
+from unrolled_grader.classroom.settings import Settings
+from unrolled_grader.export import Brightspace
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
+from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.receiving import layouts
+from unrolled_grader.results import rename
+from unrolled_grader.results.near_copies import works
+
+FILE = f"{LESSON}.ipynb"
+PEOPLE = "id,name,email,lms_id\nada,Ada Lovelace,ada@x.org,70037\nalan,Alan Turing,,70074\ngrace,Grace Hopper,,\n"
+METADATA = f"""---
+submission_1:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: ada
+    :email: ada@x.org
+  - :name: Alan Turing
+    :email: nobody@x.org
+  :created_at: 2027-01-15 22:10:03
+  {FILE}: a file's name is a key of the student's own
+"""
+LAYOUTS = {
+    # Canvas, a group's export: the number is a member's
+    "projectgroup1_70037_4567_02.ipynb": "ada alan",
+    "projectgroup9_70037_4567_02.ipynb": "ada: projectgroup9 is no name of theirs; if that is a group",
+    # Moodle: a team's, a team's of older releases, blind, and one whose group nobody named
+    "Group 3_17_assignsubmission_file/x.ipynb": "ada alan",
+    "Group 3-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada alan",
+    "Group 4-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada",
+    "Group 4_18_assignsubmission_file/x.ipynb": "-: nobody in the roster is Group 4; if that is a group, write its m",
+    "Participant_70037_assignsubmission_file/x.ipynb": "ada",
+    # Blackboard; its time of the file, and titles and logins with underscores
+    "Lab 2_ada_attempt_2027-01-15-22-10-03_my_lab.ipynb": "ada",
+    "lab_2_alan_attempt_2027-01-15-22-10-03_02.ipynb": "alan",
+    "lab_2_eve_attempt_2027-01-15-22-10-03_02.ipynb": "-: nobody in the roster is lab_2_eve",
+    # Brightspace, in folders and flat
+    "1234-567 - Ada Lovelace - Jan 15, 2027 1010 PM/02.ipynb": "ada",
+    "1234-567 - Ada Lovelace - January 15, 2027 1010 PM - 02.ipynb": "ada",
+    # ILIAS, Sakai, Gradescope
+    "Convolution/Submissions/Lovelace_Ada_ada_4711/x.ipynb": "ada",
+    "Convolution/Abgaben/Lovelace_Ada_ada_4711/Late Submission - x.ipynb": "ada",
+    "Convolution/Lovelace, Ada(ada)/Submission attachment(s)/x.ipynb": "ada",
+    "assignment_9_export/submission_1/x.ipynb": "ada alan",
+    # saved under other names
+    f"ada/{FILE}.json": "ada",
+    f"ada/{FILE} (1).txt": "ada",
+    "ada (2).json": "ada",
+    f"class_of_summer_2027/ada_{FILE}": "ada",
+}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    desk = Desk(tmp_path)
+    desk.people = roster.read(PEOPLE.encode())
+    desk.groups = groups.read(
+        b"group,id\nprojectgroup1,ada\nprojectgroup1,alan\nGroup 3,alan\nGroup 3,ada\n", desk.people
+    )
+    return desk
+
+
+@pytest.mark.parametrize("path", LAYOUTS)
+def test_whose_a_file_is_in_each_platforms_layout(path: str, desk: Desk) -> None:
+    members = [(path, notebook())]
+    if path.startswith("assignment_"):
+        members.append((f"assignment_9_export/{layouts.GRADESCOPE}", METADATA.encode()))
+    rows = [row.entry for row in desk.take_zip(zipped(members)).rows if not layouts.NOISE.search(row.entry.path)]
+    who, _, said = LAYOUTS[path].partition(": ")
+    assert " ".join(sorted(entry.student or "-" for entry in rows)) == who
+    assert said in (rows[0].problem or rows[0].note)
+    assert rows[0].late == ("Late" in path)
+
+
+def test_a_platforms_time_counts_in_the_classs_zone_and_the_last_attempt_is_the_newest(desk: Desk) -> None:
+    desk.settings = Settings(timezone="Europe/Berlin")
+    name = "lab_ada_attempt_2027-01-{}-22-10-03_x.ipynb"
+    both = [(name.format(day), notebook(day)) for day in ("16", "15")]
+    assert len(desk.take_zip(zipped([*both, ("lab_ada_attempt_2027-01-15-22-10-03.txt", b"Name: Ada")])).problems) == 0
+    assert (desk.submitted / "ada" / LESSON / FILE).read_bytes() == notebook("16")
+    assert (desk.submitted / "ada" / LESSON / "timestamp.txt").read_text() == "2027-01-16 21:10:03 UTC"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "who"),
+    [
+        ("{name}_{id}_{file}", "Ada Lovelace_ada_x.ipynb", ["ada"]),
+        ("{lms_id}/{file}", "deep/70074/x.ipynb", ["alan"]),
+        ("{last_name}-{first_name}-{file}", "Hopper-Grace-x.ipynb", ["grace"]),
+        (
+            r".+_(?P<student_id>\w+)_attempt_(?P<timestamp>[0-9\-]+)_(?P<file_id>\w+).ipynb",
+            "p_ada_attempt_2_q.ipynb",
+            ["ada"],
+        ),
+        ("{name}_{id}_{file}", "x.ipynb", [""]),
+        ("{name}_{id}_{file}", "Ada Lovelace_alan_x.ipynb", [""]),  # two people
+    ],
+)
+def test_a_pattern_for_any_other_platform(pattern: str, path: str, who: list[str], desk: Desk) -> None:
+    desk.pattern = layouts.pattern(pattern)
+    assert [row.entry.student for row in desk.take_zip(zipped([(path, notebook())])).rows] == who
+
+
+@pytest.mark.parametrize("wrong", ["{file}", "{nam}_{id}", "(?P<id>", "{id}_{id}"])
+def test_a_pattern_that_cannot_be_used_is_said(wrong: str) -> None:
+    with pytest.raises(layouts.PatternError, match=r"expected one of|is unknown|no regular expression"):
+        layouts.pattern(wrong)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"PK\3\4...", "it is an Excel or OpenDocument file, not a table in text: save it as CSV there"),
+        (b"\xd0\xcf\x11\xe0...", "it is an old Excel file"),
+    ],
+)
+def test_a_roster_that_is_no_text_is_said(data: bytes, said: str) -> None:
+    assert said in roster.read(data).problems[0]
+
+
+def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> None:
+    assert roster.read(b"id,lms_id\n4001.0,70037.00\nv1.0,7.5\n").people == (
+        roster.Person("4001", lms_id="70037"),
+        roster.Person("v1.0", lms_id="7.5"),
+    )
+    export = roster.read(
+        b"OrgDefinedId,Username,Last Name,First Name,Email,a Points Grade <Numeric MaxPoints:5>,End-of-Line Indicator\n"
+        b"#s001,#alovelace,Lovelace,Ada,ada@x.org,4,#\n"
+    )
+    assert export.people == (roster.Person("s001", "Lovelace, Ada", "ada@x.org"),)
+    assert export.describe().startswith('Brightspace\'s grades export, 1 person: id from "OrgDefinedId"')
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (b"team;id\nx;ada\n", "expected the columns group,id"),
+        (b"group,id\nx,eve\n", "line 2: 'eve' is no id of the roster"),
+    ],
+)
+def test_a_members_file_that_cannot_be_used_is_said(table: bytes, said: str) -> None:
+    with pytest.raises(groups.GroupsError, match=said):
+        groups.read(table, roster.read(PEOPLE.encode()))
+
+
+judged: list[str] = []
+
+
+@pytest.fixture
+def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The small course with a group of two; each judging finds one point less than the one before."""
+
+    def judge(submission: Submission, options: Options) -> Verdicts:
+        judged.append(submission.student)
+        parts = [("double", 3.0 - len(judged), 2.0), ("total", 0.0, 1.0), ("total/speed", 0.0, 1.0)]
+        scores = tuple(evidence.Score(part, "pass", points, most, "") for part, points, most in parts)
+        return Verdicts(submission.notebook, scores, 0.1, ())
+
+    judged.clear()
+    monkeypatch.setattr(queue, "run", small_course.perform_here)
+    monkeypatch.setattr(verdicts, "judge", judge)
+    monkeypatch.chdir(root)
+    (root / "roster.csv").write_text(PEOPLE)
+    (root / "groups.csv").write_text("group,id\nprojectgroup1,ada\nprojectgroup1,alan\n")
+    (root / "course.toml").write_text(
+        f'[due]\ntimezone = "Europe/Berlin"\n{small_course.LESSON} = 2027-10-30T23:59:00\n'
+        f"[extensions.ada]\n{small_course.LESSON} = 2027-12-01T12:00:00\n[late]\nper_day = 0.5\n"
+    )
+    yield root
+    for path in ("course.toml", "groups.csv", "roster.csv"):
+        (root / path).unlink()
+
+
+def points(course: Path) -> dict[str, str]:
+    """What Brightspace gets, by id."""
+    grading = Grading.at(course)
+    with Gradebook(grading.directory.db_url, grading.directory.course_id) as book:
+        Brightspace(to=str(course / "b.csv"), unfinished="points", config=grading.config).export(book)
+    head, *rows = csv.reader(io.StringIO((course / "b.csv").read_text()))
+    assert head == ["OrgDefinedId", f"{small_course.LESSON} Points Grade", "End-of-Line Indicator"]
+    return {row[0]: row[1] for row in rows}
+
+
+def test_a_group_is_judged_once_and_each_member_gets_the_score_less_their_own_lateness(
+    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = course / "groups.zip"
+    data = nbformat.writes(answered(course, GOOD)).encode()
+    export.write_bytes(
+        zipped([(f"projectgroup1_LATE_70074_4567_{small_course.LESSON}.ipynb", data)], when=(2027, 10, 31, 23, 0, 0))
+    )
+    before = sorted(course.rglob("*"))
+    assert main(["collect", str(export), "--dry-run"]) == 0
+    assert "alan, 07_doubling; of the group projectgroup1" in capsys.readouterr().out
+    assert sorted(course.rglob("*")) == before
+    assert main(["collect", str(export)]) == 0
+    assert "the same notebook as" not in capsys.readouterr().out
+    for student in (
+        "ada",
+        "alan",
+    ):  # 24 hours and a minute after, over a change of clocks: the second day has not begun
+        (course / "grader/submitted" / student / small_course.LESSON / "timestamp.txt").write_text(
+            "2027-10-31 22:58:00 UTC"
+        )
+    assert commands.grade_class(Grading.at(course), student="alan") == 0
+    assert judged == ["ada"]
+    assert points(course) == {"#ada": "2", "#alan": "1", "#grace": ""}
+    assert f"alan,{small_course.LESSON},late,-1,0,late,24 hours late (1 day begun)" in (
+        (course / "grades/scores.csv").read_text()
+    )
+    assert len(works(Grading.at(course), small_course.LESSON)[0]) == 1
+    assert commands.grade_class(Grading.at(course), force=True) == 0
+    assert judged == ["ada", "ada"]
+    assert points(course) == {"#ada": "1", "#alan": "0.5", "#grace": ""}
+
+    assert main(["class", "rename", "ada", "countess"]) == 0
+    assert points(course) == {"#alan": "0.5", "#countess": "1", "#grace": ""}
+    for file in ("roster.csv", "course.toml", "groups.csv", "grades/scores.csv", "grades/collected.csv"):
+        text = (course / file).read_text()
+        assert "countess" in text
+        assert not any(cell in ("ada", "[extensions.ada]") for line in text.splitlines() for cell in line.split(","))
+    kept = record.load(Grading.at(course).grades, "countess", small_course.LESSON)
+    assert kept is not None
+    assert kept.student == "countess"
+    assert commands.grade_class(Grading.at(course)) == 0
+    assert judged == ["ada", "ada"]
+    assert main(["attempts", "countess", "07"]) == 0
+    assert main(["class", "rename", "countess", "ada"]) == 0
+    for wrong, said in (
+        (["eve", "x"], "nobody is 'eve'"),
+        (["alan", "grace"], "is somebody already"),
+        (["alan", "../x"], "NEW"),
+    ):
+        assert main(["class", "rename", *wrong]) == 1
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("step", ["_received", "_record", "_gradebook", "_files"])
+def test_killed_while_renaming_the_same_command_goes_on(
+    course: Path, step: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in = course / "in" / "grace" / f"{small_course.LESSON}.ipynb"
+    hand_in.parent.mkdir(parents=True, exist_ok=True)
+    hand_in.write_bytes(nbformat.writes(answered(course, GOOD | {"total": f"# {step}"})).encode())
+    assert main(["collect", str(hand_in)]) == 0
+    commands.grade_class(Grading.at(course), student="grace")
+    new, whole = f"grace{step}", getattr(rename, step)
+
+    def killed(*given: object) -> Iterator[str]:
+        yield from _half(whole)(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rename, step, killed)
+        assert main(["class", "rename", "grace", new]) == 130
+    assert main(["class", "rename", "grace", "another"]) == 1
+    assert f"renaming grace to {new} was interrupted" in capsys.readouterr().err
+    assert main(["class", "rename", "grace", new]) == 0
+    assert {"grace"} & {*Grading.at(course).students()} == set()
+    assert commands.grade_class(Grading.at(course), student=new) == 0
+    assert main(["class", "rename", new, "grace"]) == 0
+
+
+def _half(whole: Callable[..., Iterator[str]]) -> Callable[..., Iterator[str]]:
+    """A step that is killed after the first thing it did."""
+
+    def begun(*given: object) -> Iterator[str]:
+        yield from [next(whole(*given), "")]
+
+    return begun
