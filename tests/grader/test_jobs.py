@@ -81,7 +81,7 @@ def test_a_sanitized_notebook_has_what_was_handed_out_and_ids_do_not_count(root:
         "check.total(total)",
     )
     assert marked["check_double"].metadata.nbgrader.points == 2
-    assert ours.metadata[job.REPAIRS] == [["check_total", "its text was changed; it is as handed out again"]]
+    assert ours.metadata[job.REPAIRS] == [["check_total", "its text was changed; it is as handed out again", False]]
     whole = answered(root, {"double": GOOD["double"], "check_total": "1"})
     again = job.sanitized(opening.opened(nbformat.writes(whole).encode(), LESSON, SPECS), released(root))
     assert job.submission_hash(ours) == job.submission_hash(again)

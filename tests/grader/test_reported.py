@@ -14,9 +14,12 @@ import nbformat
 import pytest
 import small_course
 from lms_exports import zipped
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 from small_course import GOOD, answered
 from test_collect import LESSON, Desk, notebook
+from test_repair import at
 
 from unrolled.cli import main
 from unrolled_grader import commands
@@ -25,7 +28,7 @@ from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.export import Brightspace
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
-from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge import evidence, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 from unrolled_grader.receiving import layouts
 from unrolled_grader.results import rename
@@ -165,6 +168,48 @@ def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> No
 def test_a_members_file_that_cannot_be_used_is_said(table: bytes, said: str) -> None:
     with pytest.raises(groups.GroupsError, match=said):
         groups.read(table, roster.read(PEOPLE.encode()))
+
+
+def below(notebook: NotebookNode, cell: NotebookNode) -> None:
+    notebook.cells.insert(at(notebook, "explain_total") + 1, cell)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda notebook: below(notebook, new_markdown_cell("One call.\n\nNot many.")),
+        lambda notebook: below(notebook, new_code_cell("# One call.\n#\n# Not many.")),
+        lambda notebook: notebook.cells.insert(
+            at(notebook, "explain_total"), new_markdown_cell("One call.\nNot many.")
+        ),
+    ],
+)
+def test_an_answer_beside_its_cell_is_listed_to_look_at(root: Path, write: Callable[[NotebookNode], None]) -> None:
+    handed = answered(root, GOOD)
+    write(handed)
+    _, notes = repair.repaired(handed, small_course.released(root))
+    (note,) = [note for note in notes if note.to_look]
+    assert str(note).startswith("explain_total: its cell is as it was handed out, but beside it stands: One call.")
+    assert "Not many." in note.text
+
+
+def test_what_is_no_answer_is_not_listed(root: Path) -> None:
+    handed = answered(root, GOOD | {"explain_total": "One call."})
+    below(handed, new_markdown_cell("A note of my own."))
+    empty = answered(root, GOOD)
+    below(empty, new_code_cell("total(x)  # tried"))
+    for one in (handed, empty):
+        assert not any(note.to_look for note in repair.repaired(one, small_course.released(root))[1])
+
+
+def test_a_failing_line_above_a_function_costs_the_line(root: Path) -> None:
+    answers = {name: f"import seaborn\n{source}\nseaborn.set_theme()" for name, source in GOOD.items()}
+    submission = Submission("ann", small_course.LESSON, answered(root, answers), small_course.SPECS)
+    found = verdicts.judge(submission, Options(timing=False))
+    assert {score.part: score.verdict for score in found.scores if score.max_points}["double"] == "pass"
+    raised = "`import seaborn` raised ModuleNotFoundError: No module named 'seaborn'"
+    words = f"{raised}; the rest of the cell was run all the same"
+    assert dict(found.notes) == dict.fromkeys(GOOD, words)
 
 
 judged: list[str] = []

@@ -23,7 +23,7 @@ class Notebook:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.outputs = Outputs()
-        self.error: tuple[str, str] | None = None
+        self.error: tuple[str, ...] | None = None
         worker.on_event, worker.on_print = self.outputs.take, self.outputs.stream
 
     def run(self, source: str) -> list[NotebookNode]:
@@ -206,6 +206,41 @@ def test_data_that_is_no_json_is_an_error_of_its_cell(notebook: Notebook) -> Non
     notebook.run("loop = []\nloop.append(loop)\ndisplay({'application/json': loop}, raw=True)")
     assert notebook.error is not None
     assert notebook.error[0] == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import seaborn\n\n@staticmethod\ndef later(): 'made'", "import seaborn"),
+        (
+            "x = 1\nfrom google.colab import drive; drive.mount('/x')\ndef later(): 'made'",
+            "from google.colab import drive;",
+        ),
+        ("name = input()\ndef later(): 'made'", "name = input()"),
+        ("%%time\nimport seaborn\ndef later(): 'made'", "import seaborn"),
+        ("if True:\n    import seaborn\n    def hidden(): 'never made'\nlater = 'made'\n1 / 0", "import seaborn"),
+        ("1 / 0\nimport seaborn\ndef later(): 'made'", "1 / 0"),
+        ("raise KeyError('x')\nawait __import__('asyncio').sleep(0)\nlater = 'made'", "raise KeyError('x')"),
+    ],
+)
+def test_what_stands_below_a_line_that_raised_is_run_all_the_same(source: str, line: str, notebook: Notebook) -> None:
+    notebook.run("later = None")
+    (output,) = [output for output in notebook.run(source) if output.output_type == "error"]
+    assert notebook.error is not None
+    assert (output.ename, line) == (notebook.error[0], notebook.error[2][: len(line)])
+    assert "made" in brief(notebook.run("later.__doc__ if callable(later) else later"))[0][1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["raise SystemExit\nlater = 1", "raise KeyboardInterrupt\nlater = 1", "later = = 1", "1 / 0", "(0)\n1 / 0"],
+)
+def test_nothing_more_is_run_after_an_exit_or_an_interrupt(source: str, notebook: Notebook) -> None:
+    notebook.run("later = None")
+    notebook.run(source)
+    assert notebook.error is not None
+    assert notebook.error[2] == ""
+    assert notebook.run("later") == []
 
 
 def test_a_stream_that_is_closed_or_replaced_ends_nothing(notebook: Notebook) -> None:

@@ -196,7 +196,7 @@ def test_an_object_of_an_earlier_call_is_gone(shared: Worker) -> None:
 
 
 def test_a_cell_that_overruns_is_interrupted_and_the_worker_lives(patient: Worker) -> None:
-    assert patient.run_cell("while True: pass", 1.5) == ("KeyboardInterrupt", "")
+    assert patient.run_cell("while True: pass", 1.5) == ("KeyboardInterrupt", "", "")
     assert patient.run_cell("x = 1", LIMIT) is None
 
 
@@ -322,3 +322,8 @@ def test_a_flood_of_text_during_a_call_is_taken_in(shared: Worker) -> None:
     finally:
         shared.on_print = lambda name, text: None
     assert sum(map(len, printed)) == 3_000_001
+
+
+def test_what_stands_below_a_failed_line_is_interrupted_as_well(patient: Worker) -> None:
+    assert patient.run_cell("1 / 0\nwhile True: pass\nlater = 1", 1.5) == ("KeyboardInterrupt", "", "")
+    assert patient.run_cell("later", 20) == ("NameError", "name 'later' is not defined", "")

@@ -5,6 +5,7 @@ What a cell displays goes out as nbformat's outputs, one message each; what it p
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
 import io
@@ -23,6 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+from unrolled.notebook.cells import SHARED_MAGICS
 from unrolled_grader.box.wire import WireError
 
 Emit = Callable[[Mapping[str, Any]], None]
@@ -106,6 +108,7 @@ class Shell(InteractiveShell):
     displayhook_class = Type(_Hook)
     system = InteractiveShell.system_piped  # so that what `!command` prints stands in the notebook
     emit: Emit
+    muted = False  # whether errors are kept from the notebook
 
     def enable_gui(self, gui: Any = None) -> None:
         """Do nothing: there is no window to show."""
@@ -114,6 +117,8 @@ class Shell(InteractiveShell):
         """Do nothing: after `exit`, the cells below are still run."""
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        if self.muted:
+            return
         try:
             name, value = str(etype.__name__), str(evalue)
         except Exception:  # an exception whose own text raises
@@ -138,17 +143,59 @@ def new_shell(emit: Emit) -> Shell:
     return shell
 
 
-def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
-    """Run a cell within the event loop, as Jupyter does; return name and text of the error that it raised, or None."""
+def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tuple[str, str, str] | None:
+    """Run a cell within the event loop, as Jupyter does; return name and text of the error that it raised, or None.
+
+    What stands below a line that raised is run as well, statement by statement, so that a missing library costs no
+    function: then the third text is that line.
+    """
     try:
         result = loop.run_until_complete(_run(shell, source))
     except KeyboardInterrupt as error:  # it came between two lines of the shell itself
         shell._showtraceback(KeyboardInterrupt, error, traceback.format_exc().splitlines()[-1:])
-        return "KeyboardInterrupt", ""
+        return "KeyboardInterrupt", "", ""
     except Exception as error:  # as IPython itself meets with an exception whose own text raises
-        return _described(error)
+        return (*_described(error), "")
     raised = result.error_before_exec or result.error_in_exec
-    return None if raised is None else _described(raised)
+    if not isinstance(result.error_in_exec, Exception):
+        return None if raised is None else (*_described(raised), "")
+    try:
+        return (*_described(raised), _go_on(shell, source, result.error_in_exec, loop))
+    except KeyboardInterrupt:
+        return "KeyboardInterrupt", "", ""
+
+
+def _go_on(shell: Shell, source: str, error: Exception, loop: asyncio.AbstractEventLoop) -> str:
+    """Run what stands below the line that raised; return that line, "" if nothing does. Further errors are passed over.
+
+    Raises KeyboardInterrupt where that is interrupted.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals is not shell.user_ns:
+        trace = trace.tb_next
+    shell.muted = True
+    try:
+        if source.lstrip().startswith(SHARED_MAGICS):
+            source = source.lstrip().partition("\n")[2]
+        lines = shell.transform_cell(source).splitlines(keepends=True)  # type: ignore[no-untyped-call]
+        nodes = ast.parse("".join(lines)).body if trace is not None else []
+        below = [node for node in nodes if trace is not None and _first(node) > trace.tb_lineno]
+        for node in below:
+            result = loop.run_until_complete(_run(shell, "".join(lines[_first(node) - 1 : node.end_lineno])))
+            if isinstance(result.error_in_exec, KeyboardInterrupt | SystemExit):
+                raise result.error_in_exec
+        return lines[trace.tb_lineno - 1].strip() if below and trace is not None else ""
+    except SystemExit:
+        return ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what IPython takes and Python's parser does not
+        return ""
+    finally:
+        shell.muted = False
+
+
+def _first(node: ast.stmt) -> int:
+    """The first line of a statement, its decorators included."""
+    return int(min(each.lineno for each in (node, *getattr(node, "decorator_list", ()))))
 
 
 def _described(error: BaseException) -> tuple[str, str]:

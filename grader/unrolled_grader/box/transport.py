@@ -74,11 +74,14 @@ class Worker(Process):
 
     # the notebook's cells
 
-    def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
-        """Run a cell; return its error's name and text, or None. Raises TimeLimitError at `limit`, WorkerDiedError."""
+    def run_cell(self, source: str, limit: float) -> tuple[str, str, str] | None:
+        """Run a cell; return its error's name and text, or None. Raises TimeLimitError at `limit`, WorkerDiedError.
+
+        The third text is the line that raised, where what stands below it was run all the same.
+        """
         ended = self._converse({"cell": source}, "ended", limit)
-        told = isinstance(ended, list) and len(ended) == 2
-        return (text_of(ended[0], 80), text_of(ended[1], 2000)) if told else None
+        told = isinstance(ended, list) and len(ended) == 3
+        return (text_of(ended[0], 80), text_of(ended[1], 2000), text_of(ended[2], 200)) if told else None
 
     def settle(self) -> None:
         """Ask whether the worker still answers, and kill it if it does not."""

@@ -12,7 +12,7 @@ import json
 import platform
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import evidence, intake, opening, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
-REPAIRS = "unrolled_repairs"  # in a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text
+REPAIRS = "unrolled_repairs"  # in a sanitized notebook's metadata: what was repaired, as repair.Note has it
 JUDGES = ("box", "judge", "jobs/job.py", "jobs/versions.py")
 """The grader's packages and modules that have a part in a verdict. When one of them changes, all is judged again."""
 SHOWS = ("cli", "show")  # the library's parts that have no part in a verdict; all others have one
@@ -140,15 +140,16 @@ def _judged(submission: Submission, options: Options, key: Key, digest: str) -> 
         parts = [evidence.without(name, spec, "crashed", *why) for name, spec in submission.specs.items()]
         judged = Verdicts(submission.notebook, tuple(chain.from_iterable(parts)), 0.0, ())
         key = replace(key, submission="")
+    notes += [repair.Note(*pair) for pair in judged.notes]
     found = Record(
         submission.student,
         submission.lesson,
         digest,
-        tuple(_noted(score, notes) for score in judged.scores),
+        tuple(_noted(score, [note for note in notes if not note.to_look]) for score in judged.scores),
         seconds=judged.seconds,
         seeds=judged.seeds,
-        repairs=tuple(str(note) for note in notes),
-        flags=judged.flags,
+        repairs=tuple(str(note) for note in notes if not note.to_look),
+        flags=(*judged.flags, *(str(note) for note in notes if note.to_look)),
         sandbox=judged.sandbox,
         timing=options.timing,
         key=key,
@@ -167,7 +168,7 @@ def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
         mark = cell.metadata.nbgrader
         if not mark["solution"] and (mark["grade"] or mark["locked"]):  # nbgrader's rule; it takes long to import
             cell.source = originals[grade_id(cell)].source
-    nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
+    nb.metadata[REPAIRS] = [list(astuple(note)) for note in notes]
     return nb
 
 

@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from nbformat.corpus.words import generate_corpus_id
 from nbformat.v4 import nbformat_minor
 
-from unrolled.notebook.cells import grade_id
+from unrolled.notebook.cells import SHARED_MAGICS, grade_id
 from unrolled_grader.box.wire import whole
 from unrolled_grader.judge.evidence import CELL
 
@@ -32,7 +32,6 @@ ESCAPE = re.compile(r"^(?P<indent>[ \t]*)(?:\w[\w, ]*=[ \t]*)?(?:[%!?].*|[\w.]+\
 
 No two parts that repeat may begin with the same character: the time would grow with the square of a line's length.
 """
-SHARED_MAGICS = ("%%time", "%%capture")  # cell magics that run the cell's body in the notebook's own namespace
 PARSED = 200_000  # characters of a cell that are parsed at most
 
 

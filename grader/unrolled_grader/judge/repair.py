@@ -19,13 +19,19 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.judge.evidence import CELL
 from unrolled_grader.judge.opening import bound, new_cell
 
+BESIDE = 500  # characters of what stands beside an answer's cell that are shown
+
 
 @dataclass(frozen=True)
 class Note:
-    """One repair: the grade_id it concerns (empty for the whole notebook), and what was done."""
+    """One repair: the grade_id it concerns (empty for the whole notebook), and what was done.
+
+    Where a person is `to_look`, nothing was done.
+    """
 
     cell: str
     text: str
+    to_look: bool = False
 
     def concerns(self, check: str) -> bool:
         """Return whether this is about the exercise or the cell of `check`."""
@@ -167,9 +173,24 @@ class _Repair:
             self.note(name, "its cell had lost its grade_id; it was found by its place")
         elif len(carriers) > 1:
             self.note(name, f"{len(carriers)} cells had its grade_id; one keeps it")
+        if not changed and (words := "\n".join(filter(None, map(self.own_words, self.cells_at(original))))):
+            said = f"its cell is as it was handed out, but beside it stands: {words[:BESIDE]}"
+            self.notes.append(Note(name, said, to_look=True))
+
+    def own_words(self, cell: NotebookNode) -> str:
+        """What a learner wrote into a cell in words: a text without what was handed out of it, or comments alone."""
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        if cell.cell_type == "code":
+            return "\n".join(line.lstrip("# ") for line in lines) if all(line[0] == "#" for line in lines) else ""
+        known = {line for original in self.released for line in original.source.splitlines()}
+        return "\n".join(line for line in lines if line not in known) if self.is_own_text(cell) else ""
 
     def texts_at(self, original: NotebookNode) -> list[NotebookNode]:
-        """The learner's own text cells that stand where the answer was: between the handed out cells around it."""
+        """The learner's own text cells that stand where the answer was."""
+        return [cell for cell in self.cells_at(original) if self.is_own_text(cell)]
+
+    def cells_at(self, original: NotebookNode) -> list[NotebookNode]:
+        """The cells that stand where the answer was: between the handed out cells around it."""
         place = _index(self.released, original)
         above = self.located(reversed(self.released[:place])) if place else None
         below = self.located(self.released[place + 1 :])
@@ -177,7 +198,7 @@ class _Repair:
             return []
         start = _index(self.cells, above) + 1 if above is not None else 0
         end = _index(self.cells, below) if below is not None else len(self.cells)
-        return [cell for cell in self.cells[start:end] if self.is_own_text(cell)]
+        return self.cells[start:end]
 
     def is_own_text(self, cell: NotebookNode) -> bool:
         known = any(_same(cell, original) for original in self.released if not grade_id(original))

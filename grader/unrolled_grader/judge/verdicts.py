@@ -53,6 +53,7 @@ class Verdicts:
     sandbox: str = ""
     """How the code was held: "bubblewrap 0.8.0, cgroup (cpu time, memory, pids)" or "NONE (--unsafe-no-sandbox)"."""
     flags: tuple[str, ...] = ()  # why a person should look at the whole submission
+    notes: tuple[tuple[str, str], ...] = ()  # what was passed over in an exercise's cell, in words, by its name
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
         tuple(walk.seed for walk in walks),
         first.held,
         embedded.flags(submission.notebook),
+        tuple(first.notes.items()),
     )
 
 

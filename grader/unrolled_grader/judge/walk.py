@@ -61,6 +61,8 @@ class Walk:
         self._checking = Checking(specs, self.seed, boxed=boxed, timed=timed)
         self._errors: dict[str, tuple[str, str]] = {}
         """Verdict and words for exercises whose cell did not run to its end."""
+        self.notes: dict[str, str] = {}
+        """A line of an exercise's cell that raised while what stands below it was run, in words."""
         self._deadly: set[int] = set()
         """Cells that ended the worker: left out when the cells above a check are run again."""
         self._deaths: Counter[int] = Counter()
@@ -147,7 +149,10 @@ class Walk:
         try:
             error = worker.run_cell(cell.source, min(CELL_LIMIT, left))
             if error is not None:
-                self._errors[name] = ("crashed", f"its cell raised {': '.join(error)}")
+                self._errors[name] = ("crashed", f"its cell raised {': '.join(error[:2])}")
+            if error is not None and error[2] and name in self._specs:
+                said = f"`{in_sight(error[2])}` raised {in_sight(': '.join(error[:2]))}"
+                self.notes[name] = f"{said}; the rest of the cell was run all the same"
         except TimeLimitError:
             self._ended(index, cell, "timeout", f"stopped after {min(CELL_LIMIT, left):.3g} s, as it ran on")
         except WorkerDiedError as death:

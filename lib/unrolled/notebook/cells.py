@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+SHARED_MAGICS = ("%%time", "%%capture")  # cell magics that run the cell's body in the notebook's own namespace
+
 
 def read(path: str | Path) -> NotebookNode:
     """Read the notebook in a file, in the current format. Raises ValueError, naming the file, if it holds none."""
