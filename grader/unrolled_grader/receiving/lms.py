@@ -5,6 +5,7 @@ nbgrader's FileNameCollectorPlugin takes the id in the name for the student's; h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from unrolled_grader.classroom.roster import Person, Roster, squeezed
@@ -12,6 +13,7 @@ from unrolled_grader.receiving.layouts import Upload
 
 Groups = Mapping[str, tuple[str, ...]]
 """The ids of a group's members, by its name, letters and digits alone."""
+GROUP = re.compile(r"(?i)[^\W\d_].*\d|group|gruppe|team")  # what a group's name has, and a person's has not
 
 
 class UnmatchedError(ValueError):
@@ -58,8 +60,8 @@ def named(found: Upload, roster: Roster) -> set[Person]:
 def certain(fitting: set[Person], roster: Roster, called: Upload | str) -> Person:
     """Return the one person who fits. Raises UnmatchedError, with what to do, if there is none or more than one."""
     if not fitting:
-        is_name = isinstance(called, Upload) and called.platform in ("canvas", "moodle") and called.who
-        hint = "; if that is a group, write its members into groups.csv" if is_name else ""
+        may_be_group = isinstance(called, Upload) and called.platform and GROUP.search(str(called))
+        hint = "; if that is a group, write its members into groups.csv" if may_be_group else ""
         raise UnmatchedError(f"nobody in the roster is {called}{hint}")
     ids = " or ".join(sorted({person.id for person in fitting}))
     if any(not roster.is_sure(person) for person in fitting):
