@@ -52,7 +52,7 @@ c.GenerateFeedback.preprocessors = ["nbgrader.preprocessors.AssignLatePenalties"
 # formgrader shows submissions in the instructor's browser, beside Jupyter's token: nothing in them may act there.
 c.HTMLExporter.sanitize_html = True
 c.HTMLExporter.filters = {
-    "markdown2html": "unrolled_grader.results.inert.markdown",
+    "markdown2html": "unrolled_grader.results.inert.markdown_in_page",
     "clean_html": "unrolled_grader.results.inert.clean",
 }
 # Model answer and rubric beside each answer in words.

@@ -10,12 +10,14 @@ import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hostile
 import nbformat
 import pytest
 import small_course
 from lms_exports import zipped
+from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from small_course import GOOD, answered
 from test_collect import LESSON, Desk, notebook
@@ -31,7 +33,7 @@ from unrolled_grader.jobs import queue, record
 from unrolled_grader.judge import evidence, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 from unrolled_grader.receiving import layouts
-from unrolled_grader.results import rename
+from unrolled_grader.results import feedback, pictures, rename
 from unrolled_grader.results.near_copies import works
 
 FILE = f"{LESSON}.ipynb"
@@ -168,6 +170,45 @@ def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> No
 def test_a_members_file_that_cannot_be_used_is_said(table: bytes, said: str) -> None:
     with pytest.raises(groups.GroupsError, match=said):
         groups.read(table, roster.read(PEOPLE.encode()))
+
+
+SMALL, LARGE, HUGE = hostile.png(), hostile.png(5000, 5000), hostile.png(5000, 5001)
+PICTURES = {
+    "![a graph](attachment:my%20graph.png)": SMALL,
+    '<img src="attachment:large.png" width="300">': LARGE,
+    f"![pasted](data:image/png;base64,{SMALL})": SMALL,
+    f"<p><img alt='x' src='data:image/png;base64,{LARGE}'></p>": LARGE,
+    "![](attachment:huge.png)": "(picture left out, ",
+    '<img src="attachment:huge.png" alt="a > b">': "(picture left out, ",
+    f"![](data:image/svg+xml;base64,{'A' * 4000})": "(picture left out, 3 kB)",
+    "![](attachment:nowhere.png) and words": "(picture left out, 0 kB) and words",
+    "`![](attachment:large.png)`": "<code>![]((a picture))</code>",
+}
+ATTACHED = {"my graph.png": SMALL, "large.png": LARGE, "huge.png": HUGE}
+
+
+@pytest.mark.parametrize("text", PICTURES)
+@pytest.mark.parametrize("page", ["feedback", "formgrader"])
+def test_pictures_in_answers_are_shown_wherever_a_person_reads(root: Path, page: str, text: str) -> None:
+    cell = new_markdown_cell(f"Words first.\n\n{text}\n\n**Words** last.")
+    cell.attachments = {name: {"image/png": data} for name, data in ATTACHED.items()}
+    nb = new_notebook(cells=[cell])
+    if page == "feedback":
+        markup = feedback.page(nb, {})
+    else:
+        markup, _ = HTMLExporter(config=Grading.at(root).config).from_notebook_node(nb)
+    wanted = PICTURES[text]
+    assert (f'src="data:image/png;base64,{wanted}"' if wanted in (SMALL, LARGE) else wanted) in markup
+    assert "<strong>Words</strong> last." in markup
+    assert "picture-" not in markup
+
+
+def test_a_picture_shown_a_hundred_times_stops_at_the_room_there_is() -> None:
+    cell = new_markdown_cell("![](attachment:a.png)" * 100, attachments={"a.png": {"image/png": "iVBO" * 1_000_000}})
+    markup = feedback.page(new_notebook(cells=[cell]), {})
+    assert markup.count("(picture left out, 3000 kB)") == 100
+    taken = pictures.Pictures({"a.png": {"image/png": SMALL}}, room=len(SMALL) * 3)
+    assert taken.taken_out("![](attachment:a.png) " * 5).count("(picture left out, 1 kB)") == 3
 
 
 def below(notebook: NotebookNode, cell: NotebookNode) -> None:

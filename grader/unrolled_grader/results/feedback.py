@@ -24,7 +24,7 @@ from traitlets import default
 from unrolled.notebook.cells import mark
 from unrolled_grader.judge.evidence import CELL
 from unrolled_grader.judge.outputs import MARK
-from unrolled_grader.results import inert
+from unrolled_grader.results import inert, pictures
 
 PAGE_LIMIT = 5_000_000  # characters of outputs on one page
 SOURCE_LIMIT = 5_000
@@ -141,10 +141,11 @@ def _cells(nb: NotebookNode) -> Iterator[str]:
 def _source(cell: NotebookNode, room: _Room) -> str:
     text: str = cell.source
     if cell.cell_type == "markdown":
-        if not room.affords(text):
-            markup = inert.terminal(text)
+        words = pictures.SOURCE.sub("", text)
+        if not room.affords(words):
+            markup = inert.terminal(words)
         else:
-            markup = inert.markdown(text, cell.attachments) if cell.get("attachments") else _markdown(text)
+            markup = _markdown(text) if words == text else inert.markdown(text, cell.get("attachments"))
         return f'<div class="told held">{markup}</div>'
     if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
         return f'<div class="code held">{inert.terminal(text)}</div>'

@@ -9,19 +9,19 @@ long, or what the parsers cannot take, is shown as plain text or not at all.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import html
-import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import nh3
+from jinja2 import pass_context
+from jinja2.runtime import Context
 from nbconvert.filters import ansi2html
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
-from PIL import Image
+
+from unrolled_grader.results.pictures import PLACE, Pictures, picture
 
 POLICY = (
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'none'; img-src data:; "
@@ -39,7 +39,6 @@ A table of 60 x 20 numbers takes four fifths of it.
 """
 PLAIN_EFFORT = 1_000  # what a character takes beside the tags
 MARKDOWN_LIMIT = 20_000  # characters of one markdown text; a longer one is shown as it was typed
-PIXEL_LIMIT = 25_000_000  # pixels of one picture: a small file can unfold into gigabytes in a browser
 NOT_SHOWN = '<p class="quiet">(an output that this page does not show)</p>'
 
 _words = re.compile(r"\w+").findall
@@ -101,19 +100,20 @@ def terminal(text: Any) -> str:
 
 def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
     """Return Markdown as inert HTML; formulas stay TeX, in a frame of their own."""
-    source = _joined(text)
+    pictures = Pictures(attachments or {})
+    source = pictures.taken_out(_joined(text))
     if len(source) > MARKDOWN_LIMIT:
-        return terminal(source)
+        return terminal(pictures.put_back(source))
     try:
-        return _clean(MarkdownWithMath(renderer=_Renderer(_affordable(attachments or {}, source))).render(source))
-    except Exception:  # deep nesting, a missing attachment: nothing that is typed stops the page
-        return terminal(source)
+        return pictures.put_back(_clean(MarkdownWithMath(renderer=_Renderer()).render(source)))
+    except Exception:  # deep nesting: nothing that is typed stops the page
+        return terminal(pictures.put_back(source))
 
 
-def _affordable(attachments: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """A cell's attachments; none if showing each as often as the text says would be more than is shown of HTML."""
-    size = max((len(data) for bundle in attachments.values() for data in bundle.values()), default=0)
-    return dict(attachments) if size * source.count("attachment:") <= HTML_LIMIT else {}
+@pass_context
+def markdown_in_page(context: Context, text: Any) -> str:
+    """Return Markdown as inert HTML, with the pictures of its cell: the filter of nbgrader's templates."""
+    return markdown(text, context.get("cell", {}).get("attachments"))
 
 
 def clean(markup: Any) -> str:
@@ -140,24 +140,11 @@ def _clean(markup: str) -> str:
     return cleaned
 
 
-def picture(encoded: Any) -> str:
-    """Return the data URI of a picture in base64; empty if it is no picture, or too large to be shown."""
-    try:
-        data = base64.b64decode("".join(_joined(encoded).split()), validate=True)
-        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF")) as image:  # reads the header alone
-            kind, (width, height) = str(image.format).lower(), image.size
-    except (binascii.Error, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
-        return ""
-    if width * height * getattr(image, "n_frames", 1) > PIXEL_LIMIT:
-        return ""
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
-
-
 class _Renderer(IPythonRenderer):
     """Markdown to HTML that `clean` has still to go over: formulas and code as they were typed."""
 
-    def __init__(self, attachments: dict[str, Any]) -> None:
-        super().__init__(escape=False, attachments=attachments, exclude_anchor_links=True)
+    def __init__(self) -> None:
+        super().__init__(escape=False, exclude_anchor_links=True)
 
     def block_code(self, code: str, info: str | None = None) -> str:
         return f"<pre><code>{html.escape(code)}</code></pre>\n"
@@ -178,7 +165,7 @@ def _inert_value(tag: str, name: str, value: str) -> str | None:
         return value if LINK.match(value) else None
     if name == "src":
         found = DATA_URI.fullmatch(value)
-        return (found and picture(found[1])) or None
+        return value if PLACE.fullmatch(value) else (found and picture(found[1])) or None
     if name == "style":
         return value if "(" not in value else None  # no function, so no url()
     return value if name in ("alt", "title", "class", "open") or NUMBER.fullmatch(value) else None
@@ -202,7 +189,7 @@ _cleaner = nh3.Cleaner(
 
 def _image(data: Mapping[str, Any]) -> str:
     for kind in PICTURES:
-        if uri := picture(data.get(kind, "")):
+        if uri := picture(_joined(data.get(kind, ""))):
             alt = html.escape(_joined(data.get("text/plain", "a picture"))[:1000])
             return f'<img src="{uri}" alt="{alt}">'
     return ""
