@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,7 +26,10 @@ from small_course import GOOD, answered
 from test_collect import LESSON, Desk, notebook
 from test_repair import at
 
+from unrolled import parallel
 from unrolled.cli import main
+from unrolled.notebook import handin
+from unrolled.parallel import mpi, mpi_start
 from unrolled_grader import commands
 from unrolled_grader.classroom import groups, roster
 from unrolled_grader.classroom.settings import Settings
@@ -251,6 +257,45 @@ def test_a_failing_line_above_a_function_costs_the_line(root: Path) -> None:
     raised = "`import seaborn` raised ModuleNotFoundError: No module named 'seaborn'"
     words = f"{raised}; the rest of the cell was run all the same"
     assert dict(found.notes) == dict.fromkeys(GOOD, words)
+
+
+@pytest.mark.parametrize("heavy", ["outputs", "widgets"])
+def test_a_heavy_notebook_is_handed_in_without_its_outputs_and_says_so(
+    heavy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handin, "NOTEBOOK_BYTES", 10_000)
+    nb = json.loads(notebook("x = 1"))
+    if heavy == "outputs":
+        shown = {"output_type": "stream", "name": "stdout", "text": "y" * 600}
+        nb["cells"] = [cell | {"outputs": [shown]} for cell in nb["cells"] * 30]
+    else:
+        nb["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": "y" * 12_000}}
+    read = handin.read(handin.make(nb, {}, "ada", LESSON))
+    assert read.dropped[0].startswith("all outputs and the state of widgets, 0.0 MB")
+    left = json.loads(read.notebook)
+    assert [cell["source"] for cell in left["cells"]] == [cell["source"] for cell in nb["cells"]]
+    assert not any(cell["outputs"] for cell in left["cells"])
+    assert "widgets" not in left["metadata"]
+
+
+def test_mpis_advice_names_what_is_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    monkeypatch.setenv("MPI4PY_MPIABI", "openmpi")
+    with pytest.raises(parallel.NoEngineError, match="MPI4PY_MPIABI is 'openmpi'; unset it"):
+        mpi.load()
+    monkeypatch.setattr(mpi_start, "load", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    for installed, advice in (
+        ({"mpich"}, "--force-reinstall mpich"),
+        ({"impi-rt"}, "reinstall impi-rt"),
+        ((), "install mpich"),
+    ):
+        monkeypatch.setattr(mpi_start, "_is_installed", installed.__contains__ if installed else lambda wheel: False)
+        with pytest.raises(
+            parallel.NoEngineError, match=f"mpiexec, which is not here: pip install .*{advice}|{advice}$"
+        ):
+            mpi_start.launcher()
 
 
 judged: list[str] = []

@@ -74,7 +74,7 @@ def test_only_large_outputs_are_left_out_and_named():
 
 def test_a_notebook_that_is_too_large_for_the_grader_is_not_handed_in():
     nb = {**NOTEBOOK, "cells": [{"cell_type": "code", "source": "x" * 10_000_001}]}
-    with pytest.raises(ValueError, match=r"10\.0 MB without its large outputs"):
+    with pytest.raises(ValueError, match=r"10\.0 MB without its outputs"):
         made(nb)
 
 

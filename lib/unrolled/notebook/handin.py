@@ -2,7 +2,7 @@
 
 `make` builds it, `read` opens one from anywhere, sizes capped and nothing written, and says what is wrong. It holds:
 
-    LESSON.ipynb   the notebook, without outputs over 1 MB
+    LESSON.ipynb   the notebook, without outputs over 1 MB; if it is still over 10 MB, without outputs and widget state
     journal.json   predictions, findings and rungs
     handin.json    {"format": "unrolled-handin", "version": 1, "course", "lesson", "student", "made", "nonce", "digest",
                     "dropped"}
@@ -94,12 +94,16 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
     if not LESSON.fullmatch(lesson):
         raise ValueError(f"lesson must be a name such as 02_convolution, got {lesson!r}")
     nb = cells.parse(notebook) if isinstance(notebook, bytes) else notebook
-    dropped = large_outputs(nb)
-    data = notebook if isinstance(notebook, bytes) and not dropped else _json(without(nb, dropped))
+    large = large_outputs(nb)
+    dropped = [f"an output of cell {index + 1}, {size / 1e6:.1f} MB" for index, _, size in large]
+    data = notebook if isinstance(notebook, bytes) and not large else _json(without(nb, large))
+    if (size := len(data)) > NOTEBOOK_BYTES:
+        data = _json(bare(nb))
+        dropped = [f"all outputs and the state of widgets, {(size - len(data)) / 1e6:.1f} MB"]
     if len(data) > NOTEBOOK_BYTES:
         raise ValueError(
-            f"the notebook has {len(data) / 1e6:.1f} MB without its large outputs; at most {NOTEBOOK_BYTES / 1e6:.0f} "
-            "MB can be handed in: clear its outputs, and keep data out of its cells"
+            f"the notebook has {len(data) / 1e6:.1f} MB without its outputs; at most {NOTEBOOK_BYTES / 1e6:.0f} "
+            "MB can be handed in: keep data out of its cells"
         )
     kept = _json(_shallow(journal, JOURNAL))
     if len(kept) > JOURNAL_BYTES:
@@ -116,7 +120,7 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
         "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "nonce": secrets.token_hex(16),
         "digest": hashlib.sha256(data).hexdigest(),
-        "dropped": [f"an output of cell {index + 1}, {size / 1e6:.1f} MB" for index, _, size in dropped],
+        "dropped": dropped,
     }
     return _zip({f"{lesson}.ipynb": data, JOURNAL: kept, ABOUT: _json(about)})
 
@@ -162,6 +166,13 @@ def without(nb: Record, dropped: list[tuple[int, int, int]]) -> Record:
         before = cells[index]["outputs"]
         cells[index] = {**cells[index], "outputs": [*before[:number], note, *before[number + 1 :]]}
     return {**nb, "cells": cells}
+
+
+def bare(nb: Record) -> Record:
+    """Return the notebook without outputs and without the state of its widgets."""
+    metadata = {name: value for name, value in (nb.get("metadata") or {}).items() if name != "widgets"}
+    cells = [{**cell, "outputs": []} if "outputs" in cell else cell for cell in nb["cells"]]
+    return {**nb, "cells": cells, "metadata": metadata}
 
 
 def _check(about: Record) -> None:

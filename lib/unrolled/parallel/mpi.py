@@ -54,8 +54,10 @@ def load() -> Any:
         mpi4py.rc.initialize, mpi4py.rc.finalize = False, False
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        why = str(error).partition("\n")[0]
-        raise NoEngineError(f'engine "mpi" needs mpi4py and an MPI library ({why}): pip install mpi4py mpich') from None
+        why, help = str(error).partition("\n")[0], "pip install mpi4py mpich"
+        if asked := os.environ.get("MPI4PY_MPIABI"):
+            help = f"MPI4PY_MPIABI is {asked!r}; unset it, or let it name the library that is installed"
+        raise NoEngineError(f'engine "mpi" needs mpi4py and an MPI library ({why}): {help}') from None
     return MPI
 
 

