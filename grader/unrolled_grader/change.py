@@ -21,7 +21,6 @@ from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.classroom import learners, settings, staged, trees
 from unrolled_grader.classroom.folders import Folders
 from unrolled_grader.classroom.settings import Settings
-from unrolled_grader.results import rename
 
 if TYPE_CHECKING:
     from unrolled.checks import Spec
@@ -43,7 +42,10 @@ class Change:
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled class` command: the entry point through which `unrolled` finds it."""
     actions = trees.add(subparsers)
-    rename.add(actions)
+    rename = actions.add_parser("rename", help="give a student another id, with attempts, points and files")
+    rename.add_argument("old", metavar="OLD", help="the id so far")
+    rename.add_argument("new", metavar="NEW", help="an id that nobody has")
+    rename.set_defaults(run=_rename)
     change = actions.add_parser(
         "change",
         help="change lessons, variants, thresholds, points or speed parts while the class runs",
@@ -61,6 +63,24 @@ def add(subparsers: Subparsers) -> None:
     change.add_argument("--yes", action="store_true", help="do not ask")
     commands.add_jobs(change)
     change.set_defaults(run=_change)
+
+
+def _rename(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    settings.read(root)
+    from unrolled_grader.classroom.course import Course
+    from unrolled_grader.jobs.record import RecordError, one_line
+    from unrolled_grader.results import rename
+
+    try:
+        for said in rename.renamed(Course.at(root), arguments.old, arguments.new):
+            print(one_line(said))
+    except RecordError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"it stopped on the way, start it again: {error}") from error
+    print(f"{arguments.old} is {arguments.new} now. Feedback pages say so after the next `unrolled grade --force`.")
+    return 0
 
 
 def _change(arguments: argparse.Namespace) -> int:

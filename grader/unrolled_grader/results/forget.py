@@ -70,7 +70,7 @@ def deleted(course: Course, student: str, roster_file: Path) -> Iterator[str]:
             yield "copies of files from a change of the class that was killed"
         yield from _received(course, student)
         yield from _record(course.grades, student)
-        yield from _made_again(course)
+        yield from made_again(course)
         yield from _in_files(course, student, roster_file)
         yield from _gradebook(course, student)
         yield from _folders(course, student)  # last: where one is left, a second run knows the id
@@ -100,8 +100,8 @@ def _record(grades: Path, student: str) -> Iterator[str]:
         yield f"{file.name}: {count} rows"
 
 
-def _made_again(course: Course) -> Iterator[str]:
-    """What holds the student among others and is made from the rest again."""
+def made_again(course: Course) -> Iterator[str]:
+    """Delete what shows students among others and a command makes, make the rest anew, and yield it in words."""
     for name in REMADE:
         if received.take_away(course.grades / name):
             yield f"{name}/: its command makes it again"
@@ -202,7 +202,7 @@ def _cell(row: list[str], place: int) -> str:
 
 def head_of(student: str) -> re.Pattern[str]:
     """Return a pattern for the head of a student's table of extensions in course.toml."""
-    return re.compile(rf"\s*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]")
+    return re.compile(rf"^[ \t]*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]", re.MULTILINE)
 
 
 def without_table(text: str, student: str) -> tuple[str, int]:
