@@ -16,12 +16,12 @@ import cupy as cp
 import numpy as np
 
 import common
-import gpu_timing
+import gpu_common
+from common import Row
 from unrolled import kernels, nn
 from unrolled.nn.compiler.parts import DensePart
 from unrolled.nn.compiler.stages import Dense
 
-Row = dict[str, Any]
 INPUTS, OUTPUTS = 1960, 100
 BATCHES = (8, 128, 1024)
 STEPS = 64  # of a graph, as a compiled step has
@@ -122,7 +122,7 @@ class Layer:
 
 def captured(stream: Any, step: Callable[[], Any]) -> Callable[[], None]:
     """Return the launch of a graph of STEPS steps. A first one runs as usual: kernels are compiled and loaded then."""
-    gpu_timing.synchronize()
+    gpu_common.synchronize()
     with stream:
         step()
         stream.synchronize()
@@ -138,9 +138,7 @@ def captured(stream: Any, step: Callable[[], Any]) -> Callable[[], None]:
 def check(side: str, found: list[Any], expected: list[Any]) -> None:
     """Raise ArithmeticError unless all results of a side are those of float64."""
     for name, values, true in zip(("y", "by x", "by weight", "by bias"), found, expected, strict=True):
-        error = np.abs(cp.asnumpy(values).reshape(true.shape) - true).max() / np.abs(true).max()
-        if not error < TOLERANCE:
-            raise ArithmeticError(f"{side}: {name} is off by {error:.1e} of its largest value")
+        common.check(f"{side}: {name}", cp.asnumpy(values).reshape(true.shape), true, TOLERANCE)
 
 
 def row(batch: int, quick: bool) -> Row:
@@ -159,10 +157,10 @@ def row(batch: int, quick: bool) -> Row:
             for array in found:
                 array.fill(np.nan)
             graphs[side]()
-            gpu_timing.synchronize()
+            gpu_common.synchronize()
             check(f"{side}, batch {batch}", found, expected)
-        times = gpu_timing.side_by_side(graphs, calls=20, rounds=5 if quick else 15)
-        gpu_timing.synchronize()
+        times = gpu_common.side_by_side(graphs, calls=20, rounds=5 if quick else 15)
+        gpu_common.synchronize()
     finally:
         cublas.close()
     found = common.compared(times, "ours", "cublas"), common.compared(times, "ours", "cublas_products")

@@ -25,6 +25,7 @@ import numpy as np
 
 import common
 import twins
+from common import Row
 from networks import source_a
 from unrolled import data, nn
 from unrolled.nn.smaller_layers import BinaryLinear
@@ -32,7 +33,6 @@ from unrolled.ops import precision
 from unrolled.ops.precision.binary import COLUMNS, ROWS
 
 PACKAGES = ("unrolled", "numpy", "scipy", "threadpoolctl")
-Row = dict[str, Any]
 
 
 def product_rows(quick: bool) -> list[Row]:

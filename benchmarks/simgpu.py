@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import common
+from common import Row
 from networks import KERAS, SOURCE_A, SOURCE_B, Case
 from unrolled import simgpu
 from unrolled.simgpu import cost
@@ -37,7 +38,6 @@ CALLS = {
 """Kinds of call, and the row of gpu.json that measures one."""
 ALLOCATE = ("reduction", "indexing")
 """Kinds of call that were measured with the allocation of their result; the others write into `out`."""
-Row = dict[str, Any]
 Record = Mapping[str, Any]
 
 
