@@ -31,6 +31,8 @@ import numpy as np
 from unrolled import data, device
 
 ROOT = Path(__file__).resolve().parent.parent
+RECORDS = ROOT / "lib" / "unrolled" / "records", ROOT / "benchmarks" / "results"
+"""Each record lies in one of them: with the library if lessons quote it, since it travels with it then."""
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
 MANY_CALLS = 40  # timed in one turn of a process that keeps its memory
 KEEPING = {
@@ -262,9 +264,10 @@ def installed(*packages: str) -> dict[str, str]:
 
 
 def record_file(name: str) -> Path:
-    """Return where the record NAME.json lies: with the library if lessons quote it, else in benchmarks/results/."""
-    quoted = ROOT / "lib" / "unrolled" / "records" / f"{name}.json"
-    return quoted if quoted.exists() else ROOT / "benchmarks" / "results" / f"{name}.json"
+    """Return where the record NAME.json lies, or is to lie."""
+    return next(
+        (file for folder in RECORDS if (file := folder / f"{name}.json").exists()), RECORDS[-1] / f"{name}.json"
+    )
 
 
 def command() -> str:
