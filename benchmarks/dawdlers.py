@@ -11,6 +11,7 @@ did not.
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ from typing import Any
 from nbformat.v4 import new_code_cell, new_notebook
 
 import common
+import verdicts
 from operating_curve import busy
 from unrolled import checks
-from unrolled_grader.judge.verdicts import Submission, judge, settling_outcome
+from unrolled_grader.judge.verdicts import settling_outcome
 
 CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
 CONTROL_SHARE = 2.0
@@ -156,8 +158,7 @@ def answer(seconds: float, stall: str, growing: float) -> str:
 def judged(source: str) -> tuple[str, float, list[str]]:
     """Judge an answer; return verdict and points for speed, and what each measurement said."""
     nb = new_notebook(cells=[_cell(source, CHECK), _cell(f"check.{CHECK}({CHECK})", f"check_{CHECK}")])
-    specs = {CHECK: checks.lessons()[LESSON][CHECK]}
-    right, speed = judge(Submission("benchmark", LESSON, nb, specs)).scores
+    right, speed = verdicts.judged(nb, LESSON, [CHECK]).scores
     if right.verdict != "pass":
         raise SystemExit(f"the answer is not right: {right.detail}")
     return speed.verdict, speed.points, [settling_outcome(timing["outcome"], timing) for timing in speed.timings]
@@ -175,35 +176,28 @@ def allowed_seconds() -> float:
 
     speed = checks.lessons()[LESSON][CHECK].speed
     assert speed is not None
-    inputs = speed.draw_inputs(0, 16)
     times = []
     with threadpool_limits(1):
-        for one in inputs:
+        for one in speed.draw_inputs(0, 16):
             start = time.thread_time()
             speed.baseline(**one)
             times.append(time.thread_time() - start)
-    return float(sorted(times)[len(times) // 2] / speed.at_least)
+    return float(statistics.median_high(times) / speed.at_least)
 
 
 def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield a row a way, the control first."""
+    """Yield a row a way, the control first: judge it, print what it earned."""
     allowed = allowed_seconds()
     where = "quiet" if beside == 0 else f"beside {beside} busy processes"
+    ways = [("control", "", CONTROL_SHARE), *((name, STALLS[name], share) for name in names)]
     with busy(beside):
-        yield row(f"control, {where}", answer(allowed / CONTROL_SHARE, "", 0.0), CONTROL_SHARE)
-        for name in names:
-            source = answer(allowed / share, STALLS[name], GROWING if STALLS[name] else 0.0)
-            yield row(f"{name}, {where}", source, share)
-
-
-def row(name: str, source: str, share: float) -> dict[str, Any]:
-    """Judge one answer, print and return what it earned."""
-    started = time.monotonic()
-    verdict, points, outcomes = judged(source)
-    seconds = round(time.monotonic() - started, 1)
-    said = ", ".join(outcomes)
-    print(f"{name}: {verdict}, {points:g} points, {said} ({seconds} s)", flush=True)
-    return {"name": name, "share": share, "verdict": verdict, "points": points, "measured": said, "seconds": seconds}
+        for name, stall, asked in ways:
+            started = time.monotonic()
+            verdict, points, outcomes = judged(answer(allowed / asked, stall, GROWING if stall else 0.0))
+            seconds, said = round(time.monotonic() - started, 1), ", ".join(outcomes)
+            print(f"{name}, {where}: {verdict}, {points:g} points, {said} ({seconds} s)", flush=True)
+            row = {"name": f"{name}, {where}", "share": asked, "verdict": verdict, "points": points}
+            yield row | {"measured": said, "seconds": seconds}
 
 
 def main() -> int:
