@@ -69,7 +69,22 @@ def fit(
     after an epoch, or before a checkpoint, where the parameters are not finite.
     """
     training.check_options(epochs, batch_size, optimizer, schedule)
-    _check_options(comm, network, train, validation, batch_size, seed, accumulate, buckets, checkpoint, every)
+    check_whole("seed", seed, 0)
+    for name, value in (("accumulate", accumulate), ("buckets", buckets), ("every", every)):
+        check_whole(name, value)
+    if not isinstance(checkpoint, (str, Path, type(None))):
+        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
+    if batch_size < comm.size:
+        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
+    if accumulate > 1 and buckets > 1:
+        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
+    training.check_set("train", train)
+    network.build(train.images.shape[1:], array_module(train.images))
+    if validation is not None:
+        training.check_set("validation", validation)
+        module = array_module(network.parameters)
+        first, labels = to_device(validation.images[:1], module), to_device(validation.labels, module)
+        training.check_validation(network, first, labels)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
@@ -111,35 +126,3 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
         batch = Dataset(to_device(dataset.images[part], module), to_device(dataset.labels[part], module))
         sums += np.array(network.evaluate(batch, batch_size)) * len(batch)
     return Evaluation(*map(float, to_host(comm.all_reduce(to_device(sums / len(dataset), module)))))
-
-
-def _check_options(
-    comm: Communicator,
-    network: Sequential,
-    train: Dataset,
-    validation: Dataset | None,
-    batch_size: int,
-    seed: int,
-    accumulate: int,
-    buckets: int,
-    checkpoint: str | Path | None,
-    every: int,
-) -> None:
-    """Raise TypeError or ValueError for what is wrong on this rank by itself; build the network."""
-    check_whole("seed", seed, 0)
-    check_whole("accumulate", accumulate)
-    check_whole("buckets", buckets)
-    check_whole("every", every)
-    if not isinstance(checkpoint, (str, Path, type(None))):
-        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
-    if batch_size < comm.size:
-        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
-    if accumulate > 1 and buckets > 1:
-        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
-    training.check_set("train", train)
-    network.build(train.images.shape[1:], array_module(train.images))
-    if validation is not None:
-        training.check_set("validation", validation)
-        module = array_module(network.parameters)
-        first, labels = to_device(validation.images[:1], module), to_device(validation.labels, module)
-        training.check_validation(network, first, labels)

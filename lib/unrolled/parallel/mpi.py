@@ -103,34 +103,27 @@ class MpiCommunicator(Communicator):
 
     # collectives
 
-    def _all_reduce(self, x: Array, out: Array) -> Array:
-        call = self._compared("all_reduce", x)
+    def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
+        call = self._compared(kind, x, root)
+        if kind == "all_gather":
+            self._wait(self._comm.Iallgather(_bytes(x.copy()), _bytes(out)).Test, call)
+            return out
+        if kind == "broadcast":
+            if out is not x and self.rank == root:
+                out[...] = x
+            self._wait(self._comm.Ibcast(_bytes(out), root).Test, call)
+            return out
         given, taken = _addable(x, out)
-        return self._end(self.sum_of(given, taken), call, taken, out)
+        if kind == "all_reduce":
+            return self._end(self.sum_of(given, taken), call, taken, out)
+        taken = np.empty_like(taken) if given is taken else taken
+        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         pending = MpiPending(self, self._announce("all_reduce", x), x, out)
         self._begun.append(pending)
         self._go_on()
         return pending
-
-    def _reduce_scatter(self, x: Array, out: Array) -> Array:
-        call = self._compared("reduce_scatter", x)
-        given, taken = _addable(x, out)
-        taken = np.empty_like(taken) if given is taken else taken
-        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
-
-    def _all_gather(self, x: Array, out: Array) -> Array:
-        call = self._compared("all_gather", x)
-        self._wait(self._comm.Iallgather(_bytes(x.copy()), _bytes(out)).Test, call)
-        return out
-
-    def _broadcast(self, x: Array, root: int, out: Array) -> Array:
-        call = self._compared("broadcast", x, root)
-        if out is not x and self.rank == root:
-            out[...] = x
-        self._wait(self._comm.Ibcast(_bytes(out), root).Test, call)
-        return out
 
     def _barrier(self) -> None:
         self._compared("barrier")  # in which all have answered

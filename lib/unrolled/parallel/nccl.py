@@ -111,10 +111,18 @@ class NcclCommunicator(Communicator):
 
     # collectives
 
-    def _all_reduce(self, x: Array, out: Array) -> Array:
-        kind = self._begin("all_reduce", x)
+    def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
+        dtype = self._begin(kind if root < 0 else f"{kind} from rank {root}", x)
         stream = self._current()
-        self._comm.allReduce(x.data.ptr, out.data.ptr, x.size, kind, self._nccl.NCCL_SUM, stream.ptr)
+        arrays, add = (x.data.ptr, out.data.ptr), self._nccl.NCCL_SUM
+        if kind == "all_reduce":
+            self._comm.allReduce(*arrays, x.size, dtype, add, stream.ptr)
+        elif kind == "reduce_scatter":
+            self._comm.reduceScatter(*arrays, out.size, dtype, add, stream.ptr)
+        elif kind == "all_gather":
+            self._comm.allGather(*arrays, x.size, dtype, stream.ptr)
+        else:
+            self._comm.broadcast(*arrays, x.size, dtype, root, stream.ptr)
         self._watch.issued(stream)
         return out
 
@@ -126,27 +134,6 @@ class NcclCommunicator(Communicator):
         self._under = stream.record(self._cupy.cuda.Event(disable_timing=True))
         self._watch.issued(stream)
         return NcclPending(self, x, out, self._under)
-
-    def _reduce_scatter(self, x: Array, out: Array) -> Array:
-        kind = self._begin("reduce_scatter", x)
-        stream = self._current()
-        self._comm.reduceScatter(x.data.ptr, out.data.ptr, out.size, kind, self._nccl.NCCL_SUM, stream.ptr)
-        self._watch.issued(stream)
-        return out
-
-    def _all_gather(self, x: Array, out: Array) -> Array:
-        kind = self._begin("all_gather", x)
-        stream = self._current()
-        self._comm.allGather(x.data.ptr, out.data.ptr, x.size, kind, stream.ptr)
-        self._watch.issued(stream)
-        return out
-
-    def _broadcast(self, x: Array, root: int, out: Array) -> Array:
-        kind = self._begin(f"broadcast from rank {root}", x)
-        stream = self._current()
-        self._comm.broadcast(x.data.ptr, out.data.ptr, x.size, kind, root, stream.ptr)
-        self._watch.issued(stream)
-        return out
 
     def _barrier(self) -> None:
         with self._watch.host("barrier"):

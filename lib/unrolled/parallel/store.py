@@ -34,9 +34,8 @@ Failure = dict[str, str]  # {"kind": an error's class in `errors`, "text"}
 
 def error_of(failure: Failure) -> ParallelError:
     """Return a failure as the error that it names."""
-    kind = getattr(errors, failure["kind"], RankError)
-    error: ParallelError = kind(failure["text"])
-    return error
+    kind: type[ParallelError] = getattr(errors, failure["kind"], RankError)
+    return kind(failure["text"])
 
 
 class StoreServer(socketserver.ThreadingTCPServer):
@@ -114,21 +113,22 @@ class _Visitor(socketserver.StreamRequestHandler):
     server: StoreServer
 
     def handle(self) -> None:
+        server = self.server
         with contextlib.suppress(OSError, ValueError):
-            asked = json.loads(self.rfile.readline())
-            if "rank" in asked:
-                self._attend(int(asked["rank"]), int(asked["size"]))
-            elif "put" in asked:
-                self.server.put(asked["put"], asked["value"])
-                self._answer({})
-            elif "fail" in asked:
-                self.server.fail(asked["fail"])
-                self._answer({})
-            else:
-                self._answer(self.server.get(asked["get"], asked["seconds"]))
+            match json.loads(self.rfile.readline()):
+                case {"rank": rank, "size": size}:
+                    self._attend(int(rank), int(size))
+                case {"put": key, "value": value}:
+                    server.put(key, value)
+                    self._answer({})
+                case {"fail": failure}:
+                    server.fail(failure)
+                    self._answer({})
+                case {"get": key, "seconds": seconds}:
+                    self._answer(server.get(key, seconds))
 
     def _answer(self, reply: Any) -> None:
-        self.wfile.write(json.dumps(reply).encode() + b"\n")
+        self.wfile.write(_line(reply))
 
     def _attend(self, rank: int, size: int) -> None:
         """Hear a rank's signs of life until it says goodbye; tell it of the first failure."""
@@ -139,8 +139,7 @@ class _Visitor(socketserver.StreamRequestHandler):
             server.fail({"kind": "ParallelError", "text": wrong})
             return
         threading.Thread(target=self._send_failure, daemon=True).start()
-        text = self._ended(f"rank {rank}")
-        if text:
+        if text := self._ended(f"rank {rank}"):
             server.fail({"kind": "RankError", "text": text})
             return
         with server.changed:
@@ -195,7 +194,7 @@ class Store:
     def __init__(self, host: str, port: int, rank: int, size: int, timeout: float) -> None:
         self.host, self.port, self.rank, self.size, self.timeout = host, port, rank, size, timeout
         self._line = self._call(timeout)
-        self._send(self._line, {"rank": rank, "size": size})
+        self._line.sendall(_line({"rank": rank, "size": size}))
         try:
             reply = json.loads(self._line.makefile("rb").readline())
         except (OSError, ValueError):
@@ -244,7 +243,7 @@ class Store:
         with self._call(ANSWER_SECONDS) as line:
             try:
                 line.settimeout(seconds + ANSWER_SECONDS)
-                self._send(line, request)
+                line.sendall(_line(request))
                 reply: dict[str, Any] = json.loads(line.makefile("rb").readline())
             except TimeoutError:
                 raise RankError(f"the process that listens at {self.host}:{self.port} does not answer") from None
@@ -266,5 +265,6 @@ class Store:
             else:
                 return line
 
-    def _send(self, line: socket.socket, request: Any) -> None:
-        line.sendall(json.dumps(request).encode() + b"\n")
+
+def _line(words: Any) -> bytes:
+    return json.dumps(words).encode() + b"\n"
