@@ -256,7 +256,7 @@ class Network:
         self._entered[rank] += 1
         group = self._open.setdefault(number, _Collective())
         for other, theirs in group.asks.items():
-            if not _fit(theirs, ask):
+            if theirs.plain() != ask.plain():
                 self._differ(rank, ask, other, theirs)
                 return
         if ask.array is not None:
@@ -310,11 +310,6 @@ class Network:
 
 def _plain(array: Array) -> list[int]:
     return [ord(array.dtype.char), *array.shape]
-
-
-def _fit(one: _Ask, other: _Ask) -> bool:
-    """Whether two ranks call the same, for arrays of the same shape and dtype."""
-    return one.plain() == other.plain()
 
 
 def _results(call: Call, asks: Sequence[_Ask]) -> dict[int, Array | None]:
