@@ -24,12 +24,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import common
 import cpu_convolutions as cpu
 import gpu_common
 from common import Row
+from cpu import convolution_arrays
 from unrolled import device, ops
 from unrolled.ops.methods import fastest_on_gpu
 from unrolled.ops.windows import Windows
@@ -66,10 +65,8 @@ class Case:
 
     def arrays(self) -> Arrays:
         """Return x, weight, bias and a gradient to send back, float32 on the GPU."""
-        cp, rng = device.gpu(), np.random.default_rng(0)
-        n, c, h, w = self.x_shape
-        shapes = (self.x_shape, (self.filters, c, self.kernel, self.kernel), (self.filters,), (n, self.filters, h, w))
-        return tuple(cp.asarray(rng.standard_normal(shape, dtype=np.float32)) for shape in shapes)
+        arrays = convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding)
+        return tuple(map(device.gpu().asarray, arrays))
 
 
 LAYERS = tuple(

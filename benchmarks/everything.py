@@ -93,8 +93,7 @@ def main() -> int:
         reader.error(f"--only: no benchmark is named {', '.join(unknown)}; there are {', '.join(programs)}")
     with tempfile.TemporaryDirectory() as folder:
         seen = measured(names, records, programs, chosen, chosen.records or Path(folder))
-    known = {name: records[name] for name in names if name in records}
-    found = [row for name, record in known.items() for row in joined(name, record, seen[name])]
+    found = [row for name in names if name in records for row in joined(name, records[name], seen[name])]
     failed = {name: one.failed for name, one in seen.items() if one.failed}
     facts = device.describe()
     print("Here:", ", ".join([facts["gpu"] or "no GPU", facts["cpu"], f"{os.cpu_count()} cores"]))
@@ -182,9 +181,10 @@ def arguments(command: str, name: str) -> list[str]:
     return [word for at, word in enumerate(words) if at not in files and at - 1 not in files]
 
 
-def threads(words: Sequence[str]) -> list[str]:
+def threads(words: list[str]) -> list[str]:
     """Return the option --threads of a command, if it has one."""
-    return next((list(words[at : at + 2]) for at, word in enumerate(words) if word == "--threads"), [])
+    at = words.index("--threads") if "--threads" in words else len(words)
+    return words[at : at + 2]
 
 
 def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import socket
 import socketserver
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from unrolled.parallel import errors
@@ -67,11 +68,17 @@ class StoreServer(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         threading.Thread(target=self._await_all, args=(max(timeout, START_SECONDS),), daemon=True).start()
 
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change what is known of the ranks, and tell all who wait."""
+        with self.changed:
+            yield
+            self.changed.notify_all()
+
     def fail(self, failure: Failure) -> None:
         """Keep the first failure, and tell all who wait."""
-        with self.changed:
+        with self.changing():
             self.failure = self.failure or failure
-            self.changed.notify_all()
 
     def _await_all(self, seconds: float) -> None:
         """Fail unless all ranks are here after so many seconds."""
@@ -89,16 +96,14 @@ class StoreServer(socketserver.ThreadingTCPServer):
 
     def close(self) -> None:
         """End: whoever is still connected sees it."""
-        with self.changed:
+        with self.changing():
             self.closed = True
-            self.changed.notify_all()
         self.shutdown()
         self.server_close()
 
     def put(self, key: str, value: Any) -> None:
-        with self.changed:
+        with self.changing():
             self.notes[key] = value
-            self.changed.notify_all()
 
     def get(self, key: str, seconds: float) -> dict[str, Any]:
         with self.changed:
@@ -142,19 +147,17 @@ class _Visitor(socketserver.StreamRequestHandler):
         if text := self._ended(f"rank {rank}"):
             server.fail({"kind": "RankError", "text": text})
             return
-        with server.changed:
+        with server.changing():
             server.left.add(rank)
-            server.changed.notify_all()
 
     def _wrong(self, rank: int, size: int) -> str:
         """What is wrong with a new rank; "" if nothing is."""
-        with self.server.changed:
+        with self.server.changing():
             if size != self.server.size:
                 return f"this group has {self.server.size} ranks, rank {rank} was told {size}"
             if rank in self.server.here:
                 return f"two processes say that they are rank {rank}"
             self.server.here.add(rank)
-            self.server.changed.notify_all()
         return ""
 
     def _ended(self, who: str) -> str:
