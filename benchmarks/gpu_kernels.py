@@ -86,11 +86,13 @@ def adding(cp: Any, size: Size) -> dict[str, Work]:
 def transposing(cp: Any, size: Size) -> dict[str, Work]:
     rows, columns = size
     x, mine = _drawn(cp, rows, columns), cp.empty((columns, rows), "float32")
-    wide, tiled = _blocks(columns, 32), sources.transpose_tiled
+    arguments = x, mine, *map(np.int32, size)
+    wide = _blocks(columns, 32)
+    tiled = Launch(sources.transpose_tiled, (wide, _blocks(rows, 32)), TILED, arguments)
     ways = {
-        "naive": Launch(sources.transpose_naive, (wide, _blocks(rows, 8)), TILED, (x, mine)),
-        "tiled": Launch(tiled, (wide, _blocks(rows, 32)), TILED, (x, mine)),
-        "tiled without padding": Launch(tiled, (wide, _blocks(rows, 32)), TILED, (x, mine), {"PITCH": sources.TILE}),
+        "naive": Launch(sources.transpose_naive, (wide, _blocks(rows, 8)), TILED, arguments),
+        "tiled": tiled,
+        "tiled without padding": replace(tiled, constants={"WIDTH": sources.TILE}),
     }
     work = partial(Work, peer=lambda: (cp.ascontiguousarray(x.T),), peer_name="cp.ascontiguousarray(x.T)")
     return {f"transpose, {way}": work((one,), (mine,), bytes=8 * x.size) for way, one in ways.items()}
@@ -101,7 +103,7 @@ def summing(cp: Any, size: Size) -> dict[str, Work]:
     x, mine = _drawn(cp, rows, columns), cp.empty(rows, "float32")
     ways = {
         "one thread a row": Launch(sources.row_sum_thread, (_blocks(rows, 256),), FLAT, (x, mine)),
-        "tree": Launch(sources.row_sum_tree, (rows,), FLAT, (x, mine)),
+        "tree": Launch(sources.row_sum_tree, (rows,), FLAT, (x, mine, np.int32(columns))),
         "warp shuffles": Launch(sources.row_sum_shuffles, (rows,), FLAT, (x, mine)),
     }
     work = partial(Work, peer=lambda: (x.sum(axis=1),), peer_name="x.sum(axis=1)", bytes=4 * (x.size + rows))
@@ -144,9 +146,10 @@ def multiplying(cp: Any, size: Size) -> dict[str, Work]:
     m, k, n = size
     a, b = _drawn(cp, m, k), _drawn(cp, k, n)
     mine, theirs = cp.empty((m, n), "float32"), cp.empty((m, n), "float32")
+    tiled = a, b, mine, *map(np.int32, (m, n, k))
     ways = {
         "naive": Launch(sources.matmul_naive, (_blocks(n, 32), _blocks(m, 8)), TILED, (a, b, mine)),
-        "tiled": Launch(sources.matmul_tiled, (_blocks(n, 32), _blocks(m, 32)), SQUARE, (a, b, mine)),
+        "tiled": Launch(sources.matmul_tiled, (_blocks(n, 32), _blocks(m, 32)), SQUARE, tiled),
     }
     work = partial(Work, peer=lambda: (cp.matmul(a, b, out=theirs),), peer_name="cp.matmul", flops=2 * m * n * k)
     return {f"matmul, {way}": work((one,), (mine,), bytes=4 * (a.size + b.size + m * n)) for way, one in ways.items()}
