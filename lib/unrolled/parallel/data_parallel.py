@@ -78,13 +78,7 @@ def fit(
         raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
     if accumulate > 1 and buckets > 1:
         raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
-    training.check_set("train", train)
-    network.build(train.images.shape[1:], array_module(train.images))
-    if validation is not None:
-        training.check_set("validation", validation)
-        module = array_module(network.parameters)
-        first, labels = to_device(validation.images[:1], module), to_device(validation.labels, module)
-        training.check_validation(network, first, labels)
+    _build_for(network, train, validation)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
@@ -126,3 +120,14 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
         batch = Dataset(to_device(dataset.images[part], module), to_device(dataset.labels[part], module))
         sums += np.array(network.evaluate(batch, batch_size)) * len(batch)
     return Evaluation(*map(float, to_host(comm.all_reduce(to_device(sums / len(dataset), module)))))
+
+
+def _build_for(network: Sequential, train: Dataset, validation: Dataset | None) -> None:
+    """Build the network for its data, wherever they are. Raises TypeError or ValueError for data that do not fit."""
+    training.check_set("train", train)
+    network.build(train.images.shape[1:], array_module(train.images))
+    if validation is not None:
+        training.check_set("validation", validation)
+        module = array_module(network.parameters)
+        first, labels = to_device(validation.images[:1], module), to_device(validation.labels, module)
+        training.check_validation(network, first, labels)
