@@ -97,17 +97,19 @@ def make(side: str, case: Case, steps: int, threads: int) -> tuple[common.Step, 
     return lambda: [step() for _ in range(steps)], step
 
 
-def row(case: Case, steps: int, chosen: Any) -> dict[str, Any]:
+def row(case: Case, steps: int, chosen: Any, epoch: int, **more: Any) -> dict[str, Any]:
     """Measure one step on both sides on the CPU, each in a process of its own, in both modes of `common.both_modes`.
 
-    A timed call makes so many steps.
+    A timed call makes so many steps. Returns besides the seconds of an epoch of so many images.
     """
     steps = max(1, steps // 8) if chosen.quick else steps
     check(case)
     found = common.both_modes(make, case, steps, chosen.threads, quick=chosen.quick, calls=common.CALLS)
     seconds = {key: found[key] / steps for key in ("ours_s", "peer_s")}
     ratios = {key: found[key] for key in ("ratio", "ratio_apart", "others")}
-    return {"name": case.name, "peer": "PyTorch", **seconds, **ratios}
+    each = epoch / case.batch  # steps
+    epochs = {"epoch_s": seconds["ours_s"] * each, "peer_epoch_s": seconds["peer_s"] * each}
+    return {"name": case.name, "peer": "PyTorch", **seconds, **ratios, **more, **epochs}
 
 
 def _twin(layer: Any) -> torch.nn.Module:
