@@ -64,13 +64,9 @@ def aims(row: Row) -> Iterator[Aim]:
 
 def outcome(row: Row) -> str:
     """Return "met" or "missed", by all aims of a row; "" where it has none."""
-    met = [aim.met(row[aim.figure]) for aim in aims(row)]
-    return ("met" if all(met) else "missed") if met else ""
+    return ("missed" if any(missed([row])) else "met") if any(aims(row)) else ""
 
 
 def missed(rows: Iterable[Row]) -> Iterator[tuple[Row, Aim]]:
     """Yield each aim that a row misses, with its row."""
-    for row in rows:
-        for aim in aims(row):
-            if not aim.met(row[aim.figure]):
-                yield row, aim
+    return ((row, aim) for row in rows for aim in aims(row) if not aim.met(row[aim.figure]))

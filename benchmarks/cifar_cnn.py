@@ -33,10 +33,8 @@ SOURCE_ACCURACY = {16: 0.7385, 64: 0.7592, 256: 0.7599}
 
 def step_row(channels: int, chosen: Any) -> dict[str, Any]:
     """Measure one training step, and return its row."""
-    found = twins.row(SOURCE_B[f"{channels} channels"], max(1, 160 // channels), chosen)
-    steps = TRAIN // BATCH
-    epochs = {"epoch_s": found["ours_s"] * steps, "peer_epoch_s": found["peer_s"] * steps}
-    return found | epochs | {"source_cpu_s": SOURCE_CPU.get(channels), "source_gpu_s": SOURCE_GPU[channels]}
+    row = twins.row(SOURCE_B[f"{channels} channels"], max(1, 160 // channels), chosen, TRAIN)
+    return row | {"source_cpu_s": SOURCE_CPU.get(channels), "source_gpu_s": SOURCE_GPU[channels]}
 
 
 def whitened() -> tuple[data.Dataset, data.Dataset, data.Dataset]:

@@ -18,15 +18,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime, timezone
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from types import TracebackType
 from typing import Any
+from unittest.mock import patch
+
+import numpy as np
 
 from unrolled import data, device
 
 ROOT = Path(__file__).resolve().parent.parent
+RECORDS = ROOT / "lib" / "unrolled" / "records", ROOT / "benchmarks" / "results"
+"""Each record lies in one of them: with the library if lessons quote it, since it travels with it then."""
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
 MANY_CALLS = 40  # timed in one turn of a process that keeps its memory
 KEEPING = {
@@ -35,16 +41,20 @@ KEEPING = {
     "MALLOC_TOP_PAD_": "268435456",
 }
 """Has the C library keep freed memory: else a process pays for it again, page by page, in the next call."""
+TOLERANCE = 1e-4  # of the largest value, by which two sides may differ: float32 sums differ by their order
 REST = 0.06  # seconds between turns of processes: threads that wait for work by spinning go to sleep meanwhile
 QUIET = 0.1  # a round during which other processes take a larger share of the machine is measured again
 
+Row = dict[str, Any]
 Step = Callable[[], Any]
+Make = Callable[..., tuple[Step, Step]]
+"""Returns a side's step, and a small one that only starts the libraries up."""
 Times = dict[str, list[float]]
 
 
-def options(description: str | None, arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def options(description: str | None) -> argparse.Namespace:
     """Parse --quick, --json FILE, --threads N."""
-    return parser(description).parse_args(arguments)
+    return parser(description).parse_args()
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -56,9 +66,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return reader
 
 
-def sections(reader: argparse.ArgumentParser, names: Iterable[str]) -> argparse.Namespace:
+def sections(description: str | None, names: Iterable[str]) -> argparse.Namespace:
     """Parse the options with --only NAME ..., of these sections."""
-    names = list(names)
+    reader, names = parser(description), list(names)
     reader.add_argument("--only", nargs="+", choices=names, default=names, metavar="SECTION")
     return reader.parse_args()
 
@@ -75,24 +85,35 @@ def absent(data_set: str) -> str:
     return f"{data_set} is not here: unrolled data fetch {data_set}"
 
 
+def check(what: str, ours: Any, expected: Any, tolerance: float = TOLERANCE) -> float:
+    """Return the largest difference of two arrays, as a share of the largest value expected.
+
+    Raises ArithmeticError for more than the tolerance, and where ours is not of float32.
+    """
+    error = float(abs(ours - expected).max() / abs(expected).max())
+    if not error <= tolerance or ours.dtype != np.float32:
+        raise ArithmeticError(f"{what} of {ours.dtype} is off by {error:.1e} of its largest value")
+    return error
+
+
+def in_turn(turns: Mapping[str, Callable[[], float]], rounds: int = 1, chance: Any = random) -> Times:
+    """Return the seconds that each side's turn gives, `rounds` times, in an order that chance draws anew each time."""
+    times: Times = {side: [] for side in turns}
+    for _ in range(rounds):
+        for side in chance.sample(list(turns), len(turns)):
+            times[side].append(turns[side]())
+    return times
+
+
 def side_by_side(steps: Mapping[str, Step], rounds: int, patience: float) -> tuple[Times, float]:
     """Time the steps in this process: in a round, `CALLS` times one call of each, in random order. See `quietest`."""
     for step in [*steps.values()] * CALLS:
         step()
-
-    def one_round() -> Times:
-        times: Times = {side: [] for side in steps}
-        for _ in range(CALLS):
-            for side in random.sample(list(steps), len(steps)):
-                times[side].append(seconds(steps[side]))
-        return times
-
-    return quietest(one_round, rounds, patience)
+    turns = {side: partial(seconds, step) for side, step in steps.items()}
+    return quietest(lambda: in_turn(turns, CALLS), rounds, patience)
 
 
-def both_modes(
-    make: Callable[..., tuple[Step, Step]], *arguments: Any, quick: bool, calls: int = MANY_CALLS
-) -> dict[str, Any]:
+def both_modes(make: Make, *arguments: Any, quick: bool, calls: int = MANY_CALLS) -> Row:
     """Measure the sides "ours" and "peer" of make(side, *arguments), each in a process of its own, in two modes.
 
     "ratio" is of turns of many calls with freed memory kept, as in a training; "ratio_apart" of single turns of a few
@@ -100,45 +121,44 @@ def both_modes(
     a step and the share of the machine that others took.
     """
     rounds, patience = (2, 0.0) if quick else (9, 45.0)
-    row: dict[str, Any] = {}
+    row: Row = {}
     others = 0.0
+    sides = {side: (side, *arguments) for side in ("ours", "peer")}
     for name, kept, number in (("", True, calls), ("apart_", False, CALLS)):
-        with Apart(make, "ours", *arguments, kept=kept) as us, Apart(make, "peer", *arguments, kept=kept) as it:
-            times, share = apart({"ours": us, "peer": it}, rounds, patience, number)
-            memory = {"ours_mb": us.peak_mb, "peer_mb": it.peak_mb}
+        times, share, memory = each_apart(make, sides, rounds, patience, number, kept)
         found, others = compared(times), max(others, share)
         row |= {f"ours_{name}s": found["ours_s"], f"peer_{name}s": found["peer_s"]}
         row["ratio_apart" if name else "ratio"] = found["ratio"]
-    return row | memory | {"others": round(others, 2)}
-
-
-def apart(processes: Mapping[str, Apart], rounds: int, patience: float, calls: int = CALLS) -> tuple[Times, float]:
-    """Let processes take turns of so many calls in random order, each alone on the machine. See `quietest`."""
-    for process in processes.values():
-        process.wait()
-
-    def one_round() -> Times:
-        times: Times = {}
-        for side in random.sample(list(processes), len(processes)):
-            time.sleep(REST)
-            times[side] = [processes[side].turn(calls)]
-        return times
-
-    return quietest(one_round, rounds, patience)
+    return row | {f"{side}_mb": peak for side, peak in memory.items()} | {"others": round(others, 2)}
 
 
 def each_apart(
-    make: Callable[..., tuple[Step, Step]],
+    make: Make,
     sides: Mapping[str, Sequence[Any]],
     rounds: int,
     patience: float,
     calls: int = CALLS,
     kept: bool = False,
-) -> tuple[Times, float]:
-    """Start a process for each side, `make(*arguments)`, all of them at once, and let them take turns. See `apart`."""
+) -> tuple[Times, float, dict[str, float | None]]:
+    """Time the steps of make(*arguments), each in a process of its own, so that thread pools do not disturb each other.
+
+    The processes take turns of so many calls in random order, each alone on the machine, see `quietest`. With `kept`
+    the C library keeps freed memory there. Returns besides how far a first step raises each side's memory, in MB; None
+    where the system does not say.
+    """
+    context = multiprocessing.get_context("spawn")
     with contextlib.ExitStack() as block:
-        processes = {side: block.enter_context(Apart(make, *each, kept=kept)) for side, each in sides.items()}
-        return apart(processes, rounds, patience, calls)
+        pools = {side: block.enter_context(ProcessPoolExecutor(1, context)) for side in sides}
+        with patch.dict(os.environ, KEEPING if kept else {}):
+            started = {side: pools[side].submit(_start, make, arguments) for side, arguments in sides.items()}
+        memory = {side: start.result() for side, start in started.items()}
+
+        def turn(pool: ProcessPoolExecutor) -> float:
+            time.sleep(REST)
+            return pool.submit(_turn, calls).result()
+
+        turns = {side: partial(turn, pool) for side, pool in pools.items()}
+        return (*quietest(lambda: in_turn(turns), rounds, patience), memory)
 
 
 def quietest(one_round: Callable[[], Times], rounds: int, patience: float) -> tuple[Times, float]:
@@ -174,51 +194,9 @@ def compared(times: Times, ours: str = "ours", peer: str = "peer") -> dict[str, 
     }
 
 
-class Apart:
-    """A side in a process of its own, so that the thread pools of two libraries do not disturb each other.
-
-    `make(*arguments)` is called there; it returns (step, small step). The small one only starts the libraries up. With
-    `kept` the C library keeps freed memory there.
-    """
-
-    peak_mb: float | None = None
-    """How far a step raises the memory, once it has started; None where the system does not say."""
-
-    def __init__(self, make: Callable[..., tuple[Step, Step]], *arguments: Any, kept: bool = False) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there, make, arguments), daemon=True)
-        before = {name: os.environ.get(name) for name in KEEPING}
-        os.environ.update(KEEPING if kept else {})
-        self._process.start()
-        for name in KEEPING:
-            os.environ.pop(name, None)
-        os.environ.update({name: value for name, value in before.items() if value is not None})
-        there.close()
-        self._starting = True
-
-    def wait(self) -> None:
-        """Wait until it has loaded its libraries and taken its first step."""
-        if self._starting:
-            self.peak_mb = self._here.recv()
-            self._starting = False
-
-    def turn(self, calls: int = CALLS) -> float:
-        """Return the median seconds of so many calls over there, after one that does not count."""
-        self._here.send(calls)
-        return float(self._here.recv())
-
-    def __enter__(self) -> Apart:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._here.close()
-        self._process.join(timeout=10)
-
-
 def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
-    """Print the rows as a table and, with --json, write the record."""
-    print_table(rows)
+    """Print the rows and, with --json, write the record."""
+    print_sections(rows)
     save(chosen, rows, packages)
 
 
@@ -239,10 +217,24 @@ def save(
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "commit": os.environ.get("COMMIT") or commit(),
             "machine": machine() | {"threads": chosen.threads} if facts is None else {**facts, **machine()},
-            "versions": versions(packages) | dict(found or {}),
+            "versions": {"python": platform.python_version(), **installed(*packages), **(found or {})},
             "rows": list(rows),
         }
         chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def print_sections(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table for each section of the rows, under its name, of all values that are numbers or words."""
+    for section in dict.fromkeys(row.get("section") for row in rows):
+        if section:
+            print(f"\n{section}")
+        shown = [row for row in rows if row.get("section") == section]
+        print_table([{key: value for key, value in row.items() if key != "section" and plain(value)} for row in shown])
+
+
+def plain(value: Any) -> bool:
+    """Return whether a value can stand in a table."""
+    return value is None or isinstance(value, (str, int, float))
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -252,7 +244,7 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for first, *others in lines:
         cells = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
-        print("  ".join([f"{first:{widths[0]}}", *cells]))
+        print("  ".join([f"{first:{widths[0]}}", *cells]), flush=True)
 
 
 def machine() -> dict[str, Any]:
@@ -266,20 +258,16 @@ def machine() -> dict[str, Any]:
     }
 
 
-def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Return Python's version and those of installed packages."""
-    return {"python": platform.python_version(), **installed(*packages)}
-
-
 def installed(*packages: str) -> dict[str, str]:
     """Return the versions of installed packages."""
     return {name: metadata.version(name) for name in packages}
 
 
 def record_file(name: str) -> Path:
-    """Return where the record NAME.json lies: with the library if lessons quote it, else in benchmarks/results/."""
-    quoted = ROOT / "lib" / "unrolled" / "records" / f"{name}.json"
-    return quoted if quoted.exists() else ROOT / "benchmarks" / "results" / f"{name}.json"
+    """Return where the record NAME.json lies, or is to lie."""
+    return next(
+        (file for folder in RECORDS if (file := folder / f"{name}.json").exists()), RECORDS[-1] / f"{name}.json"
+    )
 
 
 def command() -> str:
@@ -297,17 +285,21 @@ def commit() -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _serve(pipe: Any, make: Callable[..., tuple[Step, Step]], arguments: tuple[Any, ...]) -> None:
+_steps: list[Step] = []  # of a process that `each_apart` has started
+
+
+def _start(make: Make, arguments: Sequence[Any]) -> float | None:
     step, small = make(*arguments)
     small()
-    pipe.send(_peak_mb(step))
-    while True:
-        try:
-            calls = pipe.recv()
-        except EOFError:
-            return
-        step()
-        pipe.send(statistics.median(seconds(step) for _ in range(calls)))
+    _steps.append(step)
+    return _peak_mb(step)
+
+
+def _turn(calls: int) -> float:
+    """Return the median seconds of so many calls, after one that does not count."""
+    (step,) = _steps
+    step()
+    return statistics.median(seconds(step) for _ in range(calls))
 
 
 def _peak_mb(step: Step) -> float | None:

@@ -17,33 +17,32 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from typing import Any
 
 import numpy as np
 
 import common
 import compiled_sides
-import gpu
+import gpu_common
 import training_time
+from common import Row
 from unrolled import data, nn
 from unrolled.device import array_module, to_host
 from unrolled.nn import optim
 
-Row = dict[str, Any]
 PEERS = {"jax": "ratio", "torch_graph": "ratio_graph", "torch_compiled": "ratio_compiled", "eager": "ratio_eager"}
 EPOCHS, SEED = 5, 0
 
 
 def step_rows(quick: bool) -> list[Row]:
     """Measure every case, all sides in turn."""
-    return gpu.each(compiled_sides.CASES, lambda case: [step_row(case, quick)])
+    return gpu_common.each(compiled_sides.CASES, lambda case: [step_row(case, quick)])
 
 
 def step_row(case: compiled_sides.Case, quick: bool) -> Row:
     """Measure the seconds of a step by each side, and our ratios to the peers: medians of rounds."""
     number, losses = compiled_sides.CASES.index(case), compiled_sides.expected(case)
     sides = {side: (side, number, losses) for side in ("ours", *PEERS)}
-    times, _ = common.each_apart(compiled_sides.make, sides, 3 if quick else 9, 0.0, calls=1)
+    times, *_ = common.each_apart(compiled_sides.make, sides, 3 if quick else 9, 0.0, calls=1)
     taken = dict.fromkeys(times, case.steps) | {"eager": min(200, case.steps)}
     steps = {side: [seconds / taken[side] for seconds in times[side]] for side in times}
     found = {f"{side}_s": statistics.median(steps[side]) for side in steps}
@@ -54,12 +53,12 @@ def step_row(case: compiled_sides.Case, quick: bool) -> Row:
 
 def mnist_rows(quick: bool) -> list[Row]:
     """Measure an epoch of MNIST at batch 8, and the accuracy after five, compiled and eager."""
-    import gpu_training
+    from gpu import on_gpu
     from networks import source_a
 
     if absent := common.absent("mnist"):
         return [{"section": "mnist", "name": "compiled epoch, batch 8", "absent": absent}]
-    train, test = map(gpu_training.on_gpu, data.mnist())
+    train, test = map(on_gpu, data.mnist())
     network, eager = (source_a().build(train.images.shape[1:], array_module(train.images)) for _ in range(2))
     steps, rng, seconds = nn.compiled(network, optim.Adam(), 8), np.random.default_rng(SEED), []
     for _ in range(EPOCHS):
@@ -87,7 +86,7 @@ def product_rows(quick: bool) -> list[Row]:
     rows = []
     for batch in compiled_products.BATCHES:
         name = f"wide layer in a graph, batch {batch}"
-        rows += gpu.guarded(name, lambda batch=batch: [compiled_products.row(batch, quick)])
+        rows += gpu_common.guarded(name, lambda batch=batch: [compiled_products.row(batch, quick)])
     return rows
 
 
@@ -97,8 +96,8 @@ SECTIONS = {"steps": step_rows, "mnist": mnist_rows, "products": product_rows}  
 def main() -> None:
     """Measure the sections asked for."""
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # several libraries share the GPU
-    chosen = common.sections(common.parser(__doc__), SECTIONS)
-    gpu.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), common.installed("jax", "jaxlib"))
+    chosen = common.sections(__doc__, SECTIONS)
+    gpu_common.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), common.installed("jax", "jaxlib"))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 AIMS = {8: (0.4, 0.6), 128: (None, None)}  # by batch: ratio to PyTorch, ratio to the eager path
 IMAGES = 1600  # of one timed call
 TO_TARGET_S = 20.0
-TOLERANCE = 1e-4  # of a loss, relatively
 
 
 def make(side: str, case: Case, number: int, threads: int) -> tuple[common.Step, common.Step]:
@@ -35,7 +34,7 @@ def make(side: str, case: Case, number: int, threads: int) -> tuple[common.Step,
         return twins.make(side, case, number, threads)
     limit_threads(threads)
     images, labels = map(np.concatenate, zip(*case.batches(), strict=True))
-    steps = nn.compiled(case.network().build(case.image), case.optimizer(), case.batch)
+    steps = nn.compiled(case.build(), case.optimizer(), case.batch)
     if steps.reason:
         raise ValueError(f"batch {case.batch} is not compiled: {steps.reason}")
     order = np.resize(np.arange(len(images)), number * case.batch)
@@ -45,12 +44,10 @@ def make(side: str, case: Case, number: int, threads: int) -> tuple[common.Step,
 def check(case: Case) -> None:
     """Raise unless all sides find the same: the eager path and PyTorch in a step, ours and the eager path in many."""
     twins.check(case)
-    network, optimizer, other = case.network().build(case.image), case.optimizer(), case.network().build(case.image)
-    steps = nn.compiled(other, case.optimizer(), case.batch)
+    eager, steps = case.stepper(), nn.compiled(case.build(), case.optimizer(), case.batch)
     for images, labels in case.batches()[:5]:
-        loss, _ = network.loss_and_scores(images, labels)
-        optimizer.step(network.parameters, network.gradients)
-        np.testing.assert_allclose(steps.step(images, labels), loss, rtol=TOLERANCE, err_msg=case.name)
+        loss, _ = eager(images, labels)
+        np.testing.assert_allclose(steps.step(images, labels), loss, rtol=common.TOLERANCE, err_msg=case.name)
 
 
 def step_row(batch: int, chosen: Any) -> dict[str, Any]:
@@ -60,7 +57,7 @@ def step_row(batch: int, chosen: Any) -> dict[str, Any]:
     check(case)
     names = {"compiled": "compiled", "eager": "ours", "peer": "peer"}
     sides = {side: (known, case, steps, chosen.threads) for side, known in names.items()}
-    times, others = common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True)
+    times, others, _ = common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True)
     found, eager = (common.compared(times, "compiled", side) for side in ("peer", "eager"))
     return {
         "name": f"compiled step, batch {batch}",

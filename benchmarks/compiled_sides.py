@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import common
+import networks
 from networks import CIFAR, MNIST, momentum, source_a, source_b
 from unrolled import nn
 from unrolled.nn import optim
@@ -25,14 +26,9 @@ Losses = list[float]
 
 
 @dataclass(frozen=True)
-class Case:
-    """Training steps: network, optimizer, batch, how many a timed call takes, and the aim beside JAX's."""
+class Case(networks.Case):
+    """Training steps: besides, how many a timed call takes, and the aim beside JAX's."""
 
-    name: str
-    network: Callable[[], nn.Sequential]
-    optimizer: Callable[[], optim.Optimizer]
-    image: tuple[int, int, int]
-    batch: int
     steps: int
     at_most: float
 
@@ -57,12 +53,8 @@ CASES = (
 def expected(case: Case) -> Losses:
     """Return the losses of the first steps by our network on the CPU."""
     images, labels, order = case.data()
-    network, optimizer, losses = case.network().build(case.image), case.optimizer(), []
-    for chosen in order[:FIRST]:
-        loss, _ = network.loss_and_scores(images[chosen], labels[chosen])
-        optimizer.step(network.parameters, network.gradients)
-        losses.append(float(loss))
-    return losses
+    step = case.stepper()
+    return [float(step(images[chosen], labels[chosen])[0]) for chosen in order[:FIRST]]
 
 
 def make(side: str, number: int, losses: Losses) -> tuple[common.Step, common.Step]:
@@ -77,8 +69,7 @@ def _ours(case: Case) -> tuple[Losses, common.Step]:
     import cupy as cp
 
     images, labels, order = (cp.asarray(values) for values in case.data())
-    network = case.network().build(case.image, cp)
-    steps = nn.compiled(network, case.optimizer(), case.batch)
+    steps = nn.compiled(case.build(cp), case.optimizer(), case.batch)
     if steps.reason:
         raise ValueError(f"{case.name} is not compiled: {steps.reason}")
     found = steps.epoch(images, labels, order[:FIRST].ravel()).tolist()
@@ -89,13 +80,10 @@ def _eager(case: Case) -> tuple[Losses, common.Step]:
     import cupy as cp
 
     images, labels, order = (cp.asarray(values) for values in case.data())
-    network, optimizer = case.network().build(case.image, cp), case.optimizer()
+    step = case.stepper(cp)
 
     def run(steps: int) -> list[Any]:
-        losses = []
-        for chosen in order[:steps]:
-            losses.append(network.loss_and_scores(images[chosen], labels[chosen])[0])
-            optimizer.step(network.parameters, network.gradients)
+        losses = [step(images[chosen], labels[chosen])[0] for chosen in order[:steps]]
         cp.cuda.runtime.deviceSynchronize()
         return losses
 
@@ -106,7 +94,7 @@ def _jax(case: Case) -> tuple[Losses, common.Step]:
     """All steps in one `lax.scan`, compiled ahead."""
     jax: Any = import_module("jax")
     jax.config.update("jax_default_matmul_precision", "highest")
-    network, optimizer = case.network().build(case.image), case.optimizer()
+    network, optimizer = case.build(), case.optimizer()
     images, labels, order = (jax.numpy.asarray(values) for values in case.data())
     parameters = [{name: jax.numpy.asarray(x) for name, x in layer.parameters.items()} for layer in network.layers]
 
@@ -174,7 +162,7 @@ def _torch(case: Case, compile_it: bool) -> tuple[Losses, common.Step]:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     images, labels, order = (torch.from_numpy(values).cuda() for values in case.data())
-    network = twins.twin(case.network().build(case.image)).cuda()
+    network = twins.twin(case.build()).cuda()
     forward: Any = torch.compile(network) if compile_it else network
     rule = case.optimizer()
     more = {"capturable": True} if isinstance(rule, optim.Adam) else {}

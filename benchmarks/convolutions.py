@@ -21,21 +21,20 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 import common
 import cpu_convolutions as cpu
-import gpu
+import gpu_common
+from common import Row
+from cpu import convolution_arrays
 from unrolled import device, ops
 from unrolled.ops.methods import fastest_on_gpu
 from unrolled.ops.windows import Windows
 
-Row = dict[str, Any]
 Arrays = tuple[Any, ...]
 Both = tuple[common.Step, common.Step]
-TOLERANCE = 1e-4  # of the largest value
 BLOCK_SECONDS = 4e-3  # calls in a row
 
 
@@ -66,10 +65,8 @@ class Case:
 
     def arrays(self) -> Arrays:
         """Return x, weight, bias and a gradient to send back, float32 on the GPU."""
-        cp, rng = device.gpu(), np.random.default_rng(0)
-        n, c, h, w = self.x_shape
-        shapes = (self.x_shape, (self.filters, c, self.kernel, self.kernel), (self.filters,), (n, self.filters, h, w))
-        return tuple(cp.asarray(rng.standard_normal(shape, dtype=np.float32)) for shape in shapes)
+        arrays = convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding)
+        return tuple(map(device.gpu().asarray, arrays))
 
 
 LAYERS = tuple(
@@ -90,26 +87,15 @@ SECTIONS = {"3x3": LAYERS, "large kernels": LARGE, "crossovers": GRID}
 HOST = (0, 4, 7)  # of cpu_convolutions.TARGETS
 
 
-def by_method(method: str) -> Callable[[Case, Arrays], Both]:
-    """Return what makes both passes by a method of `conv2d`."""
+def by_method(forward: Callable[..., Any], backward: Callable[..., Any], **options: Any) -> Callable[..., Both]:
+    """Return what makes both passes by functions of the library."""
 
     def make(case: Case, arrays: Arrays) -> Both:
         x, weight, bias, grad = arrays
-        options = {"padding": case.padding, "method": method}
-        return (
-            lambda: ops.conv2d(x, weight, bias, **options),
-            lambda: ops.conv2d_backward(grad, x, weight, **options),
-        )
+        more = {"padding": case.padding, **options}
+        return partial(forward, x, weight, bias, **more), partial(backward, grad, x, weight, **more)
 
     return make
-
-
-def by_tiles_of_four(case: Case, arrays: Arrays) -> Both:
-    x, weight, bias, grad = arrays
-    return (
-        lambda: ops.winograd_conv2d(x, weight, bias, 1, case.padding, tile=4),
-        lambda: ops.winograd_conv2d_backward(grad, x, weight, 1, case.padding, tile=4),
-    )
 
 
 def by_torch(case: Case, arrays: Arrays) -> Both:
@@ -131,22 +117,20 @@ def by_torch(case: Case, arrays: Arrays) -> Both:
 
 def methods(case: Case) -> Mapping[str, Callable[[Case, Arrays], Both]]:
     """Return the methods that take part: those that fit, and are installed."""
-    found = {"gemm": by_method("gemm"), "fft": by_method("fft")}
+    by_name = partial(by_method, ops.conv2d, ops.conv2d_backward)
+    found = {method: by_name(method=method) for method in ("gemm", "fft")}
     if case.section == "crossovers":
         return found
     if case.kernel == 3:
-        found |= {"winograd 2x2": by_method("winograd"), "winograd 4x4": by_tiles_of_four}
-    return found | {"cudnn": by_method("cudnn"), "PyTorch": by_torch}
+        found["winograd 2x2"] = by_name(method="winograd")
+        found["winograd 4x4"] = by_method(ops.winograd_conv2d, ops.winograd_conv2d_backward, tile=4)
+    return found | {"cudnn": by_name(method="cudnn"), "PyTorch": by_torch}
 
 
-def error(case: Case, both: Both, arrays: Arrays, exact: Arrays) -> float:
+def error(case: Case, both: Both, exact: Arrays) -> float:
     """Return how far a method is from float64, of each array's largest value. Raises ArithmeticError if too far."""
-    cp = device.gpu()
-    results = (both[0](), *both[1]())
-    off = max(float(abs(cp.asarray(a) - b).max() / abs(b).max()) for a, b in zip(results, exact, strict=True))
-    if not off <= TOLERANCE:
-        raise ArithmeticError(f"{case.name}: off by {off:.1e}")
-    return off
+    results = map(device.gpu().asarray, (both[0](), *both[1]()))
+    return max(common.check(case.name, *pair) for pair in zip(results, exact, strict=True))
 
 
 def exact_results(case: Case, arrays: Arrays) -> Arrays:
@@ -165,11 +149,9 @@ def exact_results(case: Case, arrays: Arrays) -> Arrays:
 
 def timed(steps: Mapping[str, common.Step], quick: bool) -> common.Times:
     """Return the seconds of a call of each side, in turns."""
-    import gpu_timing
-
-    slowest = max(gpu_timing.block(step, 2) for step in steps.values())
+    slowest = max(gpu_common.block(step, 2) for step in steps.values())
     calls = max(2, min(20, int(BLOCK_SECONDS / slowest)))
-    return gpu_timing.side_by_side(steps, calls, 3 if quick else 9)
+    return gpu_common.side_by_side(steps, calls, 3 if quick else 9)
 
 
 def case_rows(case: Case, quick: bool) -> list[Row]:
@@ -183,7 +165,7 @@ def case_rows(case: Case, quick: bool) -> list[Row]:
         base |= {"kernel": case.kernel, "size": case.x_shape[-1], "channels": case.x_shape[1], "auto": case.auto}
         try:
             both = make(case, arrays)
-            rows[method] = base | {"error": error(case, both, arrays, exact)}
+            rows[method] = base | {"error": error(case, both, exact)}
             sides[method] = both
         except Exception as reason:  # a way without room, or without its library, does not stop the others
             rows[method] = base | {"failed": f"{type(reason).__name__}: {reason}"}
@@ -210,16 +192,16 @@ def figures(times: common.Times, method: str, prefix: str) -> Row:
 
 def main() -> int:
     """Measure; the sections of the GPU only where there is one. Exit with 1 if one fails."""
-    chosen = common.sections(common.parser(__doc__), [*SECTIONS, "CPU"])
-    if gpu.lacking(chosen):
+    chosen = common.sections(__doc__, [*SECTIONS, "CPU"])
+    if gpu_common.lacking(chosen):
         return 1
 
     def section(name: str, rows: list[Row]) -> list[Row]:
         if name == "CPU":
             return [cpu.row("CPU", cpu.TARGETS[number], chosen) for number in HOST]
-        return gpu.each(SECTIONS[name][:: 5 if chosen.quick else 1], lambda case: case_rows(case, chosen.quick))
+        return gpu_common.each(SECTIONS[name][:: 5 if chosen.quick else 1], lambda case: case_rows(case, chosen.quick))
 
-    found = gpu.measured(chosen, section)
+    found = gpu_common.measured(chosen, section)
     return int(any("failed" in row or isinstance(row.get("error"), str) for row in found))
 
 

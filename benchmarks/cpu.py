@@ -14,10 +14,8 @@ far a step raises the memory, `others` is the share of the machine that other pr
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import threadpoolctl
@@ -27,7 +25,6 @@ import common
 from unrolled import ops
 
 PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
-TOLERANCE = 1e-4  # of the largest value; sums of 100,000 float32 differ by their order
 
 
 def convolution_arrays(
@@ -42,15 +39,33 @@ def convolution_arrays(
     return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
 
 
+class Operation:
+    """An operation of ours and of PyTorch, with a `name` and an aim `at_most`, times PyTorch's time.
+
+    It has steps `ours` and `peer`, which take `arrays(images)` and return, as arrays of NumPy, what `tolerances` names.
+    """
+
+    tolerances: ClassVar[dict[str, float]]
+
+    def row(self: Any, chosen: Any, **more: Any) -> dict[str, Any]:
+        """Measure it, once both sides are seen to compute the same; return its row."""
+        both = zip(self.tolerances.items(), self.ours(*self.arrays()), self.peer(*self.arrays()), strict=True)
+        for (result, tolerance), ours, peers in both:
+            common.check(f"{self.name}: {result}", ours, peers, tolerance)
+        measured = common.both_modes(make, self, chosen.threads, quick=chosen.quick)
+        return {"name": self.name, "peer": "PyTorch", "at_most": self.at_most, **more, **measured}
+
+
 @dataclass(frozen=True)
-class Case:
+class Case(Operation):
     """One convolution."""
 
     x_shape: tuple[int, int, int, int]
     filters: int
     kernel: int
     padding: int
-    at_most: float  # times PyTorch's time: the aim
+    at_most: float
+    tolerances = dict.fromkeys(("y", "grad_x", "grad_weight", "grad_bias"), common.TOLERANCE)
 
     @property
     def name(self) -> str:
@@ -59,6 +74,16 @@ class Case:
 
     def arrays(self, images: int | None = None) -> tuple[Any, ...]:
         return convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding, images)
+
+    def ours(self, x: Any, weight: Any, bias: Any, grad: Any) -> tuple[Any, ...]:
+        y = ops.conv2d(x, weight, bias, padding=self.padding)
+        return y, *ops.conv2d_backward(grad, x, weight, padding=self.padding)
+
+    def peer(self, x: Any, weight: Any, bias: Any, grad: Any) -> tuple[Any, ...]:
+        inputs: list[Any] = [torch.from_numpy(array).requires_grad_() for array in (x, weight, bias)]
+        y = torch.nn.functional.conv2d(*inputs, padding=self.padding)
+        torch.autograd.backward(y, torch.from_numpy(grad))
+        return y.detach().numpy(), *(tensor.grad.numpy() for tensor in inputs)
 
 
 CASES = (
@@ -69,57 +94,24 @@ CASES = (
 )
 
 
-def ours(x: Any, weight: Any, bias: Any, grad: Any, padding: int) -> tuple[Any, ...]:
-    """Run one step of the library; return output and gradients."""
-    y = ops.conv2d(x, weight, bias, padding=padding)
-    return y, *ops.conv2d_backward(grad, x, weight, padding=padding)
-
-
-def peer(x: Any, weight: Any, bias: Any, grad: Any, padding: int) -> tuple[Any, ...]:
-    """Run one step of PyTorch; return output and gradients as NumPy arrays."""
-    inputs: list[Any] = [torch.from_numpy(array).requires_grad_() for array in (x, weight, bias)]
-    y = torch.nn.functional.conv2d(inputs[0], inputs[1], inputs[2], padding=padding)
-    torch.autograd.backward(y, torch.from_numpy(grad))
-    return y.detach().numpy(), *(tensor.grad.numpy() for tensor in inputs)
-
-
-SIDES: dict[str, Callable[..., tuple[Any, ...]]] = {"ours": ours, "peer": peer}
-
-
 def limit_threads(threads: int) -> None:
     """Limit the threads of NumPy's BLAS and of PyTorch, from now on."""
     threadpoolctl.threadpool_limits(threads)
     torch.set_num_threads(threads)
 
 
-def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
+def make(side: str, case: Any, threads: int) -> tuple[common.Step, common.Step]:
     """Return the step of one side, and the same step on one image."""
     limit_threads(threads)
-    function, arrays, one_image = SIDES[side], case.arrays(), case.arrays(1)
-    return lambda: function(*arrays, padding=case.padding), lambda: function(*one_image, padding=case.padding)
-
-
-def check(case: Case) -> None:
-    """Exit unless both sides compute the same."""
-    names = ("y", "grad_x", "grad_weight", "grad_bias")
-    x, weight, bias, grad = case.arrays()
-    for name, a, b in zip(names, *(side(x, weight, bias, grad, case.padding) for side in SIDES.values()), strict=True):
-        if a.dtype != np.float32 or np.abs(a - b).max() > TOLERANCE * np.abs(b).max():
-            sys.exit(f"{case.name}: {name} differs by {np.abs(a - b).max()}")
-
-
-def row(case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one case; return its row."""
-    check(case)
-    measured = common.both_modes(make, case, chosen.threads, quick=chosen.quick)
-    return {"name": case.name, "peer": "PyTorch", "at_most": case.at_most, **measured}
+    step, arrays, one_image = getattr(case, side), case.arrays(), case.arrays(1)
+    return lambda: step(*arrays), lambda: step(*one_image)
 
 
 def main() -> None:
     """Measure every case."""
     chosen = common.options(__doc__)
     limit_threads(chosen.threads)
-    common.finish(chosen, [row(case, chosen) for case in CASES], PACKAGES)
+    common.finish(chosen, [case.row(chosen) for case in CASES], PACKAGES)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ that no side pays page faults for buffers that the other one keeps. Results are 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,6 @@ from unrolled.ops import methods
 from unrolled.ops.windows import Windows
 
 PACKAGES = ("unrolled", "numpy", "threadpoolctl")
-TOLERANCE = 1e-4  # of the largest value
 
 
 @dataclass(frozen=True)
@@ -121,36 +119,29 @@ def make(side: str, what: str, case: Case, threads: int) -> tuple[common.Step, c
 
 
 def errors(case: Case) -> dict[str, float]:
-    """Return how far both sides are from float64, of the largest value of each array. Exit if that is too far."""
+    """Return how far both sides are from float64, of the largest value of each array. Raises if that is too far."""
 
     def results(side: str, dtype: Any) -> list[Any]:
         x, weight, bias, grad = case.arrays(dtype)
         forward, backward = ways(case, side)
-        y = forward(x, weight, bias, padding=case.padding)
-        return [y, *backward(grad, x, weight, padding=case.padding)]
+        return [forward(x, weight, bias, padding=case.padding), *backward(grad, x, weight, padding=case.padding)]
 
-    exact = results("peer", np.float64)
-    found = {}
+    exact, found = results("peer", np.float64), {}
     for side, key in (("ours", "error"), ("peer", "peer_error")):
-        values = results(side, np.float32)
-        found[key] = float(max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(values, exact, strict=True)))
-        if found[key] > TOLERANCE or any(value.dtype != np.float32 for value in values):
-            sys.exit(f"{case.name}: {side} is off by {found[key]:.1e}")
+        pairs = zip(results(side, np.float32), exact, strict=True)
+        found[key] = max(common.check(f"{case.name}: {side}", *pair) for pair in pairs)
     return found
 
 
-def measured(case: Case, what: str, names: tuple[str, ...], chosen: Any) -> tuple[common.Times, float]:
-    """Time the sides, each in a process of its own."""
-    sides = {side: (side, what, case, chosen.threads) for side in names}
-    return common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True)
-
-
 def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one case; return its row."""
+    """Measure one case, each side in a process of its own; return its row."""
     found = errors(case)
     positions = ("positions",) if case.method == "fft" and section == "targets" else ()
-    times, others = measured(case, "forward", ("ours", "peer", *positions), chosen)
-    back, others_back = measured(case, "backward", ("ours", "peer"), chosen)
+    measured = []
+    for what, names in (("forward", ("ours", "peer", *positions)), ("backward", ("ours", "peer"))):
+        sides = {side: (side, what, case, chosen.threads) for side in names}
+        measured.append(common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True))
+    (times, others, _), (back, others_back, _) = measured
     there, backward = common.compared(times), common.compared(back)
     slow = common.compared(times, peer="positions") if positions else None
     return {
@@ -173,7 +164,7 @@ def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
 def main() -> None:
     """Measure every case."""
     sections = {"targets": TARGETS, "crossovers": crossovers()}
-    chosen = common.sections(common.parser(__doc__), sections)
+    chosen = common.sections(__doc__, sections)
     if chosen.quick:
         sections = {"targets": tuple(TARGETS[number] for number in QUICK), "crossovers": sections["crossovers"][:2]}
     rows = [row(section, case, chosen) for section in chosen.only for case in sections[section]]

@@ -11,17 +11,20 @@ did not.
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from textwrap import indent
 from typing import Any
 
 from nbformat.v4 import new_code_cell, new_notebook
 
 import common
+import verdicts
 from operating_curve import busy
 from unrolled import checks
-from unrolled_grader.judge.verdicts import Submission, judge, settling_outcome
+from unrolled_grader.judge.verdicts import settling_outcome
 
 CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
 CONTROL_SHARE = 2.0
@@ -70,94 +73,66 @@ def batch_affine(x, weight, bias):
 orders["prepare"], orders["go"] = preparing, going
 """
 """What every answer has: hooks before and in a block, and a call of `WORK` seconds of CPU time."""
-STALLS = {
-    "without a trick": "",
-    "asleep in a call of the ninth pair": """
-def after(order):
-    if len(sizes) == FIRST + 9: time.sleep(7)""",
-    "asleep in each block from the ninth pair on": """
-def after(order):
-    if len(sizes) >= FIRST + 9: time.sleep(1.2)""",
-    "asleep before blocks from the ninth pair on": """
-def before(order):
-    if len(sizes) >= FIRST + 9: time.sleep(2.0)""",
-    "asleep from the seventeenth pair on": """
-def after(order):
-    if len(sizes) >= FIRST + 17: time.sleep(1.0)""",
-    "asleep from the third pair on": """
-def after(order):
-    if len(sizes) >= FIRST + 3: time.sleep(2.4)""",
-    "asleep a little in each block": """
-def after(order): time.sleep(0.08)""",
-    "asleep ever longer": """
-def after(order): time.sleep(0.01 * len(sizes))""",
-    "asleep as long as goes unnoticed": """
-begin = []
-def before(order): begin[:] = [time.monotonic()]
-def after(order): time.sleep(1.8 * (time.monotonic() - begin[0]))""",
-    "asleep by chance": """
-def after(order):
-    if random.random() < 0.3: time.sleep(random.random())""",
-    "every second block slow": """
-def after(order):
-    if len(sizes) % 2: work(0.1)""",
-    "uneven by chance": """
-def after(order):
-    work(random.choice((0.0, 0.0, 0.02, 0.3)))""",
-    "slow at first, so that blocks are short": """
-def after(order):
-    if len(sizes) <= FIRST: work(1.0)""",
-    "a quarter of the work before the clock": """
-MOVED = 0.25
-def before(order): early(order, MOVED)""",
-    "most of the work before the clock in the first pairs": """
-MOVED = 0.75
-def before(order):
-    if len(sizes) in (FIRST + 2, FIRST + 3): early(order, MOVED)
-def after(order):
-    if len(sizes) >= FIRST + 9: time.sleep(1.5)""",
-    "CPU time burnt in some blocks, work moved in others": """
-MOVED = 0.75
-def before(order):
-    if len(sizes) % 4: early(order, MOVED)
-def after(order):
-    if len(sizes) % 4 == 0: work(0.4)""",
-    "new pages in every block": """
-def after(order):
-    memory = mmap.mmap(-1, 2**27)
-    for place in range(0, 2**27, 4096): memory[place] = 1""",
-    "a stopped process": """
-def after(order):
-    if len(sizes) >= FIRST + 9:
-        if os.fork() == 0:
-            time.sleep(1.0)
-            os.kill(os.getppid(), signal.SIGCONT)
-            os._exit(0)
-        os.kill(os.getpid(), signal.SIGSTOP)""",
-    "children that burn CPU time": """
-for _ in range(4):
+STALLS: dict[str, dict[str, str]] = {
+    "without a trick": {},
+    "asleep in a call of the ninth pair": {"after": "if len(sizes) == FIRST + 9: time.sleep(7)"},
+    "asleep in each block from the ninth pair on": {"after": "if len(sizes) >= FIRST + 9: time.sleep(1.2)"},
+    "asleep before blocks from the ninth pair on": {"before": "if len(sizes) >= FIRST + 9: time.sleep(2.0)"},
+    "asleep from the seventeenth pair on": {"after": "if len(sizes) >= FIRST + 17: time.sleep(1.0)"},
+    "asleep from the third pair on": {"after": "if len(sizes) >= FIRST + 3: time.sleep(2.4)"},
+    "asleep a little in each block": {"after": "time.sleep(0.08)"},
+    "asleep ever longer": {"after": "time.sleep(0.01 * len(sizes))"},
+    "asleep as long as goes unnoticed": {
+        "first": "begin = []",
+        "before": "begin[:] = [time.monotonic()]",
+        "after": "time.sleep(1.8 * (time.monotonic() - begin[0]))",
+    },
+    "asleep by chance": {"after": "if random.random() < 0.3: time.sleep(random.random())"},
+    "every second block slow": {"after": "if len(sizes) % 2: work(0.1)"},
+    "uneven by chance": {"after": "work(random.choice((0.0, 0.0, 0.02, 0.3)))"},
+    "slow at first, so that blocks are short": {"after": "if len(sizes) <= FIRST: work(1.0)"},
+    "a quarter of the work before the clock": {"first": "MOVED = 0.25", "before": "early(order, MOVED)"},
+    "most of the work before the clock in the first pairs": {
+        "first": "MOVED = 0.75",
+        "before": "if len(sizes) in (FIRST + 2, FIRST + 3): early(order, MOVED)",
+        "after": "if len(sizes) >= FIRST + 9: time.sleep(1.5)",
+    },
+    "CPU time burnt in some blocks, work moved in others": {
+        "first": "MOVED = 0.75",
+        "before": "if len(sizes) % 4: early(order, MOVED)",
+        "after": "if len(sizes) % 4 == 0: work(0.4)",
+    },
+    "new pages in every block": {
+        "after": "memory = mmap.mmap(-1, 2**27)\nfor place in range(0, 2**27, 4096): memory[place] = 1"
+    },
+    "a stopped process": {
+        "after": """\
+if len(sizes) >= FIRST + 9:
     if os.fork() == 0:
-        while True: pass""",
-    "cold caches for the baseline": """
-cold = np.zeros(2**26, np.uint8)
-def after(order): cold[:] += 1""",
+        time.sleep(1.0)
+        os.kill(os.getppid(), signal.SIGCONT)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGSTOP)"""
+    },
+    "children that burn CPU time": {"first": "for _ in range(4):\n    if os.fork() == 0:\n        while True: pass"},
+    "cold caches for the baseline": {"first": "cold = np.zeros(2**26, np.uint8)", "after": "cold[:] += 1"},
 }
-"""Twenty ways. `FIRST` is about where the warm-up ends: what comes later counts."""
+"""Twenty ways: what is run first, and what the hooks do. `FIRST` is about where the warm-up ends: later ones count."""
 GROWING = 0.75
 """The share of a block's work that is done early where its pages are new, but by the answer without a trick."""
 
 
-def answer(seconds: float, stall: str, growing: float) -> str:
+def answer(seconds: float, stall: Mapping[str, str], growing: float) -> str:
     """Return the source of an answer whose calls take so many seconds of CPU time."""
     names = f"import numpy as np\nWORK, MOVED, GROWING, FIRST = {seconds!r}, {growing!r}, {growing!r}, 8\n"
-    return f"{names}{BASE}{stall}\n"
+    hooks = [f"def {hook}(order):\n{indent(does, '    ')}\n" for hook, does in stall.items() if hook != "first"]
+    return "".join([names, BASE, stall.get("first", ""), "\n", *hooks])
 
 
 def judged(source: str) -> tuple[str, float, list[str]]:
     """Judge an answer; return verdict and points for speed, and what each measurement said."""
     nb = new_notebook(cells=[_cell(source, CHECK), _cell(f"check.{CHECK}({CHECK})", f"check_{CHECK}")])
-    specs = {CHECK: checks.lessons()[LESSON][CHECK]}
-    right, speed = judge(Submission("benchmark", LESSON, nb, specs)).scores
+    right, speed = verdicts.judged(nb, LESSON, [CHECK]).scores
     if right.verdict != "pass":
         raise SystemExit(f"the answer is not right: {right.detail}")
     return speed.verdict, speed.points, [settling_outcome(timing["outcome"], timing) for timing in speed.timings]
@@ -175,35 +150,28 @@ def allowed_seconds() -> float:
 
     speed = checks.lessons()[LESSON][CHECK].speed
     assert speed is not None
-    inputs = speed.draw_inputs(0, 16)
     times = []
     with threadpool_limits(1):
-        for one in inputs:
+        for one in speed.draw_inputs(0, 16):
             start = time.thread_time()
             speed.baseline(**one)
             times.append(time.thread_time() - start)
-    return float(sorted(times)[len(times) // 2] / speed.at_least)
+    return float(statistics.median_high(times) / speed.at_least)
 
 
 def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield a row a way, the control first."""
+    """Yield a row a way, the control first: judge it, print what it earned."""
     allowed = allowed_seconds()
     where = "quiet" if beside == 0 else f"beside {beside} busy processes"
+    ways = [("control", {}, CONTROL_SHARE), *((name, STALLS[name], share) for name in names)]
     with busy(beside):
-        yield row(f"control, {where}", answer(allowed / CONTROL_SHARE, "", 0.0), CONTROL_SHARE)
-        for name in names:
-            source = answer(allowed / share, STALLS[name], GROWING if STALLS[name] else 0.0)
-            yield row(f"{name}, {where}", source, share)
-
-
-def row(name: str, source: str, share: float) -> dict[str, Any]:
-    """Judge one answer, print and return what it earned."""
-    started = time.monotonic()
-    verdict, points, outcomes = judged(source)
-    seconds = round(time.monotonic() - started, 1)
-    said = ", ".join(outcomes)
-    print(f"{name}: {verdict}, {points:g} points, {said} ({seconds} s)", flush=True)
-    return {"name": name, "share": share, "verdict": verdict, "points": points, "measured": said, "seconds": seconds}
+        for name, stall, asked in ways:
+            started = time.monotonic()
+            verdict, points, outcomes = judged(answer(allowed / asked, stall, GROWING if stall else 0.0))
+            seconds, said = round(time.monotonic() - started, 1), ", ".join(outcomes)
+            print(f"{name}, {where}: {verdict}, {points:g} points, {said} ({seconds} s)", flush=True)
+            row = {"name": f"{name}, {where}", "share": asked, "verdict": verdict, "points": points}
+            yield row | {"measured": said, "seconds": seconds}
 
 
 def main() -> int:

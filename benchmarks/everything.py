@@ -54,8 +54,6 @@ MICROSECONDS = ("us", "device_us", "host_us", "waits_us", "modelled_us", "lowest
 RATES = ("bus_gb_s", "gb_per_s", "gflops", "tflops", "tera_operations_s")
 CLAIMED = (*RATIOS, *MODELLED, *FACTORS, *SHARES, *COUNTS, *SECONDS, *MICROSECONDS, *RATES)
 """The figures of a row that are printed."""
-
-
 Row = Mapping[str, Any]
 
 
@@ -66,7 +64,7 @@ class Plan:
     `why` says what keeps the others from being measured.
     """
 
-    runs: list[list[str]]
+    runs: list[list[str]] = field(default_factory=list)
     sections: tuple[str, ...] | None = None
     why: str = ""
 
@@ -75,7 +73,7 @@ class Plan:
 class Seen:
     """What a benchmark's runs gave, as they were planned: rows by name, and in words what failed."""
 
-    plan: Plan
+    plan: Plan = Plan()
     rows: dict[str, Row] = field(default_factory=dict)
     failed: str = ""
 
@@ -95,8 +93,7 @@ def main() -> int:
         reader.error(f"--only: no benchmark is named {', '.join(unknown)}; there are {', '.join(programs)}")
     with tempfile.TemporaryDirectory() as folder:
         seen = measured(names, records, programs, chosen, chosen.records or Path(folder))
-    known = {name: records[name] for name in names if name in records}
-    found = [row for name, record in known.items() for row in joined(name, record, seen[name])]
+    found = [row for name in names if name in records for row in joined(name, records[name], seen[name])]
     failed = {name: one.failed for name, one in seen.items() if one.failed}
     facts = device.describe()
     print("Here:", ", ".join([facts["gpu"] or "no GPU", facts["cpu"], f"{os.cpu_count()} cores"]))
@@ -115,10 +112,9 @@ def measured(
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         if name not in programs:
-            failed = f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there"
-            found[name] = Seen(Plan([]), failed=failed)
+            found[name] = Seen(failed=f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there")
         elif name not in records:
-            found[name] = Seen(Plan([]), failed=f"benchmarks/{name}.py has no record")
+            found[name] = Seen(failed=f"benchmarks/{name}.py has no record")
         else:
             plan = planned(name, records[name], chosen.quick, here)
             found[name] = run(name, plan, folder, LIMIT if chosen.quick else None)
@@ -185,9 +181,10 @@ def arguments(command: str, name: str) -> list[str]:
     return [word for at, word in enumerate(words) if at not in files and at - 1 not in files]
 
 
-def threads(words: Sequence[str]) -> list[str]:
+def threads(words: list[str]) -> list[str]:
     """Return the option --threads of a command, if it has one."""
-    return next((list(words[at : at + 2]) for at, word in enumerate(words) if word == "--threads"), [])
+    at = words.index("--threads") if "--threads" in words else len(words)
+    return words[at : at + 2]
 
 
 def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
@@ -195,18 +192,13 @@ def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
     rows = []
     for row in record["rows"]:
         here = seen.rows.get(row["name"])
-        numbers = {key: [row[key], number((here or {}).get(key))] for key in row if number(row[key]) is not None}
-        why = reason(row, seen) if here is None else ""
-        for key in ("absent", "failed", "error"):
-            if here and isinstance(here.get(key), str):
-                why = here[key]
-        where = f"{name}.json, {str(record['date'])[:10]}"
+        said = [here.get(key) for key in ("error", "failed", "absent")] if here else [reason(row, seen)]
         rows.append(
             {
-                "record": where,
+                "record": f"{name}.json, {str(record['date'])[:10]}",
                 "name": row["name"],
-                "why": why,
-                "numbers": numbers,
+                "why": next((why for why in said if isinstance(why, str)), ""),
+                "numbers": {k: [row[k], number((here or {}).get(k))] for k in row if number(row[k]) is not None},
                 "aims": [vars(aim) for aim in aims.aims(row)],
             }
         )
@@ -222,8 +214,9 @@ def reason(row: Row, seen: Seen) -> str:
     plan = seen.plan
     if plan.sections is not None and row.get("section") not in plan.sections:
         return plan.why
-    rest = plan.why if plan.sections is None else ""
-    return f"failed: {seen.failed}" if seen.failed else rest or "not in this run"
+    if seen.failed:
+        return f"failed: {seen.failed}"
+    return (plan.why if plan.sections is None else "") or "not in this run"
 
 
 def claimed(row: Row) -> list[str]:

@@ -14,126 +14,364 @@ off on both sides. `source` is what a source's author measured, on other machine
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import importlib.util
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import common
+import cupy as cp
+import numpy as np
+import torch
 
-Row = dict[str, Any]
-SECTIONS = {
-    "steps": ("gpu_steps", "step_rows"),
-    "channels": ("gpu_steps", "cpu_rows"),
-    "layers": ("gpu_steps", "layer_rows"),
-    "pooling": ("gpu_parts", "pooling_rows"),
-    "transfers": ("gpu_parts", "transfer_rows"),
-    "ceilings": ("gpu_parts", "ceiling_rows"),
-    "launches": ("gpu_parts", "launch_rows"),
-    "mnist": ("gpu_training", "mnist_rows"),
-    "cifar": ("gpu_training", "cifar_rows"),
+import cifar_cnn
+import common
+import gpu_common
+import mnist_cnn
+import twins
+from common import Row
+from networks import KERAS, SOURCE_A, SOURCE_B, Case, keras_example, momentum, source_a, source_b
+from unrolled import data, kernels, nn
+from unrolled.nn import optim
+
+STEP_AIMS = {
+    **{"mnist step, batch 8": 1.0, "mnist step, batch 128": 1.0},
+    **dict.fromkeys(("cifar step", "keras example step", "mnist step"), 1.5),
+}
+"""At most so many times PyTorch's: by a case's whole name, or by how it begins."""
+STEP_SOURCES = {
+    **{f"mnist step, batch {batch}": words for batch, words in mnist_cnn.SOURCE.items()},
+    "keras example step, batch 128": "4 s an epoch",
+    **{f"cifar step, {n} channels": f"{seconds:.1f} s an epoch" for n, seconds in cifar_cnn.SOURCE_GPU.items()},
+    "cifar step, 64 channels, second dense layer": "16.4 s an epoch",
+    "cifar step, 64 channels, window 2": "19.1 s an epoch",
+    "cifar step, 64 channels, window 4 stride 2": "30 min an epoch, GPU idle",
+}
+CASES = (*SOURCE_A.values(), KERAS, *SOURCE_B.values())
+SIZES = (4_000, 64_000, 1_000_000, 16_000_000, 256_000_000)
+MNIST_AIMS = {8: 8.0, 128: 0.6}  # seconds an epoch
+CIFAR_AIMS = {16: 0.737, 64: 0.759}  # accuracy on the test images
+WIDTHS = (0.001, 0.01)  # of the first weights, convolution and dense: found on the validation images with 64 channels
+EPOCHS = {"mnist": 5, "cifar": 50}
+
+
+def step_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure every step."""
+    return gpu_common.each(CASES, lambda case: [row(case, 5 if quick else 15)])
+
+
+def row(case: Case, rounds: int) -> Row:
+    """Measure a step: seconds on both sides; the host's and the device's share, launches and memory of ours.
+
+    Returns one row; loss and gradients are compared first.
+    """
+    certain = replace(case, network=partial(keras_example, 0.0)) if case is KERAS else case  # without dropout
+    twins.check(certain, cp, 3 * common.TOLERANCE)
+    steps = {"ours": twins.ours(case, cp), "peer": twins.peer(case, cp)}
+    found = common.compared(gpu_common.side_by_side(steps, calls=40, rounds=rounds))
+    host = gpu_common.host_seconds(steps["ours"], calls=10)
+    device = gpu_common.device_seconds(steps["ours"], host, calls=10)
+    counted = {f"launches{side}": launches(steps[key]) for side, key in (("", "ours"), ("_peer", "peer"))}
+    shares = {"host_us": 1e6 * host, "device_us": 1e6 * device, "peak_mb": peak_mb(case)}
+    at_most = next(STEP_AIMS[name] for name in (case.name, case.name.partition(",")[0]) if name in STEP_AIMS)
+    aims = {"peer": "PyTorch", "at_most": at_most, "source": STEP_SOURCES.get(case.name, "")}
+    return {"section": "steps", "name": case.name, **found, **aims, **shares, **counted}
+
+
+def peak_mb(case: Case) -> float:
+    """Return the MB that two steps of a fresh network take from a memory pool of their own; their batches included."""
+    pool = cp.cuda.MemoryPool()
+    with cp.cuda.using_allocator(pool.malloc):
+        step = twins.ours(case, cp)
+        step()
+        step()
+        gpu_common.synchronize()
+        return float(pool.total_bytes() / 1e6)
+
+
+def launches(step: Callable[[], Any]) -> int | None:
+    """Return the number of kernels that a step launches, as PyTorch's profiler sees them; None where it sees none."""
+    try:
+        names = traced(step)
+    except Exception:  # the profiler is not the point of the row
+        return None
+    return sum(not name.startswith(("Memcpy", "Memset")) for name in names) or None
+
+
+def traced(step: Callable[[], Any]) -> list[str]:
+    """Return the names of what the device does in a step."""
+    kinds = torch.profiler.ProfilerActivity
+    gpu_common.synchronize()
+    with torch.profiler.profile(activities=[kinds.CUDA]) as profile:
+        step()
+        gpu_common.synchronize()
+    return [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+
+
+def layer_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure source A's steps layer by layer."""
+    return [row for batch in (8, 128) for row in parts_of(SOURCE_A[batch])]
+
+
+def parts_of(case: Case) -> list[Row]:
+    """Measure forward and backward of each layer, loss and update of a step: microseconds of host and device."""
+    network, optimizer = case.build(cp), case.optimizer()
+    x, labels = case.batches(cp)[0]
+    network.loss_and_scores(x, labels)
+    parts: list[tuple[str, Callable[[], Any]]] = []
+    values = [x]
+    for layer in network.layers:
+        values.append(layer.forward(values[-1], True))
+    _, grad = network.loss(values[-1], labels)
+    for number, layer in enumerate(network.layers):
+        parts.append((f"{number} {type(layer).__name__} forward", partial(layer.forward, values[number], True)))
+    parts.append(("loss", partial(network.loss, values[-1], labels)))
+    for number, layer in reversed(list(enumerate(network.layers))):
+        parts.append((f"{number} {type(layer).__name__} backward", partial(layer.backward, grad)))
+        grad = layer.backward(grad)
+    parts.append(("update", partial(optimizer.step, network.parameters, network.gradients)))
+    rows = [{"name": f"{case.name}: {part}", **gpu_common.costs(step)} for part, step in parts]
+    whole = {"name": f"{case.name}: whole step", **gpu_common.costs(twins.ours(case, cp))}
+    sums = {key: whole[key] - sum(row[key] for row in rows) for key in ("host_us", "device_us")}
+    return [{"section": "layers", **each} for each in (*rows, {"name": f"{case.name}: remainder", **sums}, whole)]
+
+
+def cpu_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure source B's channels on the CPU of the same machine, and put the GPU's time beside it."""
+    found = []
+    for case in itertools.islice(SOURCE_B.values(), 3):
+        step = twins.ours(case)
+        step()
+        cpu = min(common.seconds(step) for _ in range(4))
+        on_gpu = next((row["ours_s"] for row in so_far if row["name"] == case.name), None)
+        found.append({"section": "channels", "name": f"{case.name}, CPU beside GPU", "cpu_s": cpu, "gpu_s": on_gpu})
+    return found
+
+
+def pooling_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure pooling's three fills at batch 8: source A's statement, its repair, and the source's mask.
+
+    There are 15,680 windows of 4 places each. Raises ArithmeticError if mask and index differ.
+    """
+    n = 8 * 10 * 14 * 14
+    rng = np.random.default_rng(0)
+    places, grad = cp.asarray(rng.integers(0, 4, n)), cp.asarray(rng.random(n, dtype=np.float32))
+    mask, numbers = cp.zeros((n, 4), "float32"), cp.arange(n)
+    mask[numbers, places] = 1
+    target = cp.zeros((n, 4), "float32")
+
+    def quadratic() -> None:
+        target[:, places] = grad
+
+    def indexed() -> None:
+        target[numbers, places] = grad
+
+    def masked() -> None:
+        cp.multiply(mask, grad[:, None], out=target)
+
+    indexed()
+    linear = target.copy()
+    target.fill(0)
+    masked()
+    if not (target == linear).all():
+        raise ArithmeticError("pooling: mask and index differ")
+    ways = {
+        "quadratic": (quadratic, "[:, idx]", "9,500 us"),
+        "indexed": (indexed, "[arange, idx]", None),
+        "mask": (masked, "mask", "16.3 us"),
+    }
+    return [
+        {"section": "pooling", "name": f"pooling fill, batch 8, {name}", "statement": statement}
+        | {**gpu_common.costs(way), "source": source}
+        for name, (way, statement, source) in ways.items()
+    ]
+
+
+def transfer_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure copies between host and device, in pageable and pinned memory, until the copy is done."""
+    rows = []
+    for size in SIZES:
+        device, pageable = cp.empty(size, "uint8"), np.ones(size, np.uint8)
+        pinned = np.frombuffer(cp.cuda.alloc_pinned_memory(size), np.uint8, size)
+        pinned[...] = 1
+        for kind, host in (("pageable", pageable), ("pinned", pinned)):
+            ways = {"to device": partial(device.set, host), "to host": partial(device.get, out=host)}
+            for direction, way in ways.items():
+                seconds = _waiting(way, 3 if size > 1e8 else 15)
+                name = f"transfer {direction}, {kind}, {size:,} bytes"
+                rows.append({"section": "transfers", "name": name, "bytes": size, "us": 1e6 * seconds})
+                rows[-1]["gb_per_s"] = size / seconds / 1e9
+    return rows
+
+
+def ceiling_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure the fastest copy and matrix product: what a roofline is made of."""
+    rows = []
+    for size in (64_000_000, 2_000_000_000):
+        a, b = cp.ones(size // 4, "float32"), cp.empty(size // 4, "float32")
+        seconds = _device(lambda a=a, b=b: cp.copyto(b, a))
+        name = f"copy on the device, {size:,} bytes"
+        rows.append({"section": "ceilings", "name": name, "us": 1e6 * seconds, "gb_per_s": 2 * size / seconds / 1e9})
+    rng = cp.random.default_rng(0)
+    for dtype, sizes in (("float32", (256, 768, 2048, 8192)), ("float64", (4096,)), ("float16", (8192,))):
+        for size in sizes:
+            a, b = (rng.random((size, size), dtype="float32").astype(dtype) for _ in range(2))
+            out = cp.empty_like(a)
+            seconds = _device(lambda a=a, b=b, out=out: cp.matmul(a, b, out=out))
+            rows.append({"section": "ceilings", "name": f"matmul {dtype} {size}", "us": 1e6 * seconds})
+            rows[-1]["tflops"] = 2 * size**3 / seconds / 1e12
+    return rows
+
+
+def launch_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure each kind of call on arrays so small that only the launch counts: microseconds of host and device."""
+    x, y, out = cp.ones((64, 64), "float32"), cp.ones((64, 64), "float32"), cp.empty((64, 64), "float32")
+    index, mask, big = cp.arange(64), x > 0, cp.ones(1_000_000, "float32")
+    mine = cp.ElementwiseKernel("T a, T b", "T c", "c = a * b + 1", "course_fused")
+    generator = cp.random.default_rng(0)
+    third, fourth = cp.ones((4, 64, 64), "float32"), cp.empty((4, 64, 64), "float32")
+    calls: dict[str, Callable[[], Any]] = {
+        "empty": lambda: cp.empty((64, 64), "float32"),
+        "empty, a new large block each time": lambda: cp.empty(1_000_000, "float32"),
+        "view (x[1:])": lambda: x[1:],
+        "transpose": lambda: x.T,
+        "reshape": lambda: x.reshape(-1),
+        "ufunc (x + y)": lambda: x + y,
+        "ufunc into out": lambda: cp.add(x, y, out=out),
+        "ufunc with a number": lambda: cp.maximum(x, 0),
+        "ufunc, 1,000,000 values": lambda: big + big,
+        "comparison": lambda: x > y,
+        "fill": lambda: out.fill(0),
+        "zeros": lambda: cp.zeros((64, 64), "float32"),
+        "copy": lambda: x.copy(),
+        "copy of a transpose": lambda: cp.ascontiguousarray(x.T),
+        "assign (out[...] = x)": lambda: out.__setitem__(Ellipsis, x),
+        "astype": lambda: x.astype("float64"),
+        "where": lambda: cp.where(mask, x, y),
+        "sum of all": lambda: x.sum(),
+        "sum over axis 0": lambda: x.sum(axis=0),
+        "mean": lambda: x.mean(),
+        "max over axis 1": lambda: x.max(axis=1),
+        "argmax": lambda: x.argmax(axis=1),
+        "matmul": lambda: x @ y,
+        "matmul, transposed": lambda: x.T @ y,
+        "matmul, batch of 4": lambda: third @ third,
+        "matmul, one matrix for a batch of 4": lambda: x @ third,
+        "product (our cuBLAS call)": lambda: kernels.product((x, y), (out,), kernels.PLAIN),
+        "product (our cuBLAS call), batch of 4": lambda: kernels.product((x, third), (fourth,), kernels.PLAIN),
+        "take (x[index])": lambda: x[index],
+        "put (out[index] = x)": lambda: out.__setitem__(index, x),
+        "add.at": lambda: cp.add.at(out, index, x),
+        "einsum": lambda: cp.einsum("ij,ij->i", x, y),
+        "tensordot": lambda: cp.tensordot(x, y, 1),
+        "concatenate": lambda: cp.concatenate([x, y]),
+        "random": lambda: generator.random((64, 64), dtype="float32"),
+        "ElementwiseKernel": lambda: mine(x, y, out),
+        "kernel of ours (RawKernel)": lambda: kernels.relu_backward((x, y), (out,)),
+        "event record": lambda: cp.cuda.Event().record(),
+    }
+    rows = [{"section": "launches", "name": f"call: {name}", **gpu_common.costs(call)} for name, call in calls.items()]
+    one = cp.ones(1, "float32")
+    waits: dict[str, Callable[[], Any]] = {
+        "get of one value": lambda: one.get(),
+        "float of one value": lambda: float(one[0]),
+        "asarray of one value": lambda: cp.asarray(np.ones(1, np.float32)),
+        "boolean mask (x[mask])": lambda: x[mask],
+        "nonzero": lambda: mask.nonzero(),
+        "synchronize, nothing to wait for": gpu_common.synchronize,
+    }
+    waiting = [(name, 1e6 * _waiting(call, 30)) for name, call in waits.items()]
+    return rows + [{"section": "launches", "name": f"call: {name}", "waits_us": us} for name, us in waiting]
+
+
+def _waiting(call: Callable[[], Any], repeats: int) -> float:
+    """Seconds of a call that waits for the device, which has nothing else to do."""
+    gpu_common.synchronize()
+    found = [common.seconds(lambda: (call(), gpu_common.synchronize())) for _ in range(repeats + 2)]
+    return statistics.median(found[2:])
+
+
+def _device(call: Callable[[], Any]) -> float:
+    return gpu_common.device_seconds(call, gpu_common.host_seconds(call, calls=5, rounds=3), calls=5)
+
+
+def on_gpu(part: data.Dataset) -> data.Dataset:
+    return data.Dataset(cp.asarray(part.images), cp.asarray(part.labels))
+
+
+class Best:
+    """Keeps the parameters of the epoch that was most accurate on the validation images: a callback of `fit`."""
+
+    epoch, accuracy, parameters = 0, 0.0, None
+
+    def __call__(self, network: nn.Sequential, history: nn.History) -> None:
+        if history.validation_accuracy[-1] > self.accuracy:
+            self.epoch, self.accuracy = len(history.loss), history.validation_accuracy[-1]
+            self.parameters = network.parameters.copy()
+
+
+def trained(network: nn.Sequential, train: data.Dataset, epochs: int, batch: int, optimizer: Any, **more: Any) -> Row:
+    """Train; return the seconds and the last loss of the epochs. The first also compiles the kernels."""
+    history = network.fit(train, epochs=epochs, batch_size=batch, optimizer=optimizer, progress=False, **more)
+    seconds = {"ours_s": statistics.median(history.seconds), "total_s": sum(history.seconds)}
+    return seconds | {"epochs": epochs, "train_loss": history.loss[-1]}
+
+
+def mnist_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure the seconds of an epoch, and the accuracy after five."""
+    if absent := common.absent("mnist"):
+        return [{"section": "training", "name": "mnist epoch", "absent": absent}]
+    train, test = map(on_gpu, data.mnist())
+    rows = []
+    for batch, aim in MNIST_AIMS.items():
+        network = source_a()
+        row = trained(network, train, EPOCHS["mnist"], batch, optim.Adam())
+        accuracy = {"accuracy": network.evaluate(test).accuracy, "at_least": 0.98 if batch == 8 else None}
+        source = {"source": mnist_cnn.SOURCE[batch], "at_most_s": aim}
+        rows.append({"section": "training", "name": f"mnist epoch, batch {batch}", **row, **accuracy, **source})
+    return rows
+
+
+def cifar_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+    """Measure an epoch's seconds by channels, and the accuracy: validation images choose among fifty epochs."""
+    if absent := common.absent("cifar10"):
+        return [{"section": "training", "name": "cifar epoch", "absent": absent}]
+    train, validation, test = map(on_gpu, cifar_cnn.whitened())
+    rows = []
+    for channels in (16, 64, 256):
+        network, best = source_b(channels, widths=WIDTHS), Best()
+        more = {"validation": validation, "callbacks": [best]}
+        row = trained(network, train, EPOCHS["cifar"], cifar_cnn.BATCH, momentum(), **more)
+        row["last_accuracy"] = network.evaluate(test).accuracy
+        network.parameters[...] = best.parameters
+        row |= {"accuracy": network.evaluate(test).accuracy, "at_least": CIFAR_AIMS.get(channels)}
+        row |= {"validation_accuracy": best.accuracy, "epoch": best.epoch}
+        row["over_16_channels"] = row["total_s"] / (rows[0] if rows else row)["total_s"]
+        row["source"] = f"{cifar_cnn.SOURCE_GPU[channels]:.1f} s, {cifar_cnn.SOURCE_ACCURACY[channels]:.2%}"
+        rows.append({"section": "training", "name": f"cifar epoch, {channels} channels", **row})
+    return rows
+
+
+SECTIONS: dict[str, Callable[[bool, list[Row]], list[Row]]] = {
+    "steps": step_rows,
+    "channels": cpu_rows,
+    "layers": layer_rows,
+    "pooling": pooling_rows,
+    "transfers": transfer_rows,
+    "ceilings": ceiling_rows,
+    "launches": launch_rows,
+    "mnist": mnist_rows,
+    "cifar": cifar_rows,
 }
 """The function that measures a section, given --quick and the rows so far."""
 
 
-def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
-    """Return the rows of a section, or its error as one."""
-    try:
-        return section()
-    except Exception as error:
-        traceback.print_exc()
-        return [{"section": name, "name": name, "error": f"{type(error).__name__}: {error}"}]
-
-
-def each(cases: Iterable[Any], rows: Callable[[Any], list[Row]]) -> list[Row]:
-    """Return the rows of each case, or its error as one."""
-    return [row for case in cases for row in guarded(case.name, lambda case=case: rows(case))]
-
-
-def machine() -> dict[str, Any]:
-    """Return what ran besides the host: the GPU, its driver, CUDA."""
-    from unrolled import device
-
-    facts = device.describe()
-    return {"gpu": facts["gpu"], "driver": driver(), "cuda": facts["cuda"]}
-
-
-def lacking(chosen: argparse.Namespace) -> bool:
-    """Say so where no GPU works and more than the host is to be measured."""
-    from unrolled import device
-
-    if device.is_simulated(device.gpu()) and chosen.only != ["CPU"]:
-        print("no GPU works here: --only CPU measures what runs without one", file=sys.stderr)
-        return True
-    return False
-
-
-def driver() -> str | None:
-    """Return the version of the driver as NVIDIA names it, None where nvidia-smi does not tell."""
-    import subprocess
-
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return None
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what is installed of the packages that take part."""
-    names = [name for name in ("unrolled", "numpy", "cupy", "torch") if importlib.util.find_spec(name)]
-    found = {name: str(importlib.import_module(name).__version__) for name in names}
-    if library := sys.modules.get("cudnn"):  # only where it took part
-        found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
-    return found
-
-
-def write(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:
-    """Print each section as a table, and write the record; `more` facts of the machine."""
-    for section in dict.fromkeys(row.get("section") for row in rows):
-        shown = [row for row in rows if row.get("section") == section]
-        plain = (int, float, str, type(None))
-        common.print_table(
-            [{k: v for k, v in row.items() if k not in ("section", "source") and isinstance(v, plain)} for row in shown]
-        )
-        print(flush=True)
-    save(chosen, rows, more)
-
-
-def save(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:
-    """Write the record, if asked for; after every section, so that a run cut short leaves what it has."""
-    common.save(chosen, rows, (), machine() | dict(more or {}), versions())
-
-
-def measured(
-    chosen: argparse.Namespace, section: Callable[[str, list[Row]], list[Row]], more: Mapping[str, Any] | None = None
-) -> list[Row]:
-    """Measure the sections asked for, `section(name, rows so far)`; write and print them. Return the rows."""
-    rows: list[Row] = []
-    for name in chosen.only:
-        rows += guarded(name, partial(section, name, rows))
-        save(chosen, rows, more)
-    write(chosen, rows, more)
-    return rows
-
-
 def main() -> None:
     """Measure the sections asked for."""
-    chosen = common.sections(common.parser(__doc__), SECTIONS)
-    import torch
-
+    chosen = common.sections(__doc__, SECTIONS)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-
-    def section(name: str, rows: list[Row]) -> list[Row]:
-        module, function = SECTIONS[name]
-        found: list[Row] = getattr(importlib.import_module(module), function)(chosen.quick, rows)
-        return found
-
-    measured(chosen, section)
+    gpu_common.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick, rows))
 
 
 if __name__ == "__main__":

@@ -17,30 +17,29 @@ Without a GPU, --quick runs all of it on the simulated one, with small arrays: a
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from functools import partial
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
 
 import common
-import gpu
-import gpu_kernel_library as library
+import gpu_common
 import gpu_kernel_sources as sources
+from common import Row, Step
 from unrolled import device, kernels, simgpu
 from unrolled.ops.windows import Windows
 from unrolled.simgpu import jit as simulated_jit
 from unrolled.simgpu.lockstep import price
 from unrolled.simgpu.profiles import H200
 
-Row = dict[str, Any]
-Step = Callable[[], Any]
+Call = tuple[Step, float]
 Size = tuple[int, ...]
-WARM_UP = 3
 MODEL, SHARE = 2.0, 0.9  # modelled times too long or too short, and the share of kernels that keep within it
+CLASSES = 10
 FLAT, TILED, SQUARE = (sources.THREADS,), (sources.TILE, sources.ROWS), (sources.TILE, sources.TILE)
 
 
@@ -87,31 +86,28 @@ def adding(cp: Any, size: Size) -> dict[str, Work]:
 def transposing(cp: Any, size: Size) -> dict[str, Work]:
     rows, columns = size
     x, mine = _drawn(cp, rows, columns), cp.empty((columns, rows), "float32")
-    grid, bare = (_blocks(columns, 32), _blocks(rows, 32)), {"PITCH": sources.TILE}
+    arguments = x, mine, *map(np.int32, size)
+    wide = _blocks(columns, 32)
+    tiled = Launch(sources.transpose_tiled, (wide, _blocks(rows, 32)), TILED, arguments)
     ways = {
-        "transpose, naive": Launch(sources.transpose_naive, (grid[0], _blocks(rows, 8)), TILED, (x, mine)),
-        "transpose, tiled": Launch(sources.transpose_tiled, grid, TILED, (x, mine)),
-        "transpose, tiled without padding": Launch(sources.transpose_tiled, grid, TILED, (x, mine), bare),
+        "naive": Launch(sources.transpose_naive, (wide, _blocks(rows, 8)), TILED, arguments),
+        "tiled": tiled,
+        "tiled without padding": replace(tiled, constants={"WIDTH": sources.TILE}),
     }
-    name = "cp.ascontiguousarray(x.T)"
-    return {
-        way: Work((one,), (mine,), lambda: (cp.ascontiguousarray(x.T),), name, 8 * x.size) for way, one in ways.items()
-    }
+    work = partial(Work, peer=lambda: (cp.ascontiguousarray(x.T),), peer_name="cp.ascontiguousarray(x.T)")
+    return {f"transpose, {way}": work((one,), (mine,), bytes=8 * x.size) for way, one in ways.items()}
 
 
 def summing(cp: Any, size: Size) -> dict[str, Work]:
     rows, columns = size
     x, mine = _drawn(cp, rows, columns), cp.empty(rows, "float32")
     ways = {
-        "row sum, one thread a row": Launch(sources.row_sum_thread, (_blocks(rows, 256),), FLAT, (x, mine)),
-        "row sum, tree": Launch(sources.row_sum_tree, (rows,), FLAT, (x, mine)),
-        "row sum, warp shuffles": Launch(sources.row_sum_shuffles, (rows,), FLAT, (x, mine)),
+        "one thread a row": Launch(sources.row_sum_thread, (_blocks(rows, 256),), FLAT, (x, mine)),
+        "tree": Launch(sources.row_sum_tree, (rows,), FLAT, (x, mine, np.int32(columns))),
+        "warp shuffles": Launch(sources.row_sum_shuffles, (rows,), FLAT, (x, mine)),
     }
-    moved = 4 * (x.size + rows)
-    return {
-        way: Work((one,), (mine,), lambda: (x.sum(axis=1),), "x.sum(axis=1)", moved, x.size)
-        for way, one in ways.items()
-    }
+    work = partial(Work, peer=lambda: (x.sum(axis=1),), peer_name="x.sum(axis=1)", bytes=4 * (x.size + rows))
+    return {f"row sum, {way}": work((one,), (mine,), flops=x.size) for way, one in ways.items()}
 
 
 def pooling(cp: Any, size: Size) -> dict[str, Work]:
@@ -150,16 +146,13 @@ def multiplying(cp: Any, size: Size) -> dict[str, Work]:
     m, k, n = size
     a, b = _drawn(cp, m, k), _drawn(cp, k, n)
     mine, theirs = cp.empty((m, n), "float32"), cp.empty((m, n), "float32")
-    wide = _blocks(n, 32)
+    tiled = a, b, mine, *map(np.int32, (m, n, k))
     ways = {
-        "matmul, naive": Launch(sources.matmul_naive, (wide, _blocks(m, 8)), TILED, (a, b, mine)),
-        "matmul, tiled": Launch(sources.matmul_tiled, (wide, _blocks(m, 32)), SQUARE, (a, b, mine)),
+        "naive": Launch(sources.matmul_naive, (_blocks(n, 32), _blocks(m, 8)), TILED, (a, b, mine)),
+        "tiled": Launch(sources.matmul_tiled, (_blocks(n, 32), _blocks(m, 32)), SQUARE, tiled),
     }
-    moved, flops = 4 * (a.size + b.size + mine.size), 2 * m * n * k
-    return {
-        way: Work((one,), (mine,), lambda: (cp.matmul(a, b, out=theirs),), "cp.matmul", moved, flops)
-        for way, one in ways.items()
-    }
+    work = partial(Work, peer=lambda: (cp.matmul(a, b, out=theirs),), peer_name="cp.matmul", flops=2 * m * n * k)
+    return {f"matmul, {way}": work((one,), (mine,), bytes=4 * (a.size + b.size + m * n)) for way, one in ways.items()}
 
 
 GROUPS = (
@@ -200,22 +193,6 @@ def check(name: str, work: Work, steps: list[tuple[Any, Launch]], cp: Any) -> No
             raise ArithmeticError(f"{name}: off by up to {abs(left - right).max():.3g} from {work.peer_name}")
 
 
-def seconds(step: Step, cp: Any, calls: int, rounds: int) -> float:
-    """Return the median seconds of a call, from blocks of `calls` calls between two events, after a warm-up."""
-    for _ in range(WARM_UP):
-        step()
-    found = []
-    for _ in range(rounds):
-        first, last = cp.cuda.Event(), cp.cuda.Event()
-        first.record()
-        for _ in range(calls):
-            step()
-        last.record()
-        last.synchronize()
-        found.append(cp.cuda.get_elapsed_time(first, last) / 1e3 / calls)
-    return statistics.median(found)
-
-
 def modelled(counted: Work, launched: Work) -> float:
     """Return the simulated GPU's seconds for a task that launched more blocks than those that are counted here."""
     total = 0.0
@@ -228,12 +205,19 @@ def modelled(counted: Work, launched: Work) -> float:
     return total
 
 
+def moving(name: str, step: Step, moved: float, copy: float | None, quick: bool) -> Row:
+    """Measure a step that moves so many bytes; `copy` is what a copy reaches in GB/s."""
+    time = gpu_common.seconds(step, *_often(quick))
+    speed = moved / time / 1e9
+    row = {"name": name, "us": 1e6 * time, "gb_per_s": speed}
+    return row | ({"of_copy": speed / copy} if copy else {})
+
+
 def copy_row(cp: Any, quick: bool) -> Row:
     """Measure a copy as large as the arrays: the ceiling of all that moves as much as it computes."""
     a = cp.ones(4096 if quick else 8192 * 8192, "float32")
     b = cp.empty_like(a)
-    time = seconds(lambda: b.__setitem__(Ellipsis, a), cp, *_often(quick))
-    return {"section": "ceiling", "name": "copy", "us": 1e6 * time, "gb_per_s": 2 * a.nbytes / time / 1e9}
+    return {"section": "ceiling", **moving("copy", lambda: b.__setitem__(Ellipsis, a), 2 * a.nbytes, None, quick)}
 
 
 def _often(quick: bool) -> tuple[int, int]:
@@ -247,38 +231,22 @@ def rows(group: Group, cp: Any, compiler: Any, copy: float, quick: bool) -> list
     for name, work in made.items():
         steps = steps_of(work, compiler, cp)
         check(name, work, steps, cp)
-        ours = seconds(lambda steps=steps: run(steps), cp, *_often(quick))
-        peer = seconds(work.peer, cp, *_often(quick))
-        model = modelled(small[name], work)
-        speed = work.bytes / ours / 1e9
-        found.append(
-            {
-                "section": "lesson 08",
-                "name": name,
-                "launches": len(steps),
-                "us": 1e6 * ours,
-                "gb_per_s": speed,
-                "of_copy": speed / copy,
-                "tflops": work.flops / ours / 1e12,
-                "peer": work.peer_name,
-                "peer_us": 1e6 * peer,
-                "of_peer": peer / ours,
-                "modelled_us": 1e6 * model,
-                "modelled_ratio": model / ours,
-            }
-        )
+        row = {"section": "lesson 08", "name": name, "launches": len(steps)}
+        row |= moving(name, partial(run, steps), work.bytes, copy, quick)
+        ours, peer = row["us"], 1e6 * gpu_common.seconds(work.peer, *_often(quick))
+        model = 1e6 * modelled(small[name], work)
+        row |= {"tflops": work.flops / ours / 1e6, "peer": work.peer_name, "peer_us": peer, "of_peer": peer / ours}
+        found.append(row | {"modelled_us": model, "modelled_ratio": model / ours})
     return found
 
 
 def library_rows(cp: Any, copy: float, quick: bool) -> list[Row]:
     """Measure the library's own kernels, by their share of the copy."""
-    found = []
-    for name, (step, moved) in library.calls(cp, 2**12 if quick else 2**26).items():
-        time = seconds(step, cp, *_often(quick))
-        speed = moved / time / 1e9
-        found.append({"section": "library", "name": f"library: {name}", "us": 1e6 * time})
-        found[-1] |= {"gb_per_s": speed, "of_copy": speed / copy}
-    return found
+    calls = library(cp, 2**12 if quick else 2**26)
+    return [
+        {"section": "library", **moving(f"library: {name}", step, moved, copy, quick)}
+        for name, (step, moved) in calls.items()
+    ]
 
 
 def faults(found: Sequence[Row]) -> list[str]:
@@ -304,6 +272,67 @@ def faults(found: Sequence[Row]) -> list[str]:
     return words
 
 
+def library(cp: Any, values: int) -> dict[str, Call]:
+    """Return name -> (call, bytes): each kernel of ours on float32 arrays of about `values` values."""
+    return {**of_values(cp, values), **of_sums(cp, values), **of_windows(cp, values)}
+
+
+def of_values(cp: Any, values: int) -> dict[str, Call]:
+    """One thread a value."""
+    x, y, z, u = (cp.ones(values, "float32") for _ in range(4))
+    row, rows = cp.ones(64, "float32"), x.reshape(-1, 64)
+    steps = {"rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.0}
+    return {
+        "relu": _call(kernels.relu, (x,), (y,)),
+        "relu_backward": _call(kernels.relu_backward, (x, z), (y,)),
+        "add_row": _call(kernels.add_row, (row,), (rows,), kernels.constants(columns=64)),
+        "dropout": _call(kernels.dropout, (x, y), (z, u), rate=0.5),
+        "sgd": _call(kernels.sgd, (x,), (y,), rate=1e-3, weight_decay=0.0),
+        "adam": _call(kernels.adam, (x,), (y, z, u), **steps),
+    }
+
+
+def of_sums(cp: Any, values: int) -> dict[str, Call]:
+    """Trees of partial sums, and a warp a sample."""
+    side, samples = isqrt(values), values // CLASSES
+    x, scores, labels = cp.ones((side, side), "float32"), cp.ones((samples, CLASSES), "float32"), cp.arange(samples)
+    labels = labels % CLASSES
+    losses, grad, one = cp.empty(samples, "float32"), cp.empty_like(scores), cp.empty((), "float32")
+    columns, classes = kernels.constants(columns=side), kernels.constants(m=CLASSES)
+    right = cp.empty((), "int64")
+    return {
+        "sum_first_axis": _call(kernels.sum_first_axis, (x,), (cp.empty(side, "float32"),), columns),
+        "mean": _call(kernels.mean, (x,), (one,)),
+        "softmax_cross_entropy": _call(kernels.softmax_cross_entropy, (scores, labels), (losses, grad), classes),
+        "count_right": _call(kernels.count_right, (scores, labels), (right,), classes),
+    }
+
+
+def of_windows(cp: Any, values: int) -> dict[str, Call]:
+    """Pooling in windows of 2 x 2, and columns for a convolution of 3 x 3 with padding: nine times the values."""
+    shape, few = (values // 1024, 1, 32, 32), (max(1, values // 16384), 1, 32, 32)
+    x, pool, columns = cp.ones(shape, "float32"), Windows.over(32, 2, 2, 0), Windows.over(32, 3, 1, 1)
+    small = (*shape[:2], 16, 16)
+    y, places = cp.empty(small, "float32"), cp.zeros(small, "int64")
+    image, unrolled = cp.ones(few, "float32"), cp.ones((few[0], 9, 1024), "float32")
+    constants, unrolling = pool.constants(), columns.constants(1)
+    return {
+        "max_pool": _call(kernels.max_pool, (x,), (y,), constants),
+        "max_pool_with_indices": _call(kernels.max_pool_with_indices, (x,), (y, places), constants),
+        "max_unpool": _call(kernels.max_unpool, (y, places), (x,), constants),
+        "avg_pool": _call(kernels.avg_pool, (x,), (y,), constants),
+        "avg_pool_backward": _call(kernels.avg_pool_backward, (y,), (x,), constants),
+        "im2col": _call(kernels.im2col, (image,), (unrolled,), unrolling),
+        "col2im": _call(kernels.col2im, (unrolled,), (image,), unrolling),
+    }
+
+
+def _call(kernel: Any, inputs: Any, outputs: Any, constants: Any = kernels.NONE, **floats: float) -> Call:
+    """A call, and its bytes: each array once, outputs that are read as well twice."""
+    moved = sum(x.nbytes for x in inputs) + (1 + kernel.updates) * sum(x.nbytes for x in outputs)
+    return lambda: kernel(inputs, outputs, constants, **floats), float(moved)
+
+
 def main() -> int:
     """Measure all kernels; without a GPU, only --quick and without a record. Exit with 1 if one fails."""
     chosen = common.options(__doc__)
@@ -315,10 +344,10 @@ def main() -> int:
     found = [copy_row(cp, chosen.quick)]
     copy = found[0]["gb_per_s"]
     for group in GROUPS:
-        name = group.make.__name__
-        found += gpu.guarded(name, lambda group=group: rows(group, cp, compiler, copy, chosen.quick))
-    found += gpu.guarded("library", lambda: library_rows(cp, copy, chosen.quick))
-    gpu.write(chosen, found)
+        found += gpu_common.guarded(group.make.__name__, partial(rows, group, cp, compiler, copy, chosen.quick))
+    found += gpu_common.guarded("library", partial(library_rows, cp, copy, chosen.quick))
+    common.print_sections(found)
+    gpu_common.save(chosen, found)
     for fault in [] if chosen.quick else faults(found):
         print(fault, file=sys.stderr)
     return int(any("error" in row for row in found))

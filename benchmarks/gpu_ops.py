@@ -14,32 +14,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 import common
-import gpu
+import gpu_common
+from common import Row
 from networks import KERAS, SOURCE_A, SOURCE_B
 
-Row = dict[str, Any]
 View = dict[str, Any]  # {"shape", "strides", "dtype"}
-
-
-class Recorder:
-    """A simulated GPU that records what it is asked to launch."""
-
-    def __init__(self, machine: Any) -> None:
-        self._machine = machine
-        self.launches: list[Row] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._machine, name)
-
-    def launch(self, op: str, inputs: Any, outputs: Any, options: Any = None, stream: int = 0) -> None:
-        plain = [_plain(x) for x in inputs], [_plain(x) for x in outputs]
-        self.launches.append({"op": op, "inputs": plain[0], "outputs": plain[1], "options": dict(options or {})})
-        self._machine.launch(op, inputs, outputs, options, stream)
 
 
 def _plain(x: Any) -> Any:
@@ -54,21 +40,19 @@ def issued(case: Any) -> list[Row]:
     from unrolled import simgpu
     from unrolled.simgpu import current
 
-    recorder = Recorder(current.machine())
-    simgpu.connect(recorder)
-    try:
-        network, optimizer = case.network().build(case.image, simgpu), case.optimizer()
-        batches = case.batches()[:2]
-        for images, labels in ((simgpu.asarray(x), simgpu.asarray(y)) for x, y in batches):
-            recorder.launches.clear()
+    machine = current.machine()
+    step = case.stepper(simgpu)
+    with patch.object(machine, "launch", wraps=machine.launch) as launch:
+        for images, labels in case.batches(simgpu, count=2):
+            launch.reset_mock()
             order = simgpu.asarray(np.arange(case.batch))
-            images, labels = images[order], labels[order]
-            _, scores = network.loss_and_scores(images, labels)
-            optimizer.step(network.parameters, network.gradients)
+            labels = labels[order]
+            _, scores = step(images[order], labels)
             (scores.argmax(axis=1) == labels).sum()
-    finally:
-        simgpu.disconnect()
-    return recorder.launches
+    return [
+        {"op": op, "inputs": list(map(_plain, inputs)), "outputs": list(map(_plain, outputs)), "options": {**options}}
+        for op, inputs, outputs, options, _ in (call.args for call in launch.call_args_list)
+    ]
 
 
 def rows(cases: Any) -> list[Row]:
@@ -78,8 +62,9 @@ def rows(cases: Any) -> list[Row]:
         for launch in issued(case):
             options = {key: value for key, value in launch["options"].items() if key not in ("rate", "epsilon")}
             key = json.dumps([launch["op"], launch["inputs"], launch["outputs"], options])
-            row = found.setdefault(key, {"name": _name(launch), **launch, "count": {}})
-            row["count"][case.name] = row["count"].get(case.name, 0) + 1
+            name = f"{launch['options'].get('name', launch['op'])}: {_sides(launch)}"
+            row = found.setdefault(key, {"name": name, **launch, "count": Counter()})
+            row["count"][case.name] += 1
     names: Counter[str] = Counter()
     for row in found.values():
         names[row["name"]] += 1
@@ -122,10 +107,6 @@ def _row(what: str, op: str, inputs: list[View], output: View, axes: list[int]) 
     return {"name": f"{what}: {_sides(row)}", **row, "count": {}}
 
 
-def _name(launch: Row) -> str:
-    return f"{launch['options'].get('name', launch['op'])}: {_sides(launch)}"
-
-
 def _sides(launch: Row) -> str:
     return " -> ".join(" ".join(_word(x) for x in launch[side]) for side in ("inputs", "outputs"))
 
@@ -136,10 +117,8 @@ def _word(x: Any) -> str:
 
 def measured(row: Row) -> Row:
     """Return {"host_us", "device_us"}, in microseconds, or {"error"} where the launch cannot be replayed."""
-    import gpu_timing as timing
-
     try:
-        return timing.costs(replay(row))
+        return gpu_common.costs(replay(row))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -154,33 +133,24 @@ def replay(row: Row) -> Callable[[], Any]:
     inputs, outputs = [_array(x) for x in row["inputs"]], [_array(x) for x in row["outputs"]]
     out = outputs[0]
     if op == "kernel":
-        kernel = kernels.by_name(options["name"])
         others = {key: value for key, value in options.items() if key != "name"}
         floats = {key: value for key, value in others.items() if isinstance(value, float)}
         whole = kernels.constants(**{key: value for key, value in others.items() if key not in floats})
-        return lambda: kernel(tuple(inputs), tuple(outputs), whole, **floats)
-    if op == "copy":
-        return lambda: out.__setitem__(Ellipsis, inputs[0])
-    if op == "fill":
-        return lambda: out.fill(inputs[0])
-    if op == "matmul":
-        return lambda: cp.matmul(inputs[0], inputs[1], out=out)
-    if op == "getitem":
-        return lambda: inputs[0][inputs[1]]
+        return partial(kernels.by_name(options["name"]), tuple(inputs), tuple(outputs), whole, **floats)
     if op in ("setitem", "add.at"):
         key = (slice(None),) * min(options["axes"]) + tuple(inputs[1:])
-        if op == "setitem":
-            return lambda: out.__setitem__(key, inputs[0])
-        return lambda: cp.add.at(out, key, inputs[0])
-    if op == "where":
-        return lambda: cp.where(*inputs)
+        return partial(out.__setitem__ if op == "setitem" else partial(cp.add.at, out), key, inputs[0])
     if op.startswith("random"):
-        generator = cp.random.default_rng(0)
-        return lambda: generator.random(out.shape, dtype=out.dtype)
+        return partial(cp.random.default_rng(0).random, out.shape, dtype=out.dtype)
     if "axis" in options:
-        return lambda: getattr(inputs[0], op)(axis=options["axis"])
-    function = getattr(cp, op)
-    return lambda: function(*inputs, out=out)
+        return partial(getattr(inputs[0], op), axis=options["axis"])
+    calls: dict[str, Callable[[], Any]] = {
+        "copy": lambda: out.__setitem__(Ellipsis, inputs[0]),
+        "fill": lambda: out.fill(inputs[0]),
+        "getitem": lambda: inputs[0][inputs[1]],
+        "where": lambda: cp.where(*inputs),
+    }
+    return calls[op] if op in calls else partial(getattr(cp, op), *inputs, out=out)
 
 
 def _array(x: Any) -> Any:
@@ -205,7 +175,9 @@ def main() -> None:
     """Measure all operations."""
     chosen = common.options(__doc__)
     cases = [SOURCE_A[8], SOURCE_A[128], KERAS, SOURCE_B["16 channels"]]
-    gpu.write(chosen, [*rows(cases), *indexed_rows()])
+    found = [*rows(cases), *indexed_rows()]
+    common.print_sections(found)
+    gpu_common.save(chosen, found)
 
 
 if __name__ == "__main__":

@@ -11,24 +11,24 @@ largest value. Where a layer's `ours_s` stays the same, the host is what it wait
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cupy as cp
 
 import common
-import gpu
-import gpu_timing
+import gpu_common
+from common import Row
 from networks import keras_example, source_a
 from unrolled import nn
 from unrolled.ops import precision
 
-Row = dict[str, Any]
 BATCH = 1024
 
 
 def faster(section: str, name: str, ours: Callable[[], Any], peer: Callable[[], Any], calls: int) -> Row:
     """Return a row: ours beside float32."""
-    times = gpu_timing.side_by_side({"ours": ours, "peer": peer}, calls, 9)
+    times = gpu_common.side_by_side({"ours": ours, "peer": peer}, calls, 9)
     found = common.compared(times)
     found["ratio"] = common.compared(times, "peer", "ours")["ratio"]
     return {"section": section, "name": name, "peer": "float32", **found}
@@ -76,13 +76,11 @@ def network_rows(name: str, network: nn.Sequential) -> list[Row]:
 def main() -> None:
     """Measure the products, then the networks; each section's failure is a row."""
     chosen = common.options(__doc__)
-    rows: list[Row] = []
-    for n in (1024,) if chosen.quick else (1024, 4096, 8192):
-        rows += gpu.guarded(f"products {n}", lambda n=n: product_rows(n))  # type: ignore[misc]
-    networks = {"source A": source_a(), "Keras's example": keras_example(0.0)}
-    for name, network in networks.items():
-        rows += gpu.guarded(name, lambda name=name, network=network: network_rows(name, network))  # type: ignore[misc]
-    gpu.write(chosen, rows)
+    sections = {f"products {n}": partial(product_rows, n) for n in ((1024,) if chosen.quick else (1024, 4096, 8192))}
+    for name, network in {"source A": source_a(), "Keras's example": keras_example(0.0)}.items():
+        sections[name] = partial(network_rows, name, network)
+    chosen.only = list(sections)
+    gpu_common.measured(chosen, lambda name, rows: sections[name]())
 
 
 if __name__ == "__main__":

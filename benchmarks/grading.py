@@ -98,7 +98,7 @@ def main() -> int:
 
 
 def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -> dict[str, Any]:
-    """Grade a class with both sides, each in a course of its own; return one row."""
+    """Grade a class with both sides, each in a course of its own; return one row, whose name is stable."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         root, plain = Path(folder, "ours"), Path(folder, "nbgrader")
         make_course(root, lesson, students, small)
@@ -106,8 +106,9 @@ def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -
         ours = unrolled(root, lesson, timing, jobs)
         wrong = students - right_scores(root, lesson, timing)
         graded = graded_by_nbgrader(plain, lesson)
+    what, size = "with timing" if timing else "correctness", "" if students == CLASS else f", class of {students}"
     return {
-        "name": row_name("with timing" if timing else "correctness", lesson, students, small),
+        "name": f"grading, {what}, {lesson}{', exercises only' if small else ''}{size}",
         "ours_s": ours,
         "peer": "nbgrader autograde",
         "peer_s": peer,
@@ -119,12 +120,6 @@ def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -
         "jobs": jobs,
         "wrong": wrong + students - graded,
     }
-
-
-def row_name(what: str, lesson: str, students: int, small: bool) -> str:
-    """Return a stable name; that of a class of another size than usual says so."""
-    size = "" if students == CLASS else f", class of {students}"
-    return f"grading, {what}, {lesson}{', exercises only' if small else ''}{size}"
 
 
 def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
@@ -146,16 +141,8 @@ def part(root: Path, lesson: str, name: str, code: str) -> tuple[float, float]:
     """Return the seconds of the clock and of the processor that one of the parts takes, in a process of its own."""
     if name == "a new gradebook":
         (root / "grader" / "gradebook.db").unlink(missing_ok=True)
-    command = [sys.executable, "-c", TIMED + code, lesson]
-    said = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, check=True).stdout
-    wall, cpu = map(float, said.split()[-2:])
+    wall, cpu = map(float, run([sys.executable, "-c", TIMED + code, lesson], root)[1].split()[-2:])
     return wall, cpu
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return the environment of every command: Python keeps compiled modules, as it does by default."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, **more}
 
 
 def make_course(root: Path, lesson: str, students: int, small: bool = False) -> None:
@@ -174,12 +161,12 @@ def make_course(root: Path, lesson: str, students: int, small: bool = False) -> 
             nbformat.write(reduced(nbformat.read(file, as_version=4), kept), file)
         notebook = reduced(notebook, kept)
     code = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    before = code.source
     for number in range(students):
         file = root / "grader" / "submitted" / f"student{number:03}" / lesson / f"{lesson}.ipynb"
         file.parent.mkdir(parents=True)
-        before, code.source = code.source, f"{code.source}\n# student {number}"
+        code.source = f"{before}\n# student {number}"
         nbformat.write(notebook, file)
-        code.source = before
 
 
 def reduced(notebook: NotebookNode, kept: set[str]) -> NotebookNode:
@@ -198,35 +185,27 @@ def nbgrader(root: Path, plain: Path, lesson: str, timing: bool) -> float:
     if not timing:
         (startup / "no_timing.py").write_text(NO_TIMING, encoding="utf-8")
     own = {"IPYTHONDIR": str(plain / "ipython")}
-    command = [str(SCRIPTS / "nbgrader")]
-    run([*command, "generate_assignment", lesson, "--force"], plain, own)
-    return run([*command, "autograde", lesson], plain, own)
+    run(["nbgrader", "generate_assignment", lesson, "--force"], plain, **own)
+    return run(["nbgrader", "autograde", lesson], plain, **own)[0]
 
 
 def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
     """Return the seconds of our command on a new gradebook."""
-    return run(
-        [str(SCRIPTS / "unrolled"), "grade", lesson, "--jobs", str(jobs), *([] if timing else ["--no-timing"])],
-        root,
-        {},
-    )
+    return run(["unrolled", "grade", lesson, "--jobs", str(jobs), *([] if timing else ["--no-timing"])], root)[0]
 
 
-def run(command: Sequence[str], folder: Path, own: dict[str, str]) -> float:
-    """Return the seconds of a command. Raises CalledProcessError, after printing what it said, if it fails."""
+def run(command: Sequence[str], folder: Path, **more: str) -> tuple[float, str]:
+    """Return the seconds of a command and what it said. Raises CalledProcessError, after printing that, if it fails.
+
+    Python keeps compiled modules, as it does by default.
+    """
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | more
     started = time.perf_counter()
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(**own),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
     if done.returncode:
         print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
         done.check_returncode()
-    return time.perf_counter() - started
+    return time.perf_counter() - started, done.stdout
 
 
 def right_scores(root: Path, lesson: str, timing: bool) -> int:
@@ -239,10 +218,8 @@ def right_scores(root: Path, lesson: str, timing: bool) -> int:
 def graded_by_nbgrader(plain: Path, lesson: str) -> int:
     """Return the number of students whose notebook nbgrader has run and scored, whatever it gave."""
     with Gradebook(f"sqlite:///{plain}/gradebook.db") as gradebook:
-        scored = gradebook.assignment_submissions(lesson)
-        return sum(
-            any(grade.auto_score is not None for notebook in s.notebooks for grade in notebook.grades) for s in scored
-        )
+        notebooks = [submission.notebooks for submission in gradebook.assignment_submissions(lesson)]
+        return sum(any(grade.auto_score is not None for nb in each for grade in nb.grades) for each in notebooks)
 
 
 if __name__ == "__main__":

@@ -14,26 +14,23 @@ alone, which are the same for all rungs; `of_peak` is their share of the GPU's f
 
 from __future__ import annotations
 
-import random
 import statistics
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 import common
-import gpu
+import gpu_common
+from common import Row
 from cpu import limit_threads
 from unrolled import device, ops
 from unrolled.ops.lstm import FORMS
 from unrolled.simgpu.profiles import H200
 
-Row = dict[str, Any]
 PEER = "PyTorch"
-TOLERANCE = 1e-4  # of the largest value: float32 sums differ by their order, and errors grow from step to step
 CPU_FORMS = tuple(form for form in FORMS if form not in ("streams", "persistent"))
 
 
@@ -56,11 +53,8 @@ class Case:
     def peer(self, where: str) -> tuple[torch.nn.LSTM, torch.Tensor]:
         """Return PyTorch's layers, the same numbers in every process, and a batch (T, N, D)."""
         torch.manual_seed(0)
-        layers, x = (
-            torch.nn.LSTM(self.inputs, self.hidden, self.layers),
-            torch.randn(self.steps, self.samples, self.inputs),
-        )
-        return layers.to(where), x.to(where)
+        layers = torch.nn.LSTM(self.inputs, self.hidden, self.layers)
+        return layers.to(where), torch.randn(self.steps, self.samples, self.inputs).to(where)
 
 
 GPU_CASE, FOUR = Case(100, 64, 512, 512), Case(100, 64, 512, 512, layers=4)
@@ -80,33 +74,25 @@ def weights_of(layers: torch.nn.LSTM, array: Callable[[torch.Tensor], Any]) -> l
 
 def compare(what: str, ours: Any, peers: torch.Tensor) -> None:
     """Raise ArithmeticError unless both sides computed the same."""
-    a, b = device.to_host(ours), peers.detach().cpu().numpy()
-    if np.abs(a - b).max() > TOLERANCE * np.abs(b).max():
-        raise ArithmeticError(f"{what}: off by up to {np.abs(a - b).max():.3g} of {np.abs(b).max():.3g}")
+    common.check(what, device.to_host(ours), peers.detach().cpu().numpy())
 
 
-def in_turn(sides: Mapping[str, common.Step], wait: Callable[[], Any], quick: bool) -> dict[str, float]:
+def in_turn(sides: Mapping[str, common.Step], quick: bool) -> dict[str, float]:
     """Return the median seconds of a call of each side, until the device has done it."""
-    times: common.Times = {side: [] for side in sides}
-    for step in [*sides.values()] * 3:
-        step()
-    wait()
-    for _ in range(3 if quick else 21):
-        for side in random.sample(list(sides), len(sides)):
-            times[side].append(common.seconds(lambda side=side: (sides[side](), wait())))
+    steps = {side: lambda step=step: (step(), gpu_common.synchronize()) for side, step in sides.items()}
+    times, _ = common.side_by_side(steps, 1 if quick else 7, 0.0)
     return {side: statistics.median(found) for side, found in times.items()}
 
 
 def rows(section: str, prefix: str, case: Case, times: Mapping[str, float], passes: int = 1) -> list[Row]:
     """Return a row for each form in `times`, which has the peer's, too. A training step is three passes' products."""
     found = []
-    for form in FORMS:
-        if form in times:
-            rate = passes * case.flops / times[form] / 1e9
-            row = {"section": section, "name": f"{prefix}, {form}", "ours_s": times[form], "gflops": rate}
-            row |= {"of_peak": 1e9 * rate / H200.float32} if section != "CPU" else {}
-            row |= {"speedup": times["naive"] / times[form], "peer": PEER, "peer_s": times[PEER]}
-            found.append(row | {"ratio": times[form] / times[PEER]})
+    for form in filter(times.__contains__, FORMS):
+        rate = passes * case.flops / times[form] / 1e9
+        row = {"section": section, "name": f"{prefix}, {form}", "ours_s": times[form], "gflops": rate}
+        row |= {"of_peak": 1e9 * rate / H200.float32} if section != "CPU" else {}
+        row |= {"speedup": times["naive"] / times[form], "peer": PEER, "peer_s": times[PEER]}
+        found.append(row | {"ratio": times[form] / times[PEER]})
     return found
 
 
@@ -123,7 +109,7 @@ def forward_rows(section: str, prefix: str, case: Case, quick: bool) -> list[Row
     sides: dict[str, common.Step] = {form: lambda form=form: ops.lstm(mine, weights, form=form)[0] for form in FORMS}
     for form, step in sides.items():
         compare(f"{prefix}, {form}", step(), peer())
-    return rows(section, prefix, case, in_turn({**sides, PEER: peer}, cp.cuda.Device().synchronize, quick))
+    return rows(section, prefix, case, in_turn({**sides, PEER: peer}, quick))
 
 
 def training_rows(section: str, prefix: str, case: Case, quick: bool) -> list[Row]:
@@ -149,10 +135,9 @@ def training_rows(section: str, prefix: str, case: Case, quick: bool) -> list[Ro
         by_x, by_weights, _ = ours(form)
         compare(f"{prefix}, {form}, by x", by_x, x.grad)
         for number, by_layer in enumerate(by_weights):
-            names = ("weight_ih", "weight_hh", "bias_ih")
-            for name, one in zip(names, by_layer, strict=True):
+            for name, one in zip(("weight_ih", "weight_hh", "bias_ih"), by_layer, strict=True):
                 compare(f"{prefix}, {form}, by {name}", one, getattr(layers, f"{name}_l{number}").grad)
-    return rows(section, prefix, case, in_turn({**sides, PEER: peer}, cp.cuda.Device().synchronize, quick), passes=3)
+    return rows(section, prefix, case, in_turn({**sides, PEER: peer}, quick), passes=3)
 
 
 def on_cpu(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
@@ -176,14 +161,14 @@ def cpu_rows(section: str, prefix: str, case: Case, quick: bool, threads: int) -
     expected = torch.from_numpy(on_cpu(PEER, case, threads)[0]())
     for form in CPU_FORMS:
         compare(f"{prefix}, {form}", on_cpu(form, case, threads)[0](), expected)
-    times, others = common.each_apart(on_cpu, {side: (side, case, threads) for side in sides}, *common.rounds(quick))
+    times, others, _ = common.each_apart(on_cpu, {side: (side, case, threads) for side in sides}, *common.rounds(quick))
     medians = {side: statistics.median(found) for side, found in times.items()}
     return [row | {"others": round(others, 2)} for row in rows(section, prefix, case, medians)]
 
 
 def main() -> int:
     """Measure; the sections of the GPU only where there is one. Exit with 1 if one fails."""
-    chosen = common.sections(common.parser(__doc__), ("one layer", "four layers", "training step", "CPU"))
+    chosen = common.sections(__doc__, ("one layer", "four layers", "training step", "CPU"))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     one, four = QUICK if chosen.quick else (GPU_CASE, FOUR)
     tasks: dict[str, Callable[[], list[Row]]] = {
@@ -192,9 +177,9 @@ def main() -> int:
         "training step": lambda: training_rows("training step", "lstm, training step", one, chosen.quick),
         "CPU": lambda: cpu_rows("CPU", "lstm on the CPU", CPU_CASE, chosen.quick, chosen.threads),
     }
-    if gpu.lacking(chosen):
+    if gpu_common.lacking(chosen):
         return 1
-    return int(any("error" in row for row in gpu.measured(chosen, lambda name, rows: tasks[name]())))
+    return int(any("error" in row for row in gpu_common.measured(chosen, lambda name, rows: tasks[name]())))
 
 
 if __name__ == "__main__":

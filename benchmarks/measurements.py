@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import aims
+import common
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "results"
-PAGE = HERE.parent / "docs" / "measurements.md"
-QUOTED = HERE.parent / "lib" / "unrolled" / "records"
-"""Records that travel with the library, since lessons quote them. Each lies in one of the two folders."""
+PAGE = common.ROOT / "docs" / "measurements.md"
 INTRODUCTION = """\
 # Measurements
 
@@ -38,7 +36,7 @@ some miss it.
 
 def records() -> dict[str, dict[str, Any]]:
     """Return all records, by the name of the benchmark that made each."""
-    files = [*RESULTS.glob("*.json"), *QUOTED.glob("*.json")]
+    files = [file for folder in common.RECORDS for file in folder.glob("*.json")]
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
@@ -90,7 +88,9 @@ def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a Markdown table with a column for every key whose values are plain."""
     rows = list(rows)
     keys = [
-        key for key in dict.fromkeys(key for row in rows for key in row) if all(plain(row.get(key)) for row in rows)
+        key
+        for key in dict.fromkeys(key for row in rows for key in row)
+        if all(common.plain(row.get(key)) for row in rows)
     ]
     head = "| " + " | ".join(map(column_name, keys)) + " |"
     rule = "| " + " | ".join("---" if isinstance(rows[0].get(key), str) else "---:" for key in keys) + " |"
@@ -99,10 +99,6 @@ def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def column_name(key: str) -> str:
     return key.replace("_", " ")
-
-
-def plain(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float))
 
 
 def text(value: Any) -> str:

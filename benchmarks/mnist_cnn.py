@@ -61,9 +61,8 @@ def recipe(seed: int = 0) -> nn.Sequential:
 
 def step_row(batch: int, chosen: Any) -> dict[str, Any]:
     """Measure one training step of source A's network, and return its row."""
-    found = twins.row(SOURCE_A[batch], 1600 // batch, chosen)
-    epochs = {"epoch_s": found["ours_s"] * EPOCH / batch, "peer_epoch_s": found["peer_s"] * EPOCH / batch}
-    return found | {"at_most": AIMS[batch]} | epochs | {"source": SOURCE[batch]}
+    row = twins.row(SOURCE_A[batch], 1600 // batch, chosen, EPOCH, at_most=AIMS[batch])
+    return row | {"source": SOURCE[batch]}
 
 
 def train_source_a(train: data.Dataset) -> nn.Sequential:

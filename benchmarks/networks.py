@@ -67,12 +67,27 @@ class Case:
     image: tuple[int, int, int]
     batch: int
 
-    def batches(self, module: Any = np) -> list[tuple[Any, Any]]:
+    def batches(self, module: Any = np, seed: int = 0, count: int = BATCHES) -> list[tuple[Any, Any]]:
         """Return random images and labels as arrays of a module: a step takes as long as on real ones."""
-        rng = np.random.default_rng(0)
-        images = rng.random((BATCHES, self.batch, *self.image), dtype=np.float32)
-        labels = rng.integers(0, 10, (BATCHES, self.batch))
+        rng = np.random.default_rng(seed)
+        images = rng.random((count, self.batch, *self.image), dtype=np.float32)
+        labels = rng.integers(0, 10, (count, self.batch))
         return [(module.asarray(x), module.asarray(y)) for x, y in zip(images, labels, strict=True)]
+
+    def build(self, module: Any = np) -> nn.Sequential:
+        """Return the network, built for these images where the module's arrays lie."""
+        return self.network().build(self.image, module)
+
+    def stepper(self, module: Any = np) -> Callable[[Any, Any], tuple[Any, Any]]:
+        """Return what takes a training step with images and labels, and returns its loss and scores."""
+        network, optimizer = self.build(module), self.optimizer()
+
+        def step(images: Any, labels: Any) -> tuple[Any, Any]:
+            found = network.loss_and_scores(images, labels)
+            optimizer.step(network.parameters, network.gradients)
+            return found
+
+        return step
 
 
 momentum = partial(optim.SGD, 0.01, momentum=0.9, weight_decay=1e-4)

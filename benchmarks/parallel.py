@@ -16,24 +16,37 @@ processes of their own that take turns; medians of rounds. All in float32, TF32 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import multiprocessing
 import os
+import random
 import statistics
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from multiprocessing.connection import Client, Listener
 from typing import Any
 
 import common
-import gpu
-from parallel_sides import Case, Side, agree, in_turns, start_ddp, start_ours
+import gpu_common
+from common import Row, Step
+from networks import CIFAR, MNIST, Case, momentum, source_a, source_b
+from unrolled.parallel import gradients
 from unrolled.parallel.nccl import gpus, load
 from unrolled.parallel.nccl_start import run_nccl
 
-Row = dict[str, Any]
 COUNTS = (2, 4)
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20)
-WEAK = Case("B", (3, 32, 32), 512)
+WEAK = Case("weak", partial(source_b, 256), momentum, CIFAR, 512)
 STRONG = (8, 1024)
 PEER = "DistributedDataParallel"
+KEY = b"benchmarks/parallel"
+BATCHES = 4  # taken in turn
+END = 20.0  # seconds that the ranks of a side have to end
+CLOSE = 1e-3  # of the gradient's norm, by which two sides may differ
+Address = tuple[str, int]
+Side = tuple[Step, Callable[[], float]]
+"""A step, and the norm of the last step's mean gradient."""
 
 
 def all_reduce(quick: bool) -> list[Row]:
@@ -73,27 +86,18 @@ def time_all_reduce(comm: Any, sizes: list[int], rounds: int) -> list[dict[str, 
                 raise ArithmeticError(f"the sum of {size} bytes is wrong")
         del xs
         calls = 300 if size < 1 << 21 else 30
-        rows.append(time_both(steps, calls, rounds) | {"graph_s": graphed(ours, rounds)})
+        times = in_turns({side: partial(block, step, calls) for side, step in steps.items()}, rounds)
+        more = {"host_s": gpu_common.host_seconds(ours), "graph_s": graphed(ours, rounds)}
+        rows.append({**common.compared(times), **more})
     return rows
 
 
-def time_both(steps: dict[str, Callable[[], Any]], calls: int, rounds: int) -> dict[str, float]:
-    """Time both sides in turn, in the same order on all ranks."""
-    import gpu_timing
-    from parallel_sides import block
-
-    times = in_turns({side: partial(block, step, calls) for side, step in steps.items()}, rounds)
-    return {**common.compared(times), "host_s": gpu_timing.host_seconds(steps["ours"])}
-
-
-def graphed(step: Callable[[], Any], rounds: int, calls: int = 20) -> float:
+def graphed(step: Step, rounds: int, calls: int = 20) -> float:
     """Return the seconds of a call in a CUDA graph of several."""
     import cupy as cp
 
-    from parallel_sides import block
-
     stream = cp.cuda.Stream(non_blocking=True)
-    cp.cuda.runtime.deviceSynchronize()
+    gpu_common.synchronize()
     with stream:
         stream.begin_capture()
         for _ in range(calls):
@@ -112,7 +116,7 @@ def strong(quick: bool) -> list[Row]:
     """Measure a step with as many images in all, shared by more and more GPUs."""
     rows = []
     for batch in STRONG:
-        cases = {ranks: Case("A", (1, 28, 28), batch // ranks) for ranks in (1, *counts())}
+        cases = {ranks: Case("strong", source_a, momentum, MNIST, batch // ranks) for ranks in (1, *counts())}
         named = f"strong scaling, source A, batch {batch} in all"
         rows += scaling("strong", named, cases, 50 if quick else 200, 3 if quick else 15)
     return rows
@@ -121,12 +125,12 @@ def strong(quick: bool) -> list[Row]:
 def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds: int) -> list[Row]:
     """Measure ours, ours overlapped and PyTorch on each number of GPUs, all of them in turn."""
     with contextlib.ExitStack() as stack:
-        sides: dict[str, Side] = {}
+        sides: dict[str, Ranks] = {}
         for ranks, case in cases.items():
-            sides[f"ours {ranks}"] = Side(start_ours, ranks, case, False)
+            sides[f"ours {ranks}"] = Ranks(start_ours, ranks, case, False)
             if ranks > 1:
-                sides[f"overlapped {ranks}"] = Side(start_ours, ranks, case, True)
-            sides[f"peer {ranks}"] = Side(start_ddp, ranks, case)
+                sides[f"overlapped {ranks}"] = Ranks(start_ours, ranks, case, True)
+            sides[f"peer {ranks}"] = Ranks(start_ddp, ranks, case)
             agree([side for name, side in sides.items() if name.endswith(f" {ranks}")])
         for side in sides.values():
             stack.callback(side.close)
@@ -145,14 +149,122 @@ def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds
     return rows
 
 
+def make(comm: Any, case: Case, overlapped: bool) -> Side:
+    """Return a data-parallel step of ours.
+
+    One all-reduce of the flat gradient; or, overlapped, one of all layers but the first, beside its backward pass.
+    """
+    import cupy as cp
+
+    network, optimizer = case.build(cp), case.optimizer()
+    batches = itertools.cycle(case.batches(cp, comm.rank, BATCHES))
+    first = sum(view.size for view in network.layers[0].gradients.values())
+    pieces = (slice(0, first), slice(first, None)) if overlapped else (slice(None),)
+
+    def step() -> None:
+        x, labels = next(batches)
+        if comm.size > 1:
+            gradients(comm, network, x, labels, case.batch * comm.size, pieces=pieces)
+        else:
+            network.loss_and_scores(x, labels)
+        optimizer.step(network.parameters, network.gradients)
+
+    return step, lambda: float(cp.linalg.norm(network.gradients))
+
+
+def make_ddp(rank: int, size: int, case: Case, port: int) -> Side:
+    """Return a step of PyTorch's, with DistributedDataParallel if there is more than one rank."""
+    import torch
+
+    import twins
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.cuda.set_device(rank)
+    network: Any = twins.twin(case.build()).cuda()
+    if size > 1:
+        torch.distributed.init_process_group("nccl", f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+        network = torch.nn.parallel.DistributedDataParallel(network, device_ids=[rank])
+    batches = [twins.tensors(batch, gpu_common.cp) for batch in case.batches(seed=rank, count=BATCHES)]
+    step = twins.stepper(network, case.optimizer(), batches)
+    return step, lambda: float(sum(p.grad.square().sum() for p in network.parameters()) ** 0.5)
+
+
+def block(step: Step, calls: int) -> float:
+    """Return the seconds of one call, from `calls` in a row after one that lets the ranks meet; by CUDA's events."""
+    step()
+    return gpu_common.between_events(step, calls)
+
+
+def serve(rank: int, address: Address, side: Side) -> None:
+    """In a rank: say the first gradient's norm, then measure as often as asked."""
+    step, norm = side
+    with Client(address, authkey=KEY) as line, contextlib.suppress(EOFError):
+        step()
+        line.send((rank, norm()))
+        while True:
+            line.send(block(step, line.recv()))
+
+
+def serve_ours(comm: Any, address: Address, case: Case, overlapped: bool) -> None:
+    serve(comm.rank, address, make(comm, case, overlapped))
+
+
+def serve_ddp(rank: int, size: int, address: Address, case: Case, port: int) -> None:
+    gpu_common.cp.cuda.Device(rank).use()
+    serve(rank, address, make_ddp(rank, size, case, port))
+
+
+def start_ours(address: Address, ranks: int, case: Case, overlapped: bool) -> None:
+    run_nccl(serve_ours, [address, case, overlapped], ranks=ranks, timeout=120)
+
+
+def start_ddp(address: Address, ranks: int, case: Case) -> None:
+    context = multiprocessing.get_context("spawn")
+    with Listener(("127.0.0.1", 0)) as free:
+        port = free.address[1]
+    for rank in range(ranks):
+        context.Process(target=serve_ddp, args=(rank, ranks, address, case, port), daemon=True).start()
+
+
+class Ranks:
+    """The ranks of one side; as a context, they end with it."""
+
+    def __init__(self, start: Callable[..., None], ranks: int, *arguments: Any) -> None:
+        with Listener(("127.0.0.1", 0), authkey=KEY) as listener:
+            self._thread = threading.Thread(target=start, args=(listener.address, ranks, *arguments), daemon=True)
+            self._thread.start()
+            self._lines = [listener.accept() for _ in range(ranks)]
+        self.norm = dict(line.recv() for line in self._lines)[0]
+
+    def turn(self, calls: int) -> float:
+        """Return the seconds of one call, on the rank that took longest."""
+        for line in self._lines:
+            line.send(calls)
+        return max(line.recv() for line in self._lines)
+
+    def close(self) -> None:
+        for line in self._lines:
+            line.close()
+        self._thread.join(END)
+
+
+def in_turns(turns: Mapping[str, Callable[[], float]], rounds: int) -> common.Times:
+    """Return the seconds that each side's turn gives, after one that does not count; in the same order on all ranks."""
+    for turn in turns.values():
+        turn()
+    return common.in_turn(turns, rounds, random.Random(0))
+
+
+def agree(sides: Sequence[Ranks]) -> None:
+    """Raise ArithmeticError unless all sides have found the same first gradient."""
+    norms = [side.norm for side in sides]
+    if max(norms) - min(norms) > CLOSE * statistics.median(norms):
+        raise ArithmeticError(f"the norms of the first gradients differ: {norms}")
+
+
 def counts() -> list[int]:
     """Return the numbers of GPUs above one that this machine can take."""
     return [ranks for ranks in COUNTS if ranks <= gpus()]
-
-
-def facts() -> dict[str, Any]:
-    """Return what a record of many GPUs says besides."""
-    return {"gpus": gpus(), "nccl": load()[1].get_version()}
 
 
 def size_name(size: int) -> str:
@@ -164,9 +276,11 @@ SECTIONS: dict[str, Callable[[bool], list[Row]]] = {section.__name__: section fo
 
 def main() -> None:
     """Measure the sections asked for; save after each, so that a run cut short leaves what it has."""
-    chosen = common.sections(common.parser(__doc__), SECTIONS)
+    chosen = common.sections(__doc__, SECTIONS)
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # of all that this starts
-    gpu.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), facts())
+    gpu_common.measured(
+        chosen, lambda name, rows: SECTIONS[name](chosen.quick), {"gpus": gpus(), "nccl": load()[1].get_version()}
+    )
 
 
 if __name__ == "__main__":

@@ -14,12 +14,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import common
 import networks
+from networks import CIFAR, MNIST, source_a, source_b
 from unrolled import nn, parallel
 
 PACKAGES = ("unrolled", "numpy", "mpi4py", "mpich")
@@ -28,42 +30,33 @@ RANKS = 2
 
 
 @dataclass(frozen=True)
-class Case:
-    """A network, the shape of its images, and how many are in a batch of all ranks."""
+class Case(networks.Case):
+    """A training step, whose batch is that of all ranks: besides, how many are in a turn, and the aim."""
 
-    name: str
-    network: Callable[[], nn.Sequential]
-    image: tuple[int, int, int]
-    batch: int
-    steps: int  # of one turn
+    steps: int
     at_least: float | None = None
 
 
+sgd, wide = partial(nn.SGD, 0.01), partial(source_b, 64)
 CASES = (
-    Case("source B's network, 64 channels, batch 512", lambda: networks.source_b(64), (3, 32, 32), 512, 3, AT_LEAST),
-    Case("source B's network, 64 channels, batch 100", lambda: networks.source_b(64), (3, 32, 32), 100, 10),
-    Case("source A's network, batch 1024", networks.source_a, (1, 28, 28), 1024, 10, AT_LEAST),
-    Case("source A's network, batch 128", networks.source_a, (1, 28, 28), 128, 50),
-    Case("source A's network, batch 8", networks.source_a, (1, 28, 28), 8, 200),
+    Case("source B's network, 64 channels, batch 512", wide, sgd, CIFAR, 512, 3, AT_LEAST),
+    Case("source B's network, 64 channels, batch 100", wide, sgd, CIFAR, 100, 10),
+    Case("source A's network, batch 1024", source_a, sgd, MNIST, 1024, 10, AT_LEAST),
+    Case("source A's network, batch 128", source_a, sgd, MNIST, 128, 50),
+    Case("source A's network, batch 8", source_a, sgd, MNIST, 8, 200),
 )
 
 
 def turns(comm: parallel.Communicator, case: Case, rounds: int) -> list[dict[str, float]]:
     """In a rank: let one rank and then all of them take their steps, round by round; return the seconds a step."""
-    rng = np.random.default_rng(0)
-    images = rng.standard_normal((case.batch, *case.image)).astype(np.float32)
-    labels = rng.integers(0, 10, case.batch)
+    ((images, labels),) = case.batches(count=1)
     mine = parallel.shard(case.batch, comm.rank, comm.size)
-    whole, shared = case.network().build(case.image), case.network().build(case.image)
-    optimizers = nn.SGD(0.01), nn.SGD(0.01)
-
-    def alone() -> None:
-        whole.loss_and_scores(images, labels)
-        optimizers[0].step(whole.parameters, whole.gradients)
+    whole, shared, optimizer = case.build(), case.build(), case.optimizer()
+    alone = partial(case.stepper(), images, labels)
 
     def together() -> None:
         parallel.gradients(comm, shared, images[mine], labels[mine], case.batch)
-        optimizers[1].step(shared.parameters, shared.gradients)
+        optimizer.step(shared.parameters, shared.gradients)
 
     whole.loss_and_scores(images, labels)
     parallel.gradients(comm, shared, images[mine], labels[mine], case.batch)

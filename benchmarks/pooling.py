@@ -11,29 +11,28 @@ ours with the same window and stride = window, called in turn in one process.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 import common
-from cpu import limit_threads
+import cpu
 from unrolled import ops
 
 PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cpu.Operation):
     """One max-pooling."""
 
     x_shape: tuple[int, int, int, int]
     kernel: int
     stride: int
-    at_most: float  # times PyTorch's time: the aim
+    at_most: float
+    tolerances: ClassVar = {"y": 0.0, "grad_x": 1e-5}
 
     @property
     def name(self) -> str:
@@ -50,6 +49,16 @@ class Case:
         x *= x > 0
         return x, rng.normal(size=ops.max_pool2d(x, *self.window).shape).astype(np.float32)
 
+    def ours(self, x: Any, grad: Any) -> tuple[Any, Any]:
+        y, indices = ops.max_pool2d_with_indices(x, *self.window)
+        return y, ops.max_unpool2d(grad, indices, x.shape[2:])
+
+    def peer(self, x: Any, grad: Any) -> tuple[Any, Any]:
+        inputs: Any = torch.from_numpy(x).requires_grad_()
+        y = torch.nn.functional.max_pool2d(inputs, *self.window)
+        torch.autograd.backward(y, torch.from_numpy(grad))
+        return y.detach().numpy(), inputs.grad.numpy()
+
 
 CASES = (
     Case((100, 64, 28, 28), 4, 2, at_most=2.0),
@@ -60,59 +69,21 @@ CASES = (
 )
 
 
-def ours(x: Any, grad: Any, kernel: int, stride: int) -> tuple[Any, Any]:
-    """Run one step of the library; return output and gradient."""
-    y, indices = ops.max_pool2d_with_indices(x, kernel, stride)
-    return y, ops.max_unpool2d(grad, indices, x.shape[2:])
-
-
-def peer(x: Any, grad: Any, kernel: int, stride: int) -> tuple[Any, Any]:
-    """Run one step of PyTorch; return output and gradient as NumPy arrays."""
-    inputs: Any = torch.from_numpy(x).requires_grad_()
-    y = torch.nn.functional.max_pool2d(inputs, kernel, stride)
-    torch.autograd.backward(y, torch.from_numpy(grad))
-    return y.detach().numpy(), inputs.grad.numpy()
-
-
-SIDES: dict[str, Callable[..., tuple[Any, Any]]] = {"ours": ours, "peer": peer}
-
-
-def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
-    """Return the step of one side, and the same step on one image."""
-    limit_threads(threads)
-    function, arrays, one_image = SIDES[side], case.arrays(), case.arrays(1)
-    return lambda: function(*arrays, *case.window), lambda: function(*one_image, *case.window)
-
-
-def check(case: Case) -> None:
-    """Exit unless both sides compute the same."""
-    (y, grad_x), (expected, expected_grad_x) = (side(*case.arrays(), *case.window) for side in SIDES.values())
-    if y.dtype != np.float32 or not np.array_equal(y, expected):
-        sys.exit(f"{case.name}: y differs")
-    if grad_x.dtype != np.float32 or not np.allclose(grad_x, expected_grad_x, rtol=1e-5, atol=1e-5):
-        sys.exit(f"{case.name}: grad_x differs by {np.abs(grad_x - expected_grad_x).max()}")
-
-
-def row(case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one case; return its row."""
-    check(case)
-    measured = common.both_modes(make, case, chosen.threads, quick=chosen.quick)
-    overlap = over_no_overlap(case, chosen) if case.stride < case.kernel else None
-    return {"name": case.name, "peer": "PyTorch", "at_most": case.at_most, "over_no_overlap": overlap, **measured}
-
-
 def over_no_overlap(case: Case, chosen: Any) -> float:
     """Return how many times longer ours takes than with windows that do not overlap."""
     cases = {"ours": case, "no overlap": replace(case, stride=case.kernel)}
-    steps = {name: make("ours", each, chosen.threads)[0] for name, each in cases.items()}
+    steps = {name: cpu.make("ours", each, chosen.threads)[0] for name, each in cases.items()}
     times, _ = common.side_by_side(steps, *common.rounds(chosen.quick))
     return common.compared(times, peer="no overlap")["ratio"]
 
 
 def main() -> None:
     """Measure every case."""
-    chosen = common.options(__doc__)
-    common.finish(chosen, [row(case, chosen) for case in CASES], PACKAGES)
+    chosen, rows = common.options(__doc__), []
+    for case in CASES:
+        overlap = over_no_overlap(case, chosen) if case.stride < case.kernel else None
+        rows.append(case.row(chosen, over_no_overlap=overlap))
+    common.finish(chosen, rows, PACKAGES)
 
 
 if __name__ == "__main__":

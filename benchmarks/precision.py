@@ -25,6 +25,7 @@ import numpy as np
 
 import common
 import twins
+from common import Row
 from networks import source_a
 from unrolled import data, nn
 from unrolled.nn.smaller_layers import BinaryLinear
@@ -32,7 +33,6 @@ from unrolled.ops import precision
 from unrolled.ops.precision.binary import COLUMNS, ROWS
 
 PACKAGES = ("unrolled", "numpy", "scipy", "threadpoolctl")
-Row = dict[str, Any]
 
 
 def product_rows(quick: bool) -> list[Row]:
@@ -41,26 +41,20 @@ def product_rows(quick: bool) -> list[Row]:
     for n in (512,) if quick else (1024, 4096):
         a, b = (rng.integers(-127, 128, (n, n)).astype(np.int8) for _ in range(2))
         x, y = a.astype(np.float32), b.astype(np.float32)
-        p, q, s = precision.pack_signs(x), precision.pack_signs(y), pruned(y)
+        p, q = precision.pack_signs(x), precision.pack_signs(y)
+        s = precision.sparse(y * precision.magnitude_mask(y, 0.9))
         kinds: dict[str, Callable[[], Any]] = {
-            "int8, blocks of float32": lambda a=a, b=b: precision.int8_matmul(a, b),  # type: ignore[misc]
-            "int8, float64": lambda a=a, b=b: in_float64(a, b),  # type: ignore[misc]
-            "sparse, 90 % zeros": lambda x=x, s=s: precision.sparse_matmul(x, s),  # type: ignore[misc]
-            "binary": lambda p=p, q=q, n=n: precision.binary_matmul(p, q, n),  # type: ignore[misc]
-            "binary, bitwise_count alone": lambda n=n: count_alone(n),  # type: ignore[misc]
+            "int8, blocks of float32": lambda a=a, b=b: precision.int8_matmul(a, b),
+            "int8, float64": lambda a=a, b=b: (a.astype(float) @ b.astype(float)).astype(np.int32),  # one product
+            "sparse, 90 % zeros": lambda x=x, s=s: precision.sparse_matmul(x, s),
+            "binary": lambda p=p, q=q, n=n: precision.binary_matmul(p, q, n),
+            "binary, bitwise_count alone": lambda n=n: count_alone(n),
         }
         for name, ours in kinds.items():
-            steps = {"ours": ours, "peer": lambda x=x, y=y: x @ y}  # type: ignore[misc]
-            times, _ = common.side_by_side(steps, rounds=1, patience=0)
-            rows.append(
-                {"section": "products", "name": f"{name}, {n}", "peer": "float32 BLAS", **common.compared(times)}
-            )
+            times, _ = common.side_by_side({"ours": ours, "peer": lambda x=x, y=y: x @ y}, rounds=1, patience=0)
+            row = {"section": "products", "name": f"{name}, {n}", "peer": "float32 BLAS"}
+            rows.append(row | common.compared(times))
     return rows
-
-
-def in_float64(a: Any, b: Any) -> Any:
-    """Multiply int8 matrices in one float64 product: what blocks of float32 replace."""
-    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int32)
 
 
 def count_alone(n: int) -> None:
@@ -69,11 +63,6 @@ def count_alone(n: int) -> None:
     counts = np.empty(words.size, np.uint8)
     for _ in range(-(-n * n * (n // 64) // words.size)):
         np.bitwise_count(words, out=counts)
-
-
-def pruned(y: Any) -> Any:
-    """Return y with 90 % zeros, as a sparse matrix."""
-    return precision.sparse(y * precision.magnitude_mask(y, 0.9))
 
 
 def trained(train: data.Dataset, epochs: int, seed: int = 0, kind: str = "float32") -> nn.Sequential:
@@ -102,7 +91,7 @@ def network_rows(train: data.Dataset, test: data.Dataset, epochs: int) -> list[R
     rows = []
     for name, (small, peer) in found.items():
         accuracy = small.evaluate(test).accuracy
-        seconds = [common.seconds(lambda small=small: small.scores(test.images, 1000)) for _ in range(6)][1:]  # type: ignore[misc]
+        seconds = [common.seconds(lambda small=small: small.scores(test.images, 1000)) for _ in range(6)][1:]
         row = {"section": "networks", "name": name, "accuracy": accuracy, "points": 100 * (accuracy - peers[id(peer)])}
         rows.append(row | {"bytes": weight_bytes(small), "seconds": statistics.median(seconds)})
     return rows
@@ -116,7 +105,7 @@ def weight_bytes(network: nn.Sequential) -> int:
             total += sum(value.nbytes for value in layer.constants.values())
         elif layer.parameters:
             weight, bias = layer.parameters["weight"], layer.parameters["bias"]
-            kept = {True: 8 * int(np.count_nonzero(weight)), False: weight.nbytes}["mask" in layer.state]
+            kept = 8 * int(np.count_nonzero(weight)) if "mask" in layer.state else weight.nbytes
             total += bias.nbytes + (-(-weight.size // 8) if isinstance(layer, BinaryLinear) else kept)
     return total
 
@@ -140,9 +129,7 @@ def main() -> None:
     rows = product_rows(chosen.quick)
     rows += network_rows(train, test, 2)
     rows += half_rows(train, test, 10 if chosen.quick else 1)
-    for section in ("products", "networks", "training"):
-        common.print_table([row for row in rows if row["section"] == section])
-    common.save(chosen, rows, PACKAGES)
+    common.finish(chosen, rows, PACKAGES)
 
 
 if __name__ == "__main__":

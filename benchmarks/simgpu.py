@@ -18,9 +18,11 @@ import json
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import common
+from common import Row
 from networks import KERAS, SOURCE_A, SOURCE_B, Case
 from unrolled import simgpu
 from unrolled.simgpu import cost
@@ -37,17 +39,13 @@ CALLS = {
 """Kinds of call, and the row of gpu.json that measures one."""
 ALLOCATE = ("reduction", "indexing")
 """Kinds of call that were measured with the allocation of their result; the others write into `out`."""
-Row = dict[str, Any]
 Record = Mapping[str, Any]
-
-
 CASES = (*SOURCE_A.values(), KERAS, *SOURCE_B.values())
 
 
 def record(name: str) -> Record:
     """Return a committed record."""
-    found: Record = json.loads(common.record_file(name).read_text(encoding="utf-8"))
-    return found
+    return json.loads(common.record_file(name).read_text(encoding="utf-8"))
 
 
 def operations(measured: Record, calls: Record) -> list[Row]:
@@ -60,7 +58,8 @@ def operations(measured: Record, calls: Record) -> list[Row]:
 
 
 def operation(row: Mapping[str, Any]) -> Row:
-    inputs, outputs, options = [_operand(x) for x in row["inputs"]], [_view(x) for x in row["outputs"]], row["options"]
+    inputs, outputs = ([_operand(x) for x in row[side]] for side in ("inputs", "outputs"))
+    options = row["options"]
     work = cost.of(row["op"], inputs, outputs, options, H200)
     device = 1e6 * work.seconds
     host = 1e6 * cost.host_seconds(row["op"], options, H200) + allocation_us(cost.kind(row["op"], options))
@@ -71,22 +70,13 @@ def operation(row: Mapping[str, Any]) -> Row:
     return {"name": row["name"], "kind": cost.kind(row["op"], options), **times, **counts}
 
 
-def call_us(kind: str) -> float:
-    """Return the modelled microseconds of the host for a call, with the result's allocation where that was measured."""
-    return 1e6 * H200.host[kind] + allocation_us(kind)
-
-
 def allocation_us(kind: str) -> float:
     """Return the modelled microseconds of the host for the result's allocation, 0 where it was not measured."""
     return 1e6 * H200.host["allocate"] if kind in ALLOCATE else 0.0
 
 
-def _view(x: Mapping[str, Any]) -> View:
-    return View(1, 0, tuple(x["shape"]), tuple(x["strides"]), x["dtype"])
-
-
 def _operand(x: Any) -> Operand:
-    return _view(x) if isinstance(x, Mapping) else x
+    return View(1, 0, tuple(x["shape"]), tuple(x["strides"]), x["dtype"]) if isinstance(x, Mapping) else x
 
 
 def groups(ops: Sequence[Row], section: str) -> list[Row]:
@@ -101,12 +91,11 @@ def groups(ops: Sequence[Row], section: str) -> list[Row]:
 def group(name: str, ops: Sequence[Row]) -> Row:
     """Return how many, the share within 2x, and how far off: on the device, then for the host's call."""
     row: Row = {"name": name, "count": len(ops)}
-    for key, words in (("ratio", ""), ("host_ratio", "host_")):
-        ratios = [op[key] for op in ops if key in op]
-        if ratios:
+    for words in ("", "host_"):
+        if ratios := [op[f"{words}ratio"] for op in ops if f"{words}ratio" in op]:
             row[f"{words}within_2x"] = sum(off(ratio) <= OPERATIONS for ratio in ratios) / len(ratios)
-            row |= {f"{words}lowest": min(ratios), f"{words}median": statistics.median(ratios)}
-            row[f"{words}highest"] = max(ratios)
+            for statistic, find in (("lowest", min), ("median", statistics.median), ("highest", max)):
+                row[f"{words}{statistic}"] = find(ratios)
     return row
 
 
@@ -128,23 +117,17 @@ def step(case: Case, measured: Mapping[str, Any]) -> Row:
     """
     repeats = 2
     simgpu.use("H200")
-    images, labels = map(simgpu.asarray, case.batches()[0])
-    network, optimizer = case.network().build(case.image, simgpu), case.optimizer()
-
-    def one() -> None:
-        network.loss_and_scores(images, labels)
-        optimizer.step(network.parameters, network.gradients)
-
+    one = partial(case.stepper(simgpu), *case.batches(simgpu, count=1)[0])
     one()
     one()
     with simgpu.trace() as trace:
         for _ in range(repeats):
             one()
-    host = trace.host_seconds
-    us = {"": trace.seconds, "host_": host, "device_": sum(launch.seconds for launch in trace.launches)}
+    device = sum(launch.seconds for launch in trace.launches)
     row: Row = {"name": case.name, "launches": len(trace.launches) // repeats}
-    for words, found in (("", 1e6 * measured["ours_s"]), *((w, measured[f"{w}us"]) for w in ("host_", "device_"))):
-        modelled = 1e6 * us[words] / repeats
+    for words, seconds in (("", trace.seconds), ("host_", trace.host_seconds), ("device_", device)):
+        found = measured[f"{words}us"] if words else 1e6 * measured["ours_s"]
+        modelled = 1e6 * seconds / repeats
         row |= {f"{words}us": found, f"modelled_{words}us": modelled, f"{words}ratio": modelled / found}
     return row
 
@@ -157,7 +140,7 @@ def spread(ops: Sequence[Row], measured: Record, section: str) -> list[Row]:
         quick = statistics.median(op["host_us"] for op in ops if op["kind"] == kind and "host_us" in op)
         found = [quick, names[f"call: {call}"]["host_us"]]
         rows.append({"name": f"call: {call}", "lowest_us": min(found), "highest_us": max(found)})
-        rows[-1]["modelled_us"] = call_us(kind)
+        rows[-1]["modelled_us"] = 1e6 * H200.host[kind] + allocation_us(kind)
     for name in JUDGED:
         found = [names[name]["host_us"], 1e6 * names[name]["ours_s"], names[f"{name}: whole step"]["host_us"]]
         rows.append({"name": f"host of a {name}", "lowest_us": min(found), "highest_us": max(found)})
@@ -192,12 +175,7 @@ def main() -> int:
     rows = groups(ops, f"operations, beside gpu_ops.json: {origin(measured)}")
     rows += steps(CASES, whole, f"steps, beside gpu.json: {origin(whole)}")
     rows += spread(ops, whole, "the host's time from run to run")
-    for section in dict.fromkeys(row["section"] for row in rows):
-        print(section)
-        shown = [row for row in rows if row["section"] == section]
-        common.print_table([{k: v for k, v in row.items() if k not in ("section", "operations")} for row in shown])
-        print()
-    common.save(chosen, rows, ("unrolled", "numpy"))
+    common.finish(chosen, rows, ("unrolled", "numpy"))
     for fault in faults(rows):
         print(fault, file=sys.stderr)
     return int(bool(faults(rows)))

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import Any
 
 import numpy as np
 
+from common import Row
 from networks import source_a
 from unrolled import data, nn
 from unrolled.device import array_module, to_host
 from unrolled.nn import optim
 
-Row = dict[str, Any]
 BATCH, RATE, FALLS = 64, 0.003, 0.6  # rate: Adam's in the first epoch; falls: its factor from one epoch to the next
 TARGET, MOST = 0.98, 12  # accuracy; epochs
 SEEDS = range(5)

@@ -6,7 +6,7 @@ On the CPU, or on a GPU: there `module` is CuPy.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,6 @@ from networks import Case
 from unrolled import nn
 from unrolled.device import to_host
 from unrolled.nn import optim
-
-TOLERANCE = 1e-4  # of the largest value; float32 sums differ by their order
 
 
 def twin(network: nn.Sequential) -> torch.nn.Sequential:
@@ -45,50 +43,46 @@ def tensors(arrays: Any, module: Any) -> tuple[torch.Tensor, ...]:
 
 def built(case: Case, module: Any) -> Any:
     """Return PyTorch's network of a case, on the device of a module."""
-    made = twin(case.network().build(case.image))
+    made = twin(case.build())
     return made if module is np else made.cuda()
 
 
-def check(case: Case, module: Any = np, tolerance: float = TOLERANCE) -> None:
+def check(case: Case, module: Any = np, tolerance: float = common.TOLERANCE) -> None:
     """Raise ArithmeticError unless both sides find the same loss and the same gradients."""
     images, labels = case.batches()[0]
-    network, other = case.network().build(case.image, module), built(case, module)
+    network, other = case.build(module), built(case, module)
     loss, _ = network.loss_and_scores(module.asarray(images), module.asarray(labels))
     x, y = tensors((images, labels), module)
     peer_loss = torch.nn.functional.cross_entropy(other(x), y)
     torch.autograd.backward(peer_loss)
     peers = [parameter.grad.cpu().numpy() for parameter in other.parameters() if parameter.grad is not None]
     grads = [layer.gradients[key] for layer in network.layers for key in ("weight", "bias") if key in layer.gradients]
-    pairs = [(loss, peer_loss.item()), *zip(grads, peers, strict=True)]
+    pairs = [(loss, peer_loss.detach().cpu().numpy()), *zip(grads, peers, strict=True)]
     for number, (a, b) in enumerate(pairs):
-        if not np.abs(to_host(a) - b).max() <= tolerance * np.abs(b).max():
-            what = f"gradient {number}" if number else "loss"
-            raise ArithmeticError(f"{case.name}: {what} differs by {np.abs(to_host(a) - b).max()}")
+        what = f"gradient {number}" if number else "loss"
+        common.check(f"{case.name}: {what}", to_host(a), b, tolerance)
 
 
 def ours(case: Case, module: Any = np) -> common.Step:
     """Return a step of the library."""
-    network, optimizer = case.network().build(case.image, module), case.optimizer()
-    batches = itertools.cycle(case.batches(module))
-
-    def step() -> None:
-        network.loss_and_scores(*next(batches))
-        optimizer.step(network.parameters, network.gradients)
-
-    return step
+    step, batches = case.stepper(module), itertools.cycle(case.batches(module))
+    return lambda: step(*next(batches))
 
 
 def peer(case: Case, module: Any = np) -> common.Step:
     """Return a step of PyTorch, eager, with its default optimizer."""
-    network = built(case, module)
-    rule = optimizer(case.optimizer(), network.parameters())
-    batches = itertools.cycle([tensors(batch, module) for batch in case.batches()])
+    return stepper(built(case, module), case.optimizer(), [tensors(batch, module) for batch in case.batches()])
+
+
+def stepper(network: Any, rule: optim.Optimizer, batches: Sequence[Any]) -> common.Step:
+    """Return a step of PyTorch's network, by its optimizer of a rule of ours, on the batches in turn."""
+    theirs, endless = optimizer(rule, network.parameters()), itertools.cycle(batches)
 
     def step() -> None:
-        images, labels = next(batches)
-        rule.zero_grad()
+        images, labels = next(endless)
+        theirs.zero_grad()
         torch.autograd.backward(torch.nn.functional.cross_entropy(network(images), labels))
-        rule.step()
+        theirs.step()
 
     return step
 
@@ -103,17 +97,19 @@ def make(side: str, case: Case, steps: int, threads: int) -> tuple[common.Step, 
     return lambda: [step() for _ in range(steps)], step
 
 
-def row(case: Case, steps: int, chosen: Any) -> dict[str, Any]:
+def row(case: Case, steps: int, chosen: Any, epoch: int, **more: Any) -> dict[str, Any]:
     """Measure one step on both sides on the CPU, each in a process of its own, in both modes of `common.both_modes`.
 
-    A timed call makes so many steps.
+    A timed call makes so many steps. Returns besides the seconds of an epoch of so many images.
     """
     steps = max(1, steps // 8) if chosen.quick else steps
     check(case)
     found = common.both_modes(make, case, steps, chosen.threads, quick=chosen.quick, calls=common.CALLS)
     seconds = {key: found[key] / steps for key in ("ours_s", "peer_s")}
     ratios = {key: found[key] for key in ("ratio", "ratio_apart", "others")}
-    return {"name": case.name, "peer": "PyTorch", **seconds, **ratios}
+    each = epoch / case.batch  # steps
+    epochs = {"epoch_s": seconds["ours_s"] * each, "peer_epoch_s": seconds["peer_s"] * each}
+    return {"name": case.name, "peer": "PyTorch", **seconds, **ratios, **more, **epochs}
 
 
 def _twin(layer: Any) -> torch.nn.Module:

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from nbformat import NotebookNode
@@ -108,12 +108,12 @@ def slowed(lesson: str, repeats: dict[str, int]) -> NotebookNode:
     return nb
 
 
-def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> Any:
-    """Return the verdicts on a notebook. A process of its own imports the judge, so that its locks are its own."""
+def judged(nb: NotebookNode, lesson: str, names: Iterable[str]) -> Any:
+    """Return the verdicts on these checks of a notebook."""
+    # Imported late: a process of its own imports the judge, so that its locks are its own.
     from unrolled_grader.judge.verdicts import Submission, judge
 
-    specs = {name: spec for name, spec in checks.lessons()[lesson].items() if only is None or name in only}
-    return judge(Submission("benchmark", lesson, nb, specs))
+    return judge(Submission("benchmark", lesson, nb, {name: checks.lessons()[lesson][name] for name in names}))
 
 
 def timed_lessons() -> dict[str, list[str]]:
@@ -137,9 +137,8 @@ def work_to_do(kind: str) -> dict[str, int]:
             specs = {name: checks.lessons()[lesson][name] for name in timed}
             measured = walk.Walk(slowed(lesson, repeats), specs, boxed=True, timed=True)
             for score in (score for parts in measured.scores.values() for score in parts if score.timings):
-                times = (
-                    repeats[score.check] * score.timings[0]["ratio"] / (MARGINS[kind] * score.timings[0]["at_least"])
-                )
+                timing = score.timings[0]
+                times = repeats[score.check] * timing["ratio"] / (MARGINS[kind] * timing["at_least"])
                 if kind == "slow":
                     repeats[score.check] = max(repeats[score.check], math.ceil(times))
                 elif number == 0 or times < repeats[score.check]:
@@ -150,32 +149,25 @@ def work_to_do(kind: str) -> dict[str, int]:
 def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
     """Make one grading; return how often each part got each verdict."""
     found: Counter[tuple[str, str]] = Counter()
-    lessons = list(checks.lessons()) if kind == "right" else list(timed_lessons())
-    for lesson in lessons:
-        nb = small(lesson) if kind == "right" else slowed(lesson, repeats)
-        verdicts = judged(nb, lesson, None if kind == "right" else timed_lessons()[lesson])
-        # A part that waits for a GPU says nothing about the judge.
-        judged_now = [score for score in verdicts.scores if score.verdict != "deferred"]
-        scores = [score for score in judged_now if kind == "right" or "/" in score.part]
-        found.update((score.part, score.verdict) for score in scores)
-        for score in scores:
-            if score.verdict != EXPECTED[kind]:
-                print(f"  {score.part}: {score.verdict}, seeds {verdicts.seeds}: {score.detail}", flush=True)
+    right = kind == "right"
+    for lesson, names in (checks.lessons() if right else timed_lessons()).items():
+        verdicts = judged(small(lesson) if right else slowed(lesson, repeats), lesson, names)
+        for score in verdicts.scores:
+            # A part that waits for a GPU says nothing about the judge.
+            if score.verdict != "deferred" and (right or "/" in score.part):
+                found[score.part, score.verdict] += 1
+                if score.verdict != EXPECTED[kind]:
+                    print(f"  {score.part}: {score.verdict}, seeds {verdicts.seeds}: {score.detail}", flush=True)
     return found
 
 
 def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Counter[tuple[str, str]], int]:
     """Make up to `count` gradings, on `sets` pairs of cores at a time; return verdicts, and how many they were."""
     shares = [count // sets + (number < count % sets) for number in range(sets)]
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(sets) as pool:
-        jobs = [(kind, share, beside, number, sets, deadline) for number, share in enumerate(shares) if share]
-        total: Counter[tuple[str, str]] = Counter()
-        made = 0
-        for found, done in pool.starmap(several, jobs, chunksize=1):
-            total.update(found)
-            made += done
-    return total, made
+    jobs = [(kind, share, beside, number, sets, deadline) for number, share in enumerate(shares) if share]
+    with multiprocessing.get_context("spawn").Pool(sets) as pool:
+        found = pool.starmap(several, jobs, chunksize=1)
+    return sum((verdicts for verdicts, _ in found), Counter[tuple[str, str]]()), sum(made for _, made in found)
 
 
 def several(
@@ -205,9 +197,8 @@ def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> 
     erred = verdicts.total() - verdicts["pass"] - verdicts["inconclusive"]
     if kind == "slow":
         erred = verdicts["pass"] + (verdicts["inconclusive"] if beside == 0 else 0)
-    words = "on a quiet machine" if beside == 0 else f"beside {beside} busy processes"
     return {
-        "name": f"{WORDS[kind]}, {words}",
+        "name": f"{WORDS[kind]}, {f'beside {beside} busy processes' if beside else 'on a quiet machine'}",
         "gradings": count,
         "parts": verdicts.total(),
         "verdicts": dict(verdicts),

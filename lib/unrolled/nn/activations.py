@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from unrolled import ops
 from unrolled.device import Array
@@ -10,16 +11,28 @@ from unrolled.nn.habits import answering
 from unrolled.nn.layers import Layer
 
 
-@answering("it has no options")
-class ReLU(Layer):
-    """max(x, 0)."""
+class Activation(Layer):
+    """A function without options. `_backward` takes the gradient by the output, and the input or `_by_output` that."""
+
+    _function: ClassVar[Any]
+    _backward: ClassVar[Any]
+    _by_output: ClassVar[bool] = False
 
     def forward(self, x: Array, training: bool = False) -> Array:
-        self._kept = x if training else None
-        return ops.relu(x)
+        y: Array = self._function(x)
+        self._kept = (y if self._by_output else x) if training else None
+        return y
 
     def backward(self, grad: Array) -> Array | None:
-        return ops.relu_backward(grad, self.kept())
+        grad_x: Array = self._backward(grad, self.kept())
+        return grad_x
+
+
+@answering("it has no options")
+class ReLU(Activation):
+    """max(x, 0)."""
+
+    _function, _backward = staticmethod(ops.relu), staticmethod(ops.relu_backward)
 
 
 @answering("expected slope alone")
@@ -38,38 +51,21 @@ class LeakyReLU(Layer):
 
 
 @answering("it has no options")
-class Softplus(Layer):
+class Softplus(Activation):
     """log(1 + exp(x)): a ReLU without the corner."""
 
-    def forward(self, x: Array, training: bool = False) -> Array:
-        self._kept = x if training else None
-        return ops.softplus(x)
-
-    def backward(self, grad: Array) -> Array | None:
-        return ops.softplus_backward(grad, self.kept())
+    _function, _backward = staticmethod(ops.softplus), staticmethod(ops.softplus_backward)
 
 
 @answering("it has no options")
-class Sigmoid(Layer):
+class Sigmoid(Activation):
     """1 / (1 + exp(-x))."""
 
-    def forward(self, x: Array, training: bool = False) -> Array:
-        y = ops.sigmoid(x)
-        self._kept = y if training else None
-        return y
-
-    def backward(self, grad: Array) -> Array | None:
-        return ops.sigmoid_backward(grad, self.kept())
+    _function, _backward, _by_output = staticmethod(ops.sigmoid), staticmethod(ops.sigmoid_backward), True
 
 
 @answering("it has no options")
-class Tanh(Layer):
+class Tanh(Activation):
     """The hyperbolic tangent."""
 
-    def forward(self, x: Array, training: bool = False) -> Array:
-        y = ops.tanh(x)
-        self._kept = y if training else None
-        return y
-
-    def backward(self, grad: Array) -> Array | None:
-        return ops.tanh_backward(grad, self.kept())
+    _function, _backward, _by_output = staticmethod(ops.tanh), staticmethod(ops.tanh_backward), True

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.data import Dataset
 from unrolled.device import Array, array_module, to_device
 from unrolled.nn import saving, smaller, training
 from unrolled.nn.habits import Answering, Flat
-from unrolled.nn.history import Evaluation
 from unrolled.nn.layers import VIEWS, Conv2d, Layer, Linear, MaxPool2d, Shape, Views
 from unrolled.nn.summary import Summary
 from unrolled.ops import allocation
@@ -143,10 +141,7 @@ class Sequential(Answering):
     # training and using it
 
     fit = training.fit
-
-    def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation:
-        """Return mean loss and accuracy, a batch at a time: memory grows with `batch_size`, not with the set."""
-        return training.evaluate(self, dataset, batch_size)
+    evaluate = training.evaluate
 
     def scores(self, images: Array, batch_size: int = 256) -> Array:
         """Return the scores (N, M) of many images, `batch_size` at a time."""
@@ -167,21 +162,10 @@ class Sequential(Answering):
 
     # fewer and smaller numbers: see `unrolled.nn.smaller`
 
-    def half(self) -> Sequential:
-        """Return this network with weights in float16, to use, not to train. See `smaller.half`."""
-        return smaller.half(self)
-
-    def quantize(self, calibration: Array, percentile: float = 100.0) -> Sequential:
-        """Return this network in int8, its scales found with images (N, ...). See `smaller.quantize`."""
-        return smaller.quantize(self, calibration, percentile)
-
-    def prune(self, fraction: float) -> Sequential:
-        """Return this network without that fraction of its weights, to train further. See `smaller.prune`."""
-        return smaller.prune(self, fraction)
-
-    def binarize(self) -> Sequential:
-        """Return this network with binary inner dense layers, to train further. See `smaller.binarize`."""
-        return smaller.binarize(self)
+    half = smaller.half
+    quantize = smaller.quantize
+    prune = smaller.prune
+    binarize = smaller.binarize
 
     # what it is made of, and files
 

@@ -13,6 +13,7 @@ from unrolled.nn.habits import answering
 from unrolled.nn.layers import Layer, Shape
 from unrolled.ops.arguments import check_whole
 
+NAMES = "weight_ih", "weight_hh", "bias_ih", "bias_hh"  # of a layer's parameters, before its number
 MOST_LAYERS = 16  # more is somebody's hidden size
 
 
@@ -55,10 +56,10 @@ class LSTM(Layer):
     @property
     def parameter_shapes(self) -> dict[str, Shape]:
         shapes: dict[str, Shape] = {}
+        rows = 4 * self.hidden_size
         for number, inputs in enumerate(self._inputs()):
-            rows = 4 * self.hidden_size
-            shapes |= {f"weight_ih_l{number}": (rows, inputs), f"weight_hh_l{number}": (rows, self.hidden_size)}
-            shapes |= {f"bias_ih_l{number}": (rows,), f"bias_hh_l{number}": (rows,)}
+            sizes = ((rows, inputs), (rows, self.hidden_size), (rows,), (rows,))
+            shapes |= {f"{name}_l{number}": shape for name, shape in zip(NAMES, sizes, strict=True)}
         return shapes
 
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
@@ -80,9 +81,8 @@ class LSTM(Layer):
             by_y[-1] = grad
         by_x, by_weights, _ = ops.lstm_backward(by_y, sequence, weights, kept, input_gradient=not self.is_first)
         for number, layer in enumerate(by_weights):
-            names = (f"{name}_l{number}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-            for name, gradient in zip(names, (*layer, layer.bias), strict=True):
-                self.gradients[name][...] = gradient
+            for name, gradient in zip(NAMES, (*layer, layer.bias), strict=True):
+                self.gradients[f"{name}_l{number}"][...] = gradient
         return None if by_x is None else by_x.transpose(1, 0, 2)
 
     def _inputs(self) -> list[int]:
@@ -92,7 +92,6 @@ class LSTM(Layer):
     def _weights(self) -> list[ops.LSTMWeights]:
         found = []
         for number in range(self.num_layers):
-            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            ih, hh, *biases = (self.parameters[f"{name}_l{number}"] for name in names)
+            ih, hh, *biases = (self.parameters[f"{name}_l{number}"] for name in NAMES)
             found.append(ops.LSTMWeights(ih, hh, biases[0] + biases[1]))
         return found

@@ -134,8 +134,8 @@ def fit(
     return history
 
 
-def evaluate(network: Network, dataset: Dataset, batch_size: int) -> Evaluation:
-    """Return mean loss and accuracy over all images, a batch at a time."""
+def evaluate(network: Network, dataset: Dataset, batch_size: int = 256) -> Evaluation:
+    """Return mean loss and accuracy, a batch at a time: memory grows with `batch_size`, not with the set."""
     check_whole("batch_size", batch_size)
     check_set("dataset", dataset)
     loss, correct = 0.0, 0.0

@@ -147,9 +147,11 @@ def _parts(module: Module, n: int, weight: Array, windows: Windows) -> list[slic
     return parts_of(module, n, prod(weight.shape[1:]) * prod(windows.output_size) * weight.dtype.itemsize)
 
 
-def parts_of(module: Module, n: int, image_bytes: int = 0) -> list[slice]:
+def parts_of(
+    module: Module, n: int, image_bytes: int = 0, block_bytes: int = BLOCK_BYTES, most: int = BLOCK_IMAGES
+) -> list[slice]:
     """Return slices of n images, a block each; only the last can be smaller. On a GPU one block takes all."""
-    images = max(1, min(BLOCK_IMAGES, BLOCK_BYTES // max(1, image_bytes))) if module is np else max(1, n)
+    images = max(1, min(most, block_bytes // max(1, image_bytes))) if module is np else max(1, n)
     return [slice(start, min(start + images, n)) for start in range(0, n, images)]
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from unrolled.device import Array, Module, array_module
 from unrolled.ops import threads
+from unrolled.ops.blocks import parts_of
 from unrolled.ops.windows import Windows
 
 BLOCK_BYTES = 256 << 10  # images of one block; all its buffers take about three times as much
@@ -51,7 +52,8 @@ def find(x: Array, windows: Windows) -> tuple[Array, Array]:
         for part in parts:
             _block(module, part.stop - part.start, x.dtype, windows).find(images[part], y[part], indices[part])
 
-    threads.share(work, _parts(module, len(images), x.dtype, windows))
+    image_bytes = prod(windows.size) * x.dtype.itemsize
+    threads.share(work, parts_of(module, len(images), image_bytes, BLOCK_BYTES, most=BLOCK_BYTES))
     pooled = (*x.shape[:2], *windows.output_size)
     return y.reshape(pooled), indices.reshape(pooled)
 
@@ -118,12 +120,6 @@ def lowest(dtype: Any) -> Any:
     if dtype.kind == "f":
         return -float("inf")
     return np.iinfo(dtype).min if dtype.kind in "iu" else False
-
-
-def _parts(module: Module, n: int, dtype: Any, windows: Windows) -> list[slice]:
-    """Slices of n images, a block each; only the last can be smaller. On a GPU one block takes all."""
-    images = max(1, BLOCK_BYTES // max(1, prod(windows.size) * dtype.itemsize)) if module is np else max(1, n)
-    return [slice(start, min(start + images, n)) for start in range(0, n, images)]
 
 
 def _block(module: Module, images: int, dtype: Any, windows: Windows) -> _Block:

@@ -54,7 +54,7 @@ class Communicator(ABC):
 
     def all_reduce(self, x: Array, out: Array | None = None) -> Array:
         """Return the sum of all ranks' x, on each of them."""
-        return self._all_reduce(_contiguous("x", x), _result(x, x.shape, out))
+        return self._collective("all_reduce", _contiguous("x", x), _result(x, x.shape, out))
 
     def start_all_reduce(self, x: Array, out: Array | None = None) -> Pending:
         """Begin `all_reduce` and return at once: what is computed until `wait` runs beside it, as far as engines can.
@@ -68,19 +68,19 @@ class Communicator(ABC):
         _contiguous("x", x)
         if x.ndim == 0 or len(x) % self.size:
             raise ValueError(f"x has shape {x.shape}; expected a first axis that {self.size} ranks can share evenly")
-        return self._reduce_scatter(x, _result(x, (len(x) // self.size, *x.shape[1:]), out))
+        return self._collective("reduce_scatter", x, _result(x, (len(x) // self.size, *x.shape[1:]), out))
 
     def all_gather(self, x: Array, out: Array | None = None) -> Array:
         """Return all ranks' x (N, ...) one below the other (size * N, ...), in the order of ranks, on each of them."""
         _contiguous("x", x)
         if x.ndim == 0:
             raise ValueError("x has no axis; expected (N, ...): x.reshape(1) is one row")
-        return self._all_gather(x, _result(x, (self.size * len(x), *x.shape[1:]), out))
+        return self._collective("all_gather", x, _result(x, (self.size * len(x), *x.shape[1:]), out))
 
     def broadcast(self, x: Array, root: int = 0, out: Array | None = None) -> Array:
         """Return the x of rank `root`, on each rank. Elsewhere x tells only shape and dtype."""
         self._check_rank("root", root)
-        return self._broadcast(_contiguous("x", x), root, _result(x, x.shape, out))
+        return self._collective("broadcast", _contiguous("x", x), _result(x, x.shape, out), root)
 
     def send(self, x: Array, to: int) -> None:
         """Send x to another rank. It is copied and on its way: nothing waits for the receiver.
@@ -100,18 +100,12 @@ class Communicator(ABC):
         """Wait until all ranks are here."""
         self._barrier()
 
-    def _all_reduce(self, x: Array, out: Array) -> Array:
-        """An engine may have a shorter way than to begin and wait."""
-        return self._start_all_reduce(x, out).wait()
+    @abstractmethod
+    def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
+        """Return `out`, filled by the collective operation of this name; all arguments are checked."""
 
     @abstractmethod
     def _start_all_reduce(self, x: Array, out: Array) -> Pending: ...
-    @abstractmethod
-    def _reduce_scatter(self, x: Array, out: Array) -> Array: ...
-    @abstractmethod
-    def _all_gather(self, x: Array, out: Array) -> Array: ...
-    @abstractmethod
-    def _broadcast(self, x: Array, root: int, out: Array) -> Array: ...
     @abstractmethod
     def _send(self, x: Array, to: int) -> None: ...
     @abstractmethod

@@ -69,7 +69,16 @@ def fit(
     after an epoch, or before a checkpoint, where the parameters are not finite.
     """
     training.check_options(epochs, batch_size, optimizer, schedule)
-    _check_options(comm, network, train, validation, batch_size, seed, accumulate, buckets, checkpoint, every)
+    check_whole("seed", seed, 0)
+    for name, value in (("accumulate", accumulate), ("buckets", buckets), ("every", every)):
+        check_whole(name, value)
+    if not isinstance(checkpoint, (str, Path, type(None))):
+        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
+    if batch_size < comm.size:
+        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
+    if accumulate > 1 and buckets > 1:
+        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
+    _build_for(network, train, validation)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
@@ -113,29 +122,8 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
     return Evaluation(*map(float, to_host(comm.all_reduce(to_device(sums / len(dataset), module)))))
 
 
-def _check_options(
-    comm: Communicator,
-    network: Sequential,
-    train: Dataset,
-    validation: Dataset | None,
-    batch_size: int,
-    seed: int,
-    accumulate: int,
-    buckets: int,
-    checkpoint: str | Path | None,
-    every: int,
-) -> None:
-    """Raise TypeError or ValueError for what is wrong on this rank by itself; build the network."""
-    check_whole("seed", seed, 0)
-    check_whole("accumulate", accumulate)
-    check_whole("buckets", buckets)
-    check_whole("every", every)
-    if not isinstance(checkpoint, (str, Path, type(None))):
-        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
-    if batch_size < comm.size:
-        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
-    if accumulate > 1 and buckets > 1:
-        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
+def _build_for(network: Sequential, train: Dataset, validation: Dataset | None) -> None:
+    """Build the network for its data, wherever they are. Raises TypeError or ValueError for data that do not fit."""
     training.check_set("train", train)
     network.build(train.images.shape[1:], array_module(train.images))
     if validation is not None:

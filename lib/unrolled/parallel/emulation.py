@@ -89,21 +89,12 @@ class EmulatedCommunicator(Communicator):
         out[...] = values.reshape(out.shape)
         return out
 
-    def _all_reduce(self, x: Array, out: Array) -> Array:
-        return self._filled(out, self._ask(Call.ALL_REDUCE, -1, x))
+    def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
+        return self._filled(out, self._ask(Call[kind.upper()], root, x))
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         number = self._ask(Call.START_ALL_REDUCE, -1, x)
         return _Pending(lambda: self._filled(out, self._ask(Call.WAIT, number)))
-
-    def _reduce_scatter(self, x: Array, out: Array) -> Array:
-        return self._filled(out, self._ask(Call.REDUCE_SCATTER, -1, x))
-
-    def _all_gather(self, x: Array, out: Array) -> Array:
-        return self._filled(out, self._ask(Call.ALL_GATHER, -1, x))
-
-    def _broadcast(self, x: Array, root: int, out: Array) -> Array:
-        return self._filled(out, self._ask(Call.BROADCAST, root, x))
 
     def _send(self, x: Array, to: int) -> None:
         self._ask(Call.SEND, to, x)

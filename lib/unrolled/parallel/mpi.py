@@ -100,39 +100,33 @@ class MpiCommunicator(Communicator):
         self._under_way: list[tuple[Any, Any]] = []  # messages: requests, with the array that they use
         self._counts = np.zeros((2, self.size), np.int64)  # of messages sent to each rank, and received from each
         self._begun: deque[MpiPending] = deque()  # of which not all ranks were known to have called them
-        self._heartbeat = Heartbeat(store)  # before the first wait for others: it ends that where one has failed
+        self._over = False
+        threading.Thread(target=self._beat, daemon=True).start()  # before the first wait, which it ends where one fails
         self._headers = self._comm.Dup()
 
     # collectives
 
-    def _all_reduce(self, x: Array, out: Array) -> Array:
-        call = self._compared("all_reduce", x)
+    def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
+        call = self._compared(kind, x, root)
+        if kind == "all_gather":
+            self._wait(self._comm.Iallgather(_bytes(x.copy()), _bytes(out)).Test, call)
+            return out
+        if kind == "broadcast":
+            if out is not x and self.rank == root:
+                out[...] = x
+            self._wait(self._comm.Ibcast(_bytes(out), root).Test, call)
+            return out
         given, taken = _addable(x, out)
-        return self._end(self.sum_of(given, taken), call, taken, out)
+        if kind == "all_reduce":
+            return self._end(self.sum_of(given, taken), call, taken, out)
+        taken = np.empty_like(taken) if given is taken else taken
+        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         pending = MpiPending(self, self._announce("all_reduce", x), x, out)
         self._begun.append(pending)
         self._go_on()
         return pending
-
-    def _reduce_scatter(self, x: Array, out: Array) -> Array:
-        call = self._compared("reduce_scatter", x)
-        given, taken = _addable(x, out)
-        taken = np.empty_like(taken) if given is taken else taken
-        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
-
-    def _all_gather(self, x: Array, out: Array) -> Array:
-        call = self._compared("all_gather", x)
-        self._wait(self._comm.Iallgather(_bytes(x.copy()), _bytes(out)).Test, call)
-        return out
-
-    def _broadcast(self, x: Array, root: int, out: Array) -> Array:
-        call = self._compared("broadcast", x, root)
-        if out is not x and self.rank == root:
-            out[...] = x
-        self._wait(self._comm.Ibcast(_bytes(out), root).Test, call)
-        return out
 
     def _barrier(self) -> None:
         self._compared("barrier")  # in which all have answered
@@ -178,7 +172,7 @@ class MpiCommunicator(Communicator):
             raise self._never_received(call, *lost[0].tolist())
         for request, array in self._under_way:
             self._wait(request.Test, Call("the delivery of what was sent", np.shape(array), array.dtype, place()))
-        self._heartbeat.close()
+        self._over = True
         self._store.leave()
 
     def _never_received(self, call: Call, source: int, to: int) -> RankError:
@@ -192,8 +186,14 @@ class MpiCommunicator(Communicator):
 
     def fail(self, error: BaseException) -> None:
         """Tell all other ranks that this one ends by an error."""
-        self._heartbeat.close()
+        self._over = True
         self._store.fail(failure_of(self.rank, error))
+
+    def _beat(self) -> None:
+        """In a thread: say that this rank lives, and end the process once another one has failed."""
+        while not self._over:
+            if (failure := self._store.heartbeat()) and not self._over:
+                end_with(failure)
 
     # what all of them do
 
@@ -324,22 +324,6 @@ class MpiPending(Pending):
             self._comm._end(self._request, self.announced.call, self._taken, self._out)
             self._over = True
         return self._out
-
-
-class Heartbeat:
-    """A thread that says that this rank lives, and ends the process once another one has failed."""
-
-    def __init__(self, store: Store) -> None:
-        self._store, self._closed = store, False
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def close(self) -> None:
-        self._closed = True
-
-    def _run(self) -> None:
-        while not self._closed:
-            if (failure := self._store.heartbeat()) and not self._closed:
-                end_with(failure)
 
 
 def _waits(rank: int, call: Call) -> str:

@@ -5,7 +5,7 @@ Collectives run on the current stream, so they need no wait, and `all_reduce` is
 direction, a communicator and a stream: a message waits for its receiver there, and nothing else waits for it.
 
 NCCL itself hangs where ranks disagree, die or freeze. So the first call of each kind, shape and dtype is compared
-through the host (`checked`), which waits for all ranks then, also in `start_all_reduce`; and a thread watches: what
+through the host, which waits for all ranks then, also in `start_all_reduce`; and a thread watches: what
 waits longer than `timeout` seconds ends the process, by name.
 
 That is all that is compared: it costs nothing in the steps of a training, whose calls are those of its first step.
@@ -64,15 +64,15 @@ def gpus() -> int:
 class NcclCommunicator(Communicator):
     """The group of `size` ranks, seen from one that drives the current GPU. Arrays are CuPy's, of `DTYPES`.
 
-    `store` is this rank's door to the others. `checked` compares the first call of each kind, shape and dtype, and no
-    later one. Use it as a context, or `close` it: what was sent is delivered then. A send or receive is in no CUDA
+    `store` is this rank's door to the others. The first call of each kind, shape and dtype is compared, and no later
+    one. Use it as a context, or `close` it: what was sent is delivered then. A send or receive is in no CUDA
     graph.
     """
 
     engine = "nccl"
 
-    def __init__(self, rank: int, size: int, store: Store, timeout: float = 30.0, checked: bool = True) -> None:
-        self.rank, self.size, self.timeout, self.checked = rank, size, timeout, checked
+    def __init__(self, rank: int, size: int, store: Store, timeout: float = 30.0) -> None:
+        self.rank, self.size, self.timeout = rank, size, timeout
         self.patience = 2 * timeout  # of the host: the watch ends it before, and says where all others wait
         self._cupy, self._nccl = load()
         self._store = store
@@ -111,10 +111,18 @@ class NcclCommunicator(Communicator):
 
     # collectives
 
-    def _all_reduce(self, x: Array, out: Array) -> Array:
-        kind = self._begin("all_reduce", x)
+    def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
+        dtype = self._begin(kind if root < 0 else f"{kind} from rank {root}", x)
         stream = self._current()
-        self._comm.allReduce(x.data.ptr, out.data.ptr, x.size, kind, self._nccl.NCCL_SUM, stream.ptr)
+        arrays, add = (x.data.ptr, out.data.ptr), self._nccl.NCCL_SUM
+        if kind == "all_reduce":
+            self._comm.allReduce(*arrays, x.size, dtype, add, stream.ptr)
+        elif kind == "reduce_scatter":
+            self._comm.reduceScatter(*arrays, out.size, dtype, add, stream.ptr)
+        elif kind == "all_gather":
+            self._comm.allGather(*arrays, x.size, dtype, stream.ptr)
+        else:
+            self._comm.broadcast(*arrays, x.size, dtype, root, stream.ptr)
         self._watch.issued(stream)
         return out
 
@@ -126,27 +134,6 @@ class NcclCommunicator(Communicator):
         self._under = stream.record(self._cupy.cuda.Event(disable_timing=True))
         self._watch.issued(stream)
         return NcclPending(self, x, out, self._under)
-
-    def _reduce_scatter(self, x: Array, out: Array) -> Array:
-        kind = self._begin("reduce_scatter", x)
-        stream = self._current()
-        self._comm.reduceScatter(x.data.ptr, out.data.ptr, out.size, kind, self._nccl.NCCL_SUM, stream.ptr)
-        self._watch.issued(stream)
-        return out
-
-    def _all_gather(self, x: Array, out: Array) -> Array:
-        kind = self._begin("all_gather", x)
-        stream = self._current()
-        self._comm.allGather(x.data.ptr, out.data.ptr, x.size, kind, stream.ptr)
-        self._watch.issued(stream)
-        return out
-
-    def _broadcast(self, x: Array, root: int, out: Array) -> Array:
-        kind = self._begin(f"broadcast from rank {root}", x)
-        stream = self._current()
-        self._comm.broadcast(x.data.ptr, out.data.ptr, x.size, kind, root, stream.ptr)
-        self._watch.issued(stream)
-        return out
 
     def _barrier(self) -> None:
         with self._watch.host("barrier"):
@@ -166,7 +153,7 @@ class NcclCommunicator(Communicator):
 
     def _channel(self, source: int, to: int) -> Channel:
         if (source, to) not in self._channels:
-            self._channels[source, to] = Channel(self, self._cupy, self._store, self._watch, source, to)
+            self._channels[source, to] = Channel(self, source, to)
         return self._channels[source, to]
 
     # the end
@@ -193,7 +180,7 @@ class NcclCommunicator(Communicator):
         kind = self.type_of(x)
         call = self._call(name, x)
         self._watch.calls(call)
-        if self.checked and call[:3] not in self._known:
+        if call[:3] not in self._known:
             self._known.add(call[:3])
             self._compare(call)
         return kind
@@ -257,12 +244,12 @@ class Channel:
     The sender's side works in a thread: to connect, NCCL waits for the receiver, and the sender must not.
     """
 
-    def __init__(self, comm: NcclCommunicator, cupy: Any, store: Store, watch: Watch, source: int, to: int) -> None:
+    def __init__(self, comm: NcclCommunicator, source: int, to: int) -> None:
         self.name = f"{source}/{to}"
         self.to, self.sends = to, comm.rank == source
-        self._owner, self._cupy, self._store, self._watch = comm, cupy, store, watch
-        self._device = cupy.cuda.Device()
-        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._owner, self._cupy, self._store, self._watch = comm, comm._cupy, comm._store, comm._watch
+        self._device = self._cupy.cuda.Device()
+        self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self._comm: Any = None
         self._count = 0
         self._known: set[Any] = set()
@@ -318,7 +305,7 @@ class Channel:
     def _compare(self, call: Call) -> None:
         """Compare a message's first shape and dtype of each kind: the sender leaves a note, the receiver reads it."""
         self._count += 1
-        if not self._owner.checked or (call.shape, call.dtype) in self._known:
+        if (call.shape, call.dtype) in self._known:
             return
         self._known.add((call.shape, call.dtype))
         note = f"message/{self.name}/{self._count}"

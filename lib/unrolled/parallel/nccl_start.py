@@ -59,7 +59,7 @@ def run_nccl(
         server.close()
 
 
-def world(timeout: float = 30.0, checked: bool = True) -> NcclCommunicator:
+def world(timeout: float = 30.0) -> NcclCommunicator:
     """Return the group that this process was started in, by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 
     `torchrun` sets them; with `srun`, set RANK=$SLURM_PROCID and WORLD_SIZE=$SLURM_NTASKS. LOCAL_RANK is the GPU to
@@ -75,7 +75,7 @@ def world(timeout: float = 30.0, checked: bool = True) -> NcclCommunicator:
     server = StoreServer(HOST if host in (HOST, "localhost") else "", port, size, timeout) if rank == 0 else None
     cupy.cuda.Device(local).use()
     store = Store(HOST if server else host, port, rank, size, timeout)
-    member = NcclMember(rank, size, store, timeout, checked)
+    member = NcclMember(rank, size, store, timeout)
     member.server = server
     return member
 

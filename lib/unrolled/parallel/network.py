@@ -7,7 +7,7 @@ can go on, a seed draws the next, so that a mistake in the order of messages sho
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -143,11 +143,10 @@ class Network:
     @property
     def link_bytes(self) -> dict[tuple[int, int], int]:
         """Bytes by link, (source, to): those of `send`, not of collectives."""
-        found: dict[tuple[int, int], int] = {}
+        found: Counter[tuple[int, int]] = Counter()
         for message in self.messages:
-            link = message.source, message.to
-            found[link] = found.get(link, 0) + message.bytes
-        return found
+            found[message.source, message.to] += message.bytes
+        return dict(found)
 
     def compute(self, rank: int, seconds: float) -> None:
         """Let a rank compute for so many modelled seconds: what has begun goes on in the meantime."""
@@ -194,11 +193,8 @@ class Network:
             self._ready = dict.fromkeys(self._waiting, (Outcome.DEADLOCK, value))
             self._waiting.clear()
         if not self._ready:
-            lost = [
-                [source, Call.SEND, to, *_plain(array)]
-                for (source, to), mail in self._mail.items()
-                for _, array in mail
-            ]
+            mails = self._mail.items()
+            lost = [[source, Call.SEND, to, *_plain(array)] for (source, to), mail in mails for _, array in mail]
             return [-1, int(Outcome.ENDED), lost]
         rank = int(self._rng.choice(sorted(self._ready)))
         outcome, value = self._ready.pop(rank)
@@ -256,7 +252,7 @@ class Network:
         self._entered[rank] += 1
         group = self._open.setdefault(number, _Collective())
         for other, theirs in group.asks.items():
-            if not _fit(theirs, ask):
+            if theirs.plain() != ask.plain():
                 self._differ(rank, ask, other, theirs)
                 return
         if ask.array is not None:
@@ -310,11 +306,6 @@ class Network:
 
 def _plain(array: Array) -> list[int]:
     return [ord(array.dtype.char), *array.shape]
-
-
-def _fit(one: _Ask, other: _Ask) -> bool:
-    """Whether two ranks call the same, for arrays of the same shape and dtype."""
-    return one.plain() == other.plain()
 
 
 def _results(call: Call, asks: Sequence[_Ask]) -> dict[int, Array | None]:

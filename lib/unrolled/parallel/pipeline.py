@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from unrolled.device import Array, array_module
@@ -104,14 +105,8 @@ def faults(schedule: Schedule, stages: int, micro_batches: int) -> list[str]:
 
 def activations(schedule: Schedule) -> list[int]:
     """Return for each stage how many micro-batches are at most between their forward and their backward pass there."""
-    most = []
-    for row in schedule:
-        held, highest = 0, 0
-        for piece in row:
-            held += 0 if piece is None else 1 if piece[0] == "F" else -1
-            highest = max(highest, held)
-        most.append(highest)
-    return most
+    change = {"F": 1, "B": -1}
+    return [max(accumulate((change[piece[0]] for piece in row if piece), initial=0)) for row in schedule]
 
 
 def bubble(schedule: Schedule) -> float:

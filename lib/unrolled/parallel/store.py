@@ -14,6 +14,7 @@ import socket
 import socketserver
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from unrolled.parallel import errors
@@ -34,9 +35,8 @@ Failure = dict[str, str]  # {"kind": an error's class in `errors`, "text"}
 
 def error_of(failure: Failure) -> ParallelError:
     """Return a failure as the error that it names."""
-    kind = getattr(errors, failure["kind"], RankError)
-    error: ParallelError = kind(failure["text"])
-    return error
+    kind: type[ParallelError] = getattr(errors, failure["kind"], RankError)
+    return kind(failure["text"])
 
 
 class StoreServer(socketserver.ThreadingTCPServer):
@@ -68,11 +68,17 @@ class StoreServer(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         threading.Thread(target=self._await_all, args=(max(timeout, START_SECONDS),), daemon=True).start()
 
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change what is known of the ranks, and tell all who wait."""
+        with self.changed:
+            yield
+            self.changed.notify_all()
+
     def fail(self, failure: Failure) -> None:
         """Keep the first failure, and tell all who wait."""
-        with self.changed:
+        with self.changing():
             self.failure = self.failure or failure
-            self.changed.notify_all()
 
     def _await_all(self, seconds: float) -> None:
         """Fail unless all ranks are here after so many seconds."""
@@ -90,16 +96,14 @@ class StoreServer(socketserver.ThreadingTCPServer):
 
     def close(self) -> None:
         """End: whoever is still connected sees it."""
-        with self.changed:
+        with self.changing():
             self.closed = True
-            self.changed.notify_all()
         self.shutdown()
         self.server_close()
 
     def put(self, key: str, value: Any) -> None:
-        with self.changed:
+        with self.changing():
             self.notes[key] = value
-            self.changed.notify_all()
 
     def get(self, key: str, seconds: float) -> dict[str, Any]:
         with self.changed:
@@ -114,21 +118,22 @@ class _Visitor(socketserver.StreamRequestHandler):
     server: StoreServer
 
     def handle(self) -> None:
+        server = self.server
         with contextlib.suppress(OSError, ValueError):
-            asked = json.loads(self.rfile.readline())
-            if "rank" in asked:
-                self._attend(int(asked["rank"]), int(asked["size"]))
-            elif "put" in asked:
-                self.server.put(asked["put"], asked["value"])
-                self._answer({})
-            elif "fail" in asked:
-                self.server.fail(asked["fail"])
-                self._answer({})
-            else:
-                self._answer(self.server.get(asked["get"], asked["seconds"]))
+            match json.loads(self.rfile.readline()):
+                case {"rank": rank, "size": size}:
+                    self._attend(int(rank), int(size))
+                case {"put": key, "value": value}:
+                    server.put(key, value)
+                    self._answer({})
+                case {"fail": failure}:
+                    server.fail(failure)
+                    self._answer({})
+                case {"get": key, "seconds": seconds}:
+                    self._answer(server.get(key, seconds))
 
     def _answer(self, reply: Any) -> None:
-        self.wfile.write(json.dumps(reply).encode() + b"\n")
+        self.wfile.write(_line(reply))
 
     def _attend(self, rank: int, size: int) -> None:
         """Hear a rank's signs of life until it says goodbye; tell it of the first failure."""
@@ -139,23 +144,20 @@ class _Visitor(socketserver.StreamRequestHandler):
             server.fail({"kind": "ParallelError", "text": wrong})
             return
         threading.Thread(target=self._send_failure, daemon=True).start()
-        text = self._ended(f"rank {rank}")
-        if text:
+        if text := self._ended(f"rank {rank}"):
             server.fail({"kind": "RankError", "text": text})
             return
-        with server.changed:
+        with server.changing():
             server.left.add(rank)
-            server.changed.notify_all()
 
     def _wrong(self, rank: int, size: int) -> str:
         """What is wrong with a new rank; "" if nothing is."""
-        with self.server.changed:
+        with self.server.changing():
             if size != self.server.size:
                 return f"this group has {self.server.size} ranks, rank {rank} was told {size}"
             if rank in self.server.here:
                 return f"two processes say that they are rank {rank}"
             self.server.here.add(rank)
-            self.server.changed.notify_all()
         return ""
 
     def _ended(self, who: str) -> str:
@@ -195,7 +197,7 @@ class Store:
     def __init__(self, host: str, port: int, rank: int, size: int, timeout: float) -> None:
         self.host, self.port, self.rank, self.size, self.timeout = host, port, rank, size, timeout
         self._line = self._call(timeout)
-        self._send(self._line, {"rank": rank, "size": size})
+        self._line.sendall(_line({"rank": rank, "size": size}))
         try:
             reply = json.loads(self._line.makefile("rb").readline())
         except (OSError, ValueError):
@@ -244,7 +246,7 @@ class Store:
         with self._call(ANSWER_SECONDS) as line:
             try:
                 line.settimeout(seconds + ANSWER_SECONDS)
-                self._send(line, request)
+                line.sendall(_line(request))
                 reply: dict[str, Any] = json.loads(line.makefile("rb").readline())
             except TimeoutError:
                 raise RankError(f"the process that listens at {self.host}:{self.port} does not answer") from None
@@ -266,5 +268,6 @@ class Store:
             else:
                 return line
 
-    def _send(self, line: socket.socket, request: Any) -> None:
-        line.sendall(json.dumps(request).encode() + b"\n")
+
+def _line(words: Any) -> bytes:
+    return json.dumps(words).encode() + b"\n"

@@ -44,11 +44,7 @@ class Convolution:
     def kernel(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         """Kernel size, stride and padding of the convolution, each (vertical, horizontal)."""
         layer = self.layer
-        sizes = (layer.kernel_size, layer.stride, layer.padding)
-        kernel, stride, padding = (
-            pair(name, size) for name, size in zip(("kernel_size", "stride", "padding"), sizes, strict=True)
-        )
-        return kernel, stride, padding
+        return pair("kernel_size", layer.kernel_size), pair("stride", layer.stride), pair("padding", layer.padding)
 
 
 @dataclass(frozen=True)
@@ -114,11 +110,8 @@ def _followers(layers: list[Layer], kinds: Sequence[type[Layer]]) -> list[Layer]
 
 
 def _convolution(layer: Conv2d, inputs: Shape, followers: Sequence[Layer]) -> Convolution:
-    size = inputs[1], inputs[2]
-    convolved = (
-        layer.filters,
-        *ops.conv2d_output_size(size, pair("kernel_size", layer.kernel_size, least=1), layer.stride, layer.padding),
-    )
+    size = ops.conv2d_output_size((inputs[1], inputs[2]), layer.kernel_size, layer.stride, layer.padding)
+    convolved = layer.filters, *size
     pools = [each for each in followers if isinstance(each, MaxPool2d)]
     if not pools:
         return Convolution(layer, bool(followers), None, inputs, convolved, convolved)

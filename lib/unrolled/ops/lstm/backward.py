@@ -7,7 +7,6 @@ Only the first is needed for the next step. So the other three can wait, and be 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -130,20 +129,14 @@ def _back(
     by_sums: Array,
 ) -> tuple[Array, Array]:
     """Write the gradient by the sums of step t (N, 4 * H), and return those by h and c before it (N, H)."""
-    grad_c = _point_wise(grad_y, grad_h, grad_c, layer, t, form, by_sums)
-    return products.by_last(by_sums, layer.weights.weight_hh), grad_c
-
-
-def _point_wise(grad_y: Array, grad_h: Array, grad_c: Array, layer: Layer, t: int, form: str, by_sums: Array) -> Array:
-    """Write the gradient by the sums of step t (N, 4 * H), and return that by c before it (N, H)."""
     gates, c, c_before = layer.kept.gates[t], layer.kept.c[t], layer.before(t)[1]
     if form in NOT_FUSED or not kernels.take(grad_y, gates):
         by_sums[...], by_c = cell.lstm_step_backward(grad_y + grad_h, grad_c, gates, c, c_before)
-        return by_c
-    by_c = array_module(c).empty(c.shape, dtype=c.dtype)
-    sizes = kernels.constants(hidden=c.shape[1])
-    kernels.lstm_cell_backward((grad_y, grad_h, grad_c, gates, c, c_before), (by_sums, by_c), sizes)
-    return by_c
+    else:
+        by_c = array_module(c).empty(c.shape, dtype=c.dtype)
+        sizes = kernels.constants(hidden=c.shape[1])
+        kernels.lstm_cell_backward((grad_y, grad_h, grad_c, gates, c, c_before), (by_sums, by_c), sizes)
+    return products.by_last(by_sums, layer.weights.weight_hh), by_c
 
 
 class AtOnce:
@@ -176,7 +169,7 @@ class ByStep:
     def __init__(self, layer: Layer, form: str, input_gradient: bool) -> None:
         module = array_module(layer.x)
         self.layer, self.parts = layer, 4 if form == "naive" else 1
-        self.beside = Beside(layer.x) if form in BESIDE else nullcontext()
+        self.beside = Beside(layer.x, form in BESIDE)
         self.by_x = module.zeros(layer.x.shape, dtype=layer.x.dtype) if input_gradient else None
         self.by_ih, self.by_hh, self.by_bias = (module.zeros(a.shape, dtype=a.dtype) for a in layer.weights)
 
@@ -186,8 +179,7 @@ class ByStep:
 
     def step(self, t: int, by_sums: Array) -> None:
         """Add what step t gives."""
-        if isinstance(self.beside, Beside):
-            self.beside.follow()
+        self.beside.follow()
         with self.beside:
             for rows in self._rows(by_sums):
                 part = by_sums[:, rows]
@@ -199,8 +191,7 @@ class ByStep:
 
     def finish(self, by_sums: Array) -> Gradients:
         """Return the gradients by the layer's inputs, None unless wanted, and by its weights."""
-        if isinstance(self.beside, Beside):
-            self.beside.join()
+        self.beside.join()
         return self.by_x, LSTMWeights(self.by_ih, self.by_hh, self.by_bias)
 
     def _rows(self, by_sums: Array) -> list[slice]:

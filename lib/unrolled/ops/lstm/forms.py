@@ -64,27 +64,22 @@ def point_wise(sums: Sequence[Array], c: Array, kept: LSTMGates, t: int) -> None
 
 def fused(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Step:
     """As streams, and all that is done value by value is one launch; on the CPU, one pass in place."""
-    beside, sums = Beside(x), array_module(x).empty(kept.gates.shape[1:], dtype=x.dtype)
-
-    def step(t: int, h: Array, c: Array) -> None:
-        with beside:
-            matmul(x[t], layer.weight_ih, out=kept.gates[t])
-        matmul(h, layer.weight_hh, out=sums)
-        beside.join()
-        cell.fused(kept.gates[t], sums, layer.bias, c, kept.gates[t], kept.c[t], kept.y[t])
-
-    return step
+    return _fused(x, layer, kept, matmul)
 
 
 def transposed(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Step:
     """As fused, with weights that were turned once, so that no product has to turn them."""
     turned = LSTMWeights(layer.weight_ih.T.copy(), layer.weight_hh.T.copy(), layer.bias)
+    return _fused(x, turned, kept, plain_matmul)
+
+
+def _fused(x: Array, layer: LSTMWeights, kept: LSTMGates, product: Callable[..., Array]) -> Step:
     beside, sums = Beside(x), array_module(x).empty(kept.gates.shape[1:], dtype=x.dtype)
 
     def step(t: int, h: Array, c: Array) -> None:
         with beside:
-            plain_matmul(x[t], turned.weight_ih, out=kept.gates[t])
-        plain_matmul(h, turned.weight_hh, out=sums)
+            product(x[t], layer.weight_ih, out=kept.gates[t])
+        product(h, layer.weight_hh, out=sums)
         beside.join()
         cell.fused(kept.gates[t], sums, layer.bias, c, kept.gates[t], kept.c[t], kept.y[t])
 
@@ -113,12 +108,13 @@ def sums_of_inputs(x: Array, layer: LSTMWeights, out: Array) -> None:
 class Beside:
     """A second stream: what is launched in `with beside:` runs beside what comes after, until `join`.
 
-    Without a GPU it does nothing. Arrays that it writes have to live until `join`, and so have those that it reads.
+    Without a GPU, or not `wanted`, it does nothing. Arrays that it writes have to live until `join`, and so have those
+    that it reads.
     """
 
-    def __init__(self, x: Array) -> None:
+    def __init__(self, x: Array, wanted: bool = True) -> None:
         module = array_module(x)
-        self._cuda = module.cuda if kernels.runs_on(module) and hasattr(module, "cuda") else None
+        self._cuda = module.cuda if wanted and kernels.runs_on(module) and hasattr(module, "cuda") else None
         if self._cuda:
             self._stream = self._cuda.Stream(non_blocking=True)
             self.follow()
