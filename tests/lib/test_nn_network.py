@@ -48,10 +48,6 @@ def source_b(channels=16, window=4, stride=None, dense=1):
     )
 
 
-def built():
-    return source_a().build((1, 28, 28))
-
-
 def batch(shape=(1, 28, 28), n=3, seed=0):
     rng = np.random.default_rng(seed)
     return rng.random((n, *shape), dtype=np.float32), rng.integers(0, 10, n)
@@ -101,6 +97,8 @@ def test_a_layer_stays_with_its_network():
     with pytest.raises(ValueError, match=r"layer 0, Conv2d.* belongs to another network"):
         other.build((1, 28, 28))
     np.testing.assert_array_equal(network.forward(batch()[0]), before)
+    with pytest.raises(ValueError, match=r"built for batches \(N, 1, 28, 28\)$"):  # and nothing of a single sample
+        network.forward(batch((1, 14, 14))[0])
 
 
 def test_the_same_seed_gives_the_same_network_also_if_the_first_batch_builds_it():
@@ -139,37 +137,6 @@ def test_summary_counts_by_hand():
     assert len(lines) == 1 + 1 + 7 + 1
     assert "197,210" in lines[-1]
     assert max(map(len, lines)) <= 100, "as wide as a notebook's output"
-
-
-@pytest.mark.parametrize(
-    ("act", "kind", "says"),
-    [
-        (lambda: nn.Sequential(), ValueError, "at least one layer"),
-        (lambda: nn.Sequential(nn.ReLU(), dtype=int), ValueError, "dtype is int64"),
-        (lambda: nn.Sequential(nn.ReLU), TypeError, "layer 0 is .*expected a layer"),
-        (lambda: nn.Sequential(*[nn.ReLU()] * 2), ValueError, "stands twice"),
-        (lambda: source_a().forward(np.zeros(10)), ValueError, "expected a batch"),
-        (
-            lambda: built().build((1, 14, 14)),
-            ValueError,
-            r"\(1, 14, 14\).*built for \(1, 28, 28\)",
-        ),
-        (
-            lambda: built().forward(batch((1, 14, 14))[0]),
-            ValueError,
-            r"built for batches \(N, 1, 28, 28\)$",
-        ),
-        (lambda: built().forward(batch()[0][0]), ValueError, r"for one sample, x\[None\]"),
-        (lambda: source_a().build((784,)), ValueError, "layer 0, Conv2d.10, 3, .* takes images"),
-        (lambda: nn.Sequential(nn.ReLU(), loss="mse"), TypeError, "loss is 'mse'; expected a function"),
-        (lambda: nn.Sequential(nn.Linear(1)).predict(np.zeros((3, 2))), ValueError, "no classes to choose from"),
-        (lambda: source_a().summary(), ValueError, "no shapes yet"),
-        (lambda: source_a().predict(batch()[0], batch_size=0), ValueError, "batch_size is 0"),
-    ],
-)
-def test_what_does_not_fit_is_named(act, kind, says):
-    with pytest.raises(kind, match=says):
-        act()
 
 
 def test_a_loss_on_numbers_instead_of_classes():

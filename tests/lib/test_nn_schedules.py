@@ -24,27 +24,3 @@ from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, w
 )
 def test_factors_by_epoch(schedule: Any, factors: list[float]) -> None:
     assert [schedule(epoch) for epoch in range(len(factors))] == pytest.approx(factors, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: step_decay(0), "every is 0; expected at least 1"),
-        (lambda: step_decay(2, 0), "factor is 0; expected above 0 and at most 1"),
-        (lambda: step_decay(2, 1.5), "factor is 1.5; expected"),
-        (lambda: exponential_decay(-0.5), "factor is -0.5; expected"),
-        (lambda: exponential_decay(float("nan")), "factor is nan; expected"),
-        (lambda: cosine_decay(0), "epochs is 0; expected at least 1"),
-        (lambda: cosine_decay(3, -0.1), "final is -0.1; expected 0 to 1"),
-        (lambda: cosine_decay(3, 2), "final is 2; expected 0 to 1"),
-        (lambda: warmup(-1), "epochs is -1; expected at least 0"),
-    ],
-)
-def test_options_out_of_range_are_named(make: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        make()
-
-
-def test_warmup_is_followed_by_a_schedule_only() -> None:
-    with pytest.raises(TypeError, match=r"then is 0\.5; expected a schedule"):
-        warmup(2, 0.5)  # type: ignore[arg-type]

@@ -125,28 +125,6 @@ def test_gradients_of_a_binary_layer_pass_straight_through() -> None:
     np.testing.assert_allclose(layer.gradients["bias"], grad[0])
 
 
-def test_what_cannot_be_made_smaller_is_named() -> None:
-    with pytest.raises(ValueError, match="no parameters yet: train it or build it first"):
-        nn.Sequential(nn.Flatten(), nn.Linear(2)).half()
-    with pytest.raises(ValueError, match=r"calibration has shape \(0, 2, 6, 5\); expected at least one image"):
-        made().quantize(IMAGES[:0])
-    with pytest.raises(ValueError, match="fraction is 1; expected at least 0 and below 1"):
-        made().prune(1)
-    with pytest.raises(ValueError, match="no dense or convolution layer to prune"):
-        nn.Sequential(nn.Flatten(), nn.ReLU()).build((2, 2)).prune(0.5)
-    with pytest.raises(ValueError, match="no dense layer between"):
-        nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2)).binarize()
-    large = made()
-    large.layers[6].parameters["weight"][0, 0] = 1e5
-    with pytest.raises(OverflowError, match=r"layer 6, Linear\(4\): .*float16 ends at 65504"):
-        large.half()
-    with pytest.raises(TypeError, match=r"Half\(Linear\(4\)\) has no backward pass: train the network first"):
-        made().half().fit(SET, epochs=1, progress=False)
-    on_gpu = nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2), simgpu)
-    with pytest.raises(TypeError, match="smaller networks run in NumPy"):
-        on_gpu.quantize(simgpu.asarray(IMAGES[:, 0, :2, :2]))
-
-
 def test_half_on_a_gpu_stores_float16_and_gives_the_same_scores() -> None:
     layers = nn.Conv2d(3, 3, stride=(2, 1), padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
     network = nn.Sequential(*layers, nn.Linear(8), nn.ReLU(), nn.Linear(4)).build((2, 6, 5), simgpu)

@@ -145,37 +145,3 @@ def test_a_data_set_that_is_not_finite_is_named(name):
     with pytest.raises(nn.NonFiniteError, match=f"Look at the {name}") as stopped:
         fit(network, data.Dataset(**arrays))
     assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (1, "the input", name)
-
-
-EMPTY = data.Dataset(np.zeros((0, 1, 8, 8), np.float32), np.zeros(0, np.int64))
-UNEVEN = data.Dataset(np.zeros((3, 1, 8, 8), np.float32), np.zeros(2, np.int64))
-TINY = data.Dataset(np.zeros((3, 1, 8, 8), np.float32), np.zeros(3, np.int64))
-
-
-@pytest.mark.parametrize(
-    ("act", "says"),
-    [
-        (lambda: fit(dense(), EMPTY), r"train is empty: its images have shape \(0, 1, 8, 8\)"),
-        (lambda: fit(dense(), UNEVEN), r"train has images \(3, 1, 8, 8\) but labels \(2,\)"),
-        (lambda: fit(dense(), TINY, validation=EMPTY), "validation is empty"),
-        (lambda: dense().evaluate(EMPTY), "dataset is empty"),
-        (lambda: fit(dense(), TINY, batch_size=0), "batch_size is 0"),
-        (lambda: dense().evaluate(TINY, batch_size=-1), "batch_size is -1"),
-        (lambda: fit(dense(), TINY, epochs=-1), "epochs is -1"),
-        (lambda: fit(dense(), TINY, early_stop=nn.EarlyStop()), "fit needs validation"),
-        (lambda: nn.EarlyStop(patience=0), "patience is 0"),
-        (lambda: fit(dense(), data.Dataset(TINY.images, np.array([0, 1, 10]))), "10"),
-        (
-            lambda: fit(dense(), (TINY.images, TINY.labels)),
-            r"train is a tuple; expected data.Dataset\(images, labels\)",
-        ),
-        (lambda: dense().evaluate((TINY.images, TINY.labels)), "dataset is a tuple"),
-        (lambda: fit(dense(), TINY, optimizer=nn.Adam), r"is <class .*Adam.*; expected an object such as nn.Adam\(\)"),
-        (lambda: fit(dense(), TINY, early_stop=3), "early_stop is 3"),
-        (lambda: fit(dense(), TINY, schedule=0.1), "schedule and callbacks are functions, got 0.1"),
-        (lambda: fit(dense(), TINY, callbacks=["print"]), "schedule and callbacks are functions, got 'print'"),
-    ],
-)
-def test_what_does_not_fit_is_named(act, says):
-    with pytest.raises((TypeError, ValueError), match=says):
-        act()
