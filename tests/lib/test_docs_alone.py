@@ -63,21 +63,18 @@ def a_notebook(answers=ANSWERS, words="Your answer here.", done=()):
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
+def course(home, monkeypatch):
     """The course's folder in the middle of lesson 02; the current one."""
-    work = tmp_path / "work"
+    work = home / "work"
     work.mkdir()
-    (tmp_path / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
-    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    (home / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
+    (home / "notebooks").symlink_to(ROOT / "notebooks")
     (work / "journal.json").write_text(json.dumps(a_journal()), encoding="utf-8")
     (work / "02_convolution.ipynb").write_text(json.dumps(a_notebook(done=["im2col"])), encoding="utf-8")
     theirs = galleries.document([galleries.ladder("fern", "1", [rung(*one) for one in THEIRS])])
-    (tmp_path / "theirs.json").write_text(json.dumps(theirs), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    (home / "theirs.json").write_text(json.dumps(theirs), encoding="utf-8")
     monkeypatch.setenv("UNROLLED_JOURNAL", str(work / "journal.json"))
-    monkeypatch.setattr(journal.file, "_chosen", None)
-    monkeypatch.setattr(journal.file, "_memory", None)
-    return tmp_path
+    return home
 
 
 def same(printed, shown):

@@ -57,20 +57,18 @@ def grown(operators: dict[str, Callable[..., Any]]) -> Callable[[Any], st.Search
     return grow
 
 
-def check(expression: Expression, dtype: str, a: Any, b: Any) -> None:
-    text, expected = expression
-    source = f"def made(y, a, b):\n    t = cp.int32(jit.threadIdx.x)\n    y[t] = {text}\n"
+def check(expression: Expression, dtype: str) -> None:
+    (text, expected), rng = expression, np.random.default_rng(3)
+    if dtype == "float32":
+        a, b = rng.normal(size=(2, N)).astype(dtype)
+    else:
+        a, b = np.resize(np.array(EDGES, dtype), N), rng.integers(-9, 9, N).astype(dtype)
     y = cp.zeros(N, dtype)
-    kernel(source, jit, cp)[1, N](y, cp.asarray(a), cp.asarray(b))
+    kernel(f"def made(y, a, b):\n    t = cp.int32(jit.threadIdx.x)\n    y[t] = {text}\n", jit, cp)[1, N](
+        y, cp.asarray(a), cp.asarray(b)
+    )
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(y.get(), expected(a, b).astype(dtype), err_msg=text)
-
-
-def inputs(dtype: str) -> tuple[Any, Any]:
-    rng = np.random.default_rng(3)
-    if dtype.startswith("float"):
-        return rng.normal(size=N).astype(dtype), rng.normal(size=N).astype(dtype)
-    return np.resize(np.array(EDGES, dtype), N), rng.integers(-9, 9, N).astype(dtype)
 
 
 def typed(numbers: st.SearchStrategy[Any], dtype: str) -> st.SearchStrategy[Expression]:
@@ -86,17 +84,10 @@ FLOATS = st.recursive(
 )
 
 
-@settings(max_examples=120)
-@given(INTEGERS)
-def test_int32(expression: Expression) -> None:
-    check(expression, "int32", *inputs("int32"))
-
-
-@settings(max_examples=80)
-@given(FLOATS)
-def test_float32(expression: Expression) -> None:
-    a, b = inputs("float32")
-    check(expression, "float32", a, b)
+@settings(max_examples=200)
+@given(INTEGERS.map(lambda made: (made, "int32")) | FLOATS.map(lambda made: (made, "float32")))
+def test_expressions(made: tuple[Expression, str]) -> None:
+    check(*made)
 
 
 def _block(statements: list[str], depth: int) -> list[str]:

@@ -70,16 +70,11 @@ LEGAL = {
 
 @pytest.mark.parametrize("name", LEGAL)
 def test_no_alarm(name: str) -> None:
-    found = LEGAL[name]
+    found, waits = LEGAL[name], "lock" in name
     x = np.arange(np.prod(found.given), dtype="f").reshape(found.given)
-    x = np.zeros(1, "f") if name == "places by a counter" else x
-    y, device = cp.zeros(found.size, "f"), cp.asarray(x)
+    y = cp.zeros(found.size, "f")
+    source = found.source.replace("(y, x)", "(y, x, lock)") if waits else found.source
     options = {"shared_mem": 256} if "launch's size" in name else {}
-    source, names = found.source, {"lock": 0}
-    arguments = [y, device]
-    if "lock" in source:
-        source, arguments = source.replace("(y, x)", "(y, x, lock)"), [*arguments, cp.zeros(1, "i")]
-        names = {}
-    compiled = kernel(source, jit, cp, **names)
-    compiled[found.grid, found.threads](*arguments, **options)
+    arguments = [y, cp.asarray(x), *([cp.zeros(1, "i")] if waits else [])]
+    kernel(source, jit, cp)[found.grid, found.threads](*arguments, **options)
     np.testing.assert_allclose(y.get(), found.expected(x), rtol=1e-5)

@@ -29,10 +29,14 @@ def test_a_check_passed_once_is_remembered_when_it_fails_later():
     assert (entry["passed"], entry["ever_passed"]) == (False, True)
 
 
-def test_a_rung_says_on_what_hardware():
+def test_a_rung_says_on_what_hardware_and_whose_code_it_is(home):
     journal.note(report(rung=RUNG))
     assert journal.read()["rungs"]["loops"]["seconds"] == 90.0
     assert journal.read()["rungs"]["loops"]["hardware"]
+    assert "your code" in str(journal.ladder())
+    journal.give(home / "gallery.json", "moss")
+    ((given,),) = (one["rungs"] for one in json.loads((home / "gallery.json").read_text())["ladders"])
+    assert given["code"] == "your code"
     journal.rung("on the GPU", "convolution", 0.5, batch=8, hardware="T4, modelled")
     assert journal.read()["rungs"]["on the GPU"]["hardware"] == "T4, modelled"
     with pytest.raises(ValueError, match="seconds must be a positive number, got 0"):
@@ -48,6 +52,10 @@ def test_a_measurement_is_said_beside_the_guess_of_its_name_alone(capsys):
     assert capsys.readouterr().out == ""
     journal.measured("lesson", 5443, where="modelled, T4")
     assert capsys.readouterr().out == "lesson: you guessed 10 times; it is 5,440 times (modelled, T4).\n"
+    journal.measured("lesson", 25, where="modelled, T4")
+    journal.predict("lesson", 10)
+    assert "It was 25 (modelled, T4)." in capsys.readouterr().out, "it was not measured"
+    assert "guessed 10, 25 (modelled, T4): 2.5 times too low" in str(journal.guesses())
 
 
 def test_an_empty_journal_draws_others_rungs_and_no_guesses(capsys):
@@ -84,15 +92,7 @@ def test_a_foreign_file_is_kept_aside_and_never_restored(home, content, words, c
         journal.restore(home / "journal.broken-2.json")
 
 
-def test_a_journal_saved_with_a_byte_order_mark_is_read(home):
-    journal.predict("x", 2)
-    text = journal.path().read_text(encoding="utf-8")
-    journal.path().write_text(text, encoding="utf-8-sig")
-    journal.predict("y", 3)
-    assert set(journal.read()["predictions"]) == {"x", "y"}
-
-
-def test_an_old_journal_without_the_newer_keys_goes_on(home, capsys):
+def test_an_old_journal_without_the_newer_keys_and_with_a_byte_order_mark_goes_on(home, capsys):
     date = "2026-01-01T00:00:00+00:00"
     old = journal.file.empty() | {
         "predictions": {"x": {"guess": 2.0, "date": date}},
@@ -100,7 +100,7 @@ def test_an_old_journal_without_the_newer_keys_goes_on(home, capsys):
         "checks": {"merge": {"passed": True, "points": 2, "max_points": 2, "date": date}},
         "rungs": {"loops": {"label": "loops", "what": "convolution", "seconds": 90.0, "date": date}},
     }
-    (home / "journal.json").write_text(json.dumps(old))
+    (home / "journal.json").write_text(json.dumps(old), encoding="utf-8-sig")
     journal.predict("y", 3)
     journal.note(report(rung=RUNG | {"label": "other"}))
     assert "guessed 2, measured 4" in str(journal.guesses())
@@ -134,21 +134,6 @@ def test_a_lock_that_was_left_behind_is_taken_over(home, monkeypatch):
     assert not (home / ".journal.json.lock").exists()
 
 
-def test_what_was_modelled_is_not_called_measured(capsys):
-    journal.measured("lesson", 25, where="modelled, T4")
-    journal.predict("lesson", 10)
-    assert "It was 25 (modelled, T4)." in capsys.readouterr().out
-    assert "guessed 10, 25 (modelled, T4): 2.5 times too low" in str(journal.guesses())
-
-
-def test_the_ladder_and_the_gallery_say_whose_code_a_rung_is(home):
-    journal.note(report(rung=RUNG))
-    assert "your code" in str(journal.ladder())
-    journal.give(home / "gallery.json", "moss")
-    ((given,),) = (one["rungs"] for one in json.loads((home / "gallery.json").read_text())["ladders"])
-    assert given["code"] == "your code"
-
-
 def test_a_crash_while_writing_leaves_the_old_file(home, monkeypatch):
     journal.predict("x", 2)
     monkeypatch.setattr(json, "dump", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -170,11 +155,7 @@ def test_an_unwritable_folder_keeps_the_record_in_memory(home, monkeypatch, caps
 def test_export_and_restore_keep_the_newer_entry(home):
     journal.predict("x", 2)
     copy = journal.export(home / "drive" / "copy.json")
-    theirs = json.loads(copy.read_text())
-    theirs["predictions"] = {
-        "x": {"guess": 5.0, "date": "2020-01-01T00:00:00+00:00"},
-        "y": {"guess": 7.0, "date": "2020-01-01T00:00:00+00:00"},
-    }
-    copy.write_text(json.dumps(theirs))
+    older = {name: {"guess": guess, "date": "2020-01-01T00:00:00+00:00"} for name, guess in (("x", 5.0), ("y", 7.0))}
+    copy.write_text(json.dumps(json.loads(copy.read_text()) | {"predictions": older}))
     journal.restore(copy)
     assert {name: entry["guess"] for name, entry in journal.read()["predictions"].items()} == {"x": 2.0, "y": 7.0}

@@ -510,9 +510,7 @@ def test_a_label_that_is_no_class_changes_nothing_on_the_host(make: Make, label:
         ([0], "a", "rate is 'a'; expected a number"),
     ],
 )
-def test_an_order_or_a_rate_that_is_none_is_named(
-    order: Any, rate: Any, says: str
-) -> None:
+def test_an_order_or_a_rate_that_is_none_is_named(order: Any, rate: Any, says: str) -> None:
     images, labels, _ = samples(8, 3)
     optimizer = nn.Adam()
     with pytest.raises(ValueError if rate == 1 else TypeError, match=says):
