@@ -1,4 +1,4 @@
-"""What docs/self-study.md and docs/colab.md print is what the commands print."""
+"""What docs/self-study.md and docs/colab.md print is what the commands print; the code of docs/nn.md runs."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled import check, checks, cli, journal
+from unrolled import check, checks, cli, journal, nn
 from unrolled.cli import plan
 from unrolled.journal import galleries
 from unrolled.notebook import frontend
@@ -136,3 +136,10 @@ def test_colab_shows_what_is_printed(course, capsys, monkeypatch):
     capsys.readouterr()
     journal.submit("ada")
     assert same(capsys.readouterr().out.replace(str(drive), "/content/drive/MyDrive"), shown)
+
+
+def test_the_code_of_the_page_of_networks_runs_and_has_every_public_name():
+    page = (ROOT / "docs" / "nn.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    exec(compile(code, "docs/nn.md", "exec"), {"__name__": "page"})
+    assert set(nn.__all__) <= set(re.findall(r"\bnn\.(\w+)", code))

@@ -46,14 +46,18 @@ def test_the_weights_stay_float32_and_move_by_less_than_float16_sees() -> None:
     assert 0 < moved.max() < 2.0**-12
 
 
-def tiny(scores: Any, labels: Any) -> Any:
-    """A loss whose gradients float16 holds only if they are scaled."""
-    loss, grad = ops.softmax_cross_entropy(scores, labels)
-    return loss, grad * np.float32(1e-8)
+def scaled(factor: float) -> Any:
+    """A loss whose gradients float16 holds only if they are scaled by a larger or a smaller factor."""
+
+    def loss(scores: Any, labels: Any) -> Any:
+        found, grad = ops.softmax_cross_entropy(scores, labels)
+        return found, grad * np.float32(factor)
+
+    return loss
 
 
 def test_the_scale_cures_underflow_and_is_taken_out_again() -> None:
-    lost, cured, exact = made(loss=tiny), made(loss=tiny), made(loss=tiny)
+    lost, cured, exact = (made(loss=scaled(1e-8)) for _ in range(3))
     fitted(lost, precision="float16", loss_scale=LossScale(1.0))
     assert not lost.gradients.any()
     fitted(cured, precision="float16", loss_scale=LossScale(2.0**20))
@@ -61,13 +65,8 @@ def test_the_scale_cures_underflow_and_is_taken_out_again() -> None:
     np.testing.assert_allclose(cured.gradients, exact.gradients, rtol=0.02, atol=exact.gradients.max() * 0.01)
 
 
-def huge(scores: Any, labels: Any) -> Any:
-    loss, grad = ops.softmax_cross_entropy(scores, labels)
-    return loss, grad * np.float32(100)
-
-
 def test_overflow_skips_the_step_and_halves_and_good_steps_double() -> None:
-    network = made(loss=huge).build((5,))
+    network = made(loss=scaled(100)).build((5,))
     before = network.parameters.copy()
     history = fitted(network, precision="float16", loss_scale=LossScale(2.0**24))
     np.testing.assert_array_equal(network.parameters, before)

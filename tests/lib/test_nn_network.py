@@ -11,41 +11,24 @@ from unrolled import data, device, nn, ops
 
 def source_a(**options):
     """The network of the article on CuPy."""
+    scale = {"weight_scale": 0.05}
     return nn.Sequential(
-        nn.Conv2d(10, 3, padding=1, weight_scale=0.05),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(100, weight_scale=0.05),
-        nn.ReLU(),
-        nn.Linear(10, weight_scale=0.05),
+        *(nn.Conv2d(10, 3, padding=1, **scale), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+        *(nn.Linear(100, **scale), nn.ReLU(), nn.Linear(10, **scale)),
         **options,
     )
 
 
 def keras_example():
     return nn.Sequential(
-        nn.Conv2d(32, 3),
-        nn.ReLU(),
-        nn.Conv2d(64, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Dropout(0.25),
-        nn.Flatten(),
-        *(nn.Linear(128), nn.ReLU(), nn.Dropout(0.5)),
-        nn.Linear(10),
+        *(nn.Conv2d(32, 3), nn.ReLU(), nn.Conv2d(64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten()),
+        *(nn.Linear(128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(10)),
     )
 
 
-def source_b(channels=16, window=4, stride=None, dense=1):
-    return nn.Sequential(
-        nn.Conv2d(channels, 5),
-        nn.MaxPool2d(window, stride),
-        nn.ReLU(),
-        nn.Flatten(),
-        *(layer for _ in range(dense) for layer in (nn.Linear(1000), nn.ReLU())),
-        nn.Linear(10),
-    )
+def source_b(stride=None):
+    layers = nn.Conv2d(16, 5), nn.MaxPool2d(4, stride), nn.ReLU(), nn.Flatten(), nn.Linear(1000), nn.ReLU()
+    return nn.Sequential(*layers, nn.Linear(10))
 
 
 def batch(shape=(1, 28, 28), n=3, seed=0):
@@ -57,7 +40,7 @@ SOURCES = {
     "A": (source_a(), (1, 28, 28), 90 + 10 + 1960 * 100 + 100 + 1000 + 10),
     "Keras": (keras_example(), (1, 28, 28), 1_199_882),
     "B": (source_b(), (3, 32, 32), 16 * 75 + 16 + 16 * 49 * 1000 + 1000 + 10_010),
-    "B, overlapping windows": (source_b(window=4, stride=2), (3, 32, 32), None),
+    "B, overlapping windows": (source_b(stride=2), (3, 32, 32), None),
 }
 
 

@@ -1,4 +1,4 @@
-"""Optimizers: the steps of PyTorch's, rates, memory, arrays of any library, bad options."""
+"""Optimizers: the steps of PyTorch's, rates, schedules, memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from unrolled.nn import optim
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
+from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
 
 MAKERS: dict[str, Callable[..., Optimizer]] = {
     "SGD": SGD,
@@ -22,33 +23,22 @@ MAKERS: dict[str, Callable[..., Optimizer]] = {
 }
 every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 
+DECAY, MOMENTUM = {"weight_decay": 0.3}, {"lr": 0.1, "momentum": 0.8}
 PEERS = [
     (SGD(0.1), "SGD", {"lr": 0.1}),
-    (SGD(0.1, weight_decay=0.3), "SGD", {"lr": 0.1, "weight_decay": 0.3}),
-    (SGD(0.1, momentum=0.8), "SGD", {"lr": 0.1, "momentum": 0.8}),
-    (
-        SGD(0.1, 0.8, weight_decay=0.3),
-        "SGD",
-        {"lr": 0.1, "momentum": 0.8, "weight_decay": 0.3},
-    ),
-    (SGD(0.1, 0.8, nesterov=True), "SGD", {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
-    (
-        SGD(0.1, 0.8, nesterov=True, weight_decay=0.3),
-        "SGD",
-        {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.3},
-    ),
+    (SGD(0.1, **DECAY), "SGD", {"lr": 0.1, **DECAY}),
+    (SGD(0.1, momentum=0.8), "SGD", MOMENTUM),
+    (SGD(0.1, 0.8, **DECAY), "SGD", MOMENTUM | DECAY),
+    (SGD(0.1, 0.8, nesterov=True), "SGD", {**MOMENTUM, "nesterov": True}),
+    (SGD(0.1, 0.8, nesterov=True, **DECAY), "SGD", {**MOMENTUM, **DECAY, "nesterov": True}),
     (AdaGrad(), "Adagrad", {}),
-    (AdaGrad(0.2, 1e-3, weight_decay=0.3), "Adagrad", {"lr": 0.2, "eps": 1e-3, "weight_decay": 0.3}),
+    (AdaGrad(0.2, 1e-3, **DECAY), "Adagrad", {"lr": 0.2, "eps": 1e-3, **DECAY}),
     (RMSProp(), "RMSprop", {"lr": 0.001}),
-    (RMSProp(0.1, 0.7, 1e-2, weight_decay=0.3), "RMSprop", {"lr": 0.1, "alpha": 0.7, "eps": 1e-2, "weight_decay": 0.3}),
+    (RMSProp(0.1, 0.7, 1e-2, **DECAY), "RMSprop", {"lr": 0.1, "alpha": 0.7, "eps": 1e-2, **DECAY}),
     (AdaDelta(), "Adadelta", {"lr": 1.0, "rho": 0.95}),
-    (AdaDelta(0.5, 0.8, 1e-2, weight_decay=0.3), "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-2, "weight_decay": 0.3}),
+    (AdaDelta(0.5, 0.8, 1e-2, **DECAY), "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-2, **DECAY}),
     (Adam(), "Adam", {}),
-    (
-        Adam(0.1, 0.7, 0.8, 1e-2, weight_decay=0.3),
-        "Adam",
-        {"lr": 0.1, "betas": (0.7, 0.8), "eps": 1e-2, "weight_decay": 0.3},
-    ),
+    (Adam(0.1, 0.7, 0.8, 1e-2, **DECAY), "Adam", {"lr": 0.1, "betas": (0.7, 0.8), "eps": 1e-2, **DECAY}),
 ]
 
 
@@ -102,3 +92,20 @@ def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(
     smallest = np.finfo(np.float32).tiny
     for array in ours._memory:
         assert (np.abs(array) >= smallest).all()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "factors"),
+    [
+        (step_decay(2), [1, 1, 0.5, 0.5, 0.25, 0.25]),
+        (step_decay(3, 0.1), [1, 1, 1, 0.1]),
+        (exponential_decay(0.9), [1, 0.9, 0.81, 0.729]),
+        (cosine_decay(4), [1, 0.853553, 0.5, 0.146447, 0, 0]),
+        (cosine_decay(2, final=0.2), [1, 0.6, 0.2, 0.2]),
+        (warmup(3), [0.25, 0.5, 0.75, 1, 1, 1]),
+        (warmup(1, step_decay(1)), [0.5, 1, 0.5, 0.25]),
+        (warmup(0, step_decay(1)), [1, 0.5]),
+    ],
+)
+def test_factors_by_epoch(schedule: Any, factors: list[float]) -> None:
+    assert [schedule(epoch) for epoch in range(len(factors))] == pytest.approx(factors, abs=1e-6)

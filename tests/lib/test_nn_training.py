@@ -84,25 +84,39 @@ def test_callbacks_see_each_epoch_and_can_end_it(halves):
     assert history.stopped == "a callback ended it after epoch 2"
 
 
+class Changing(nn.SGD):
+    """Keeps the parameters from before the last step; another change follows a step."""
+
+    def __init__(self, number, change):
+        super().__init__(0.1)
+        self.number, self.change = number, change
+
+    def step(self, parameters, gradients, rate=1.0):
+        self.before = parameters.copy()
+        super().step(parameters, gradients, rate)
+        if self.steps == self.number:
+            self.change(parameters)
+
+
 def test_an_interruption_keeps_the_parameters_from_before_the_step(halves):
-    train = few(halves[0], 96)
+    def half_of_an_update(parameters):
+        parameters[:10] = 1e9
+        raise KeyboardInterrupt
 
-    class Interrupted(nn.SGD):
-        calls = 0
-
-        def step(self, parameters, gradients, rate=1.0):
-            self.calls += 1
-            self.before = parameters.copy()
-            super().step(parameters, gradients, rate)
-            if self.calls == 5:
-                parameters[:10] = 1e9  # half of an update
-                raise KeyboardInterrupt
-
-    network, optimizer = dense(), Interrupted(0.1)
-    history = fit(network, train, optimizer=optimizer, epochs=9)
+    network, optimizer = dense(), Changing(5, half_of_an_update)
+    history = fit(network, few(halves[0], 96), optimizer=optimizer, epochs=9)
     np.testing.assert_array_equal(network.parameters, optimizer.before)
     assert history.stopped == "interrupted in epoch 2"
     assert len(history.loss) == 1
+
+
+def test_the_last_good_parameters_are_those_of_the_step_before(halves):
+    """Step 4's update poisons one weight; step 5's loss shows it; what stays is what step 4 started from."""
+    network, optimizer = dense(), Changing(4, lambda parameters: parameters.__setitem__(-1, np.nan))
+    with pytest.raises(nn.NonFiniteError) as stopped:
+        fit(network, few(halves[0], 320), optimizer=optimizer)
+    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (5, "3: Linear(10)", "bias")
+    np.testing.assert_array_equal(network.parameters, optimizer.before)
 
 
 def test_an_exploding_loss_stops_with_step_layer_and_array_and_warns_by_its_error_alone(halves, recwarn):
@@ -115,26 +129,6 @@ def test_an_exploding_loss_stops_with_step_layer_and_array_and_warns_by_its_erro
     assert stopped.value.array in ("weight", "bias", "output")
     assert np.isfinite(network.parameters).all()
     assert np.isfinite(network.evaluate(halves[0]).loss), "the parameters of the last good step give a loss"
-
-
-def test_the_last_good_parameters_are_those_of_the_step_before(halves):
-    """Step 4's update poisons one weight; step 5's loss shows it; what stays is what step 4 started from."""
-
-    class Poison(nn.SGD):
-        calls = 0
-
-        def step(self, parameters, gradients, rate=1.0):
-            self.calls += 1
-            self.before = parameters.copy()
-            super().step(parameters, gradients, rate)
-            if self.calls == 4:
-                parameters[-1] = np.nan
-
-    network, optimizer = dense(), Poison(0.1)
-    with pytest.raises(nn.NonFiniteError) as stopped:
-        fit(network, few(halves[0], 320), optimizer=optimizer)
-    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (5, "3: Linear(10)", "bias")
-    np.testing.assert_array_equal(network.parameters, optimizer.before)
 
 
 @pytest.mark.parametrize("name", ["images", "labels"])
