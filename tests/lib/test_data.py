@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from unrolled import data
+from unrolled import cli, data
 
 
 def test_digits_are_the_originals_resized_kept_in_memory_and_cannot_be_changed_by_accident() -> None:
@@ -67,4 +67,6 @@ def test_the_table_lists_only_what_fetch_can_load() -> None:
         assert entry.about
         assert entry.source
         assert entry.size > 0 or entry.ready()
+    assert [entry.name for entry in data.available()] == ["digits", *cli.DATA_SETS]
+    assert [source.name for source in data.sources.SOURCES] == [*cli.DATA_SETS]
     assert [len(part) for part in data.fetch("digits")] == [len(part) for part in data.load("digits")] == [1500, 297]

@@ -31,22 +31,14 @@ def test_the_device_has_a_jit() -> None:
     assert all(hasattr(jit, name) for name in f"{names} warpsize range".split())
 
 
-def test_both_ways_to_launch() -> None:
-    y, x = arrays()
-    compiled = kernel(COPY, jit, cp)
-    compiled((1,), (8,), (y, x))
-    np.testing.assert_array_equal(y.get(), np.ones(8))
-    compiled[(1, 1), (4, 1, 1)](x, y)
-    assert compiled.__name__ == "copy"
-    assert compiled.report.threads == 4
-
-
-def test_arrays_of_other_types_are_compiled_for_anew() -> None:
+def test_both_ways_to_launch_and_arrays_of_other_types() -> None:
     compiled = kernel(COPY, jit, cp)
     for dtype in ("f", "d", "i", "B", "e", "?", "q"):
         y, x = cp.zeros(8, dtype), cp.ones(8, dtype)
-        compiled[1, 8](y, x)
+        compiled((1,), (8,), (y, x))
         assert y.get().tolist() == [1] * 8
+    compiled[(1, 1), (4, 1, 1)](x, y)
+    assert (compiled.__name__, compiled.report.threads) == ("copy", 4)
 
 
 def test_a_nested_kernel_sees_the_names_around_it() -> None:

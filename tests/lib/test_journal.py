@@ -22,13 +22,6 @@ def test_no_guess_is_noted_and_nothing_raised(guess, capsys):
     assert "number" in capsys.readouterr().out
 
 
-def test_a_check_passed_once_is_remembered_when_it_fails_later():
-    journal.note(report("pass"))
-    journal.note(report("fail"))
-    entry = journal.read()["checks"]["conv2d_gemm"]
-    assert (entry["passed"], entry["ever_passed"]) == (False, True)
-
-
 def test_a_rung_says_on_what_hardware_and_whose_code_it_is(home):
     journal.note(report(rung=RUNG))
     assert journal.read()["rungs"]["loops"]["seconds"] == 90.0

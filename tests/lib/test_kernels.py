@@ -9,11 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import compiled_calls
 import cuda_on_cpu
 import numpy as np
 import pytest
-from compiled_cases import NETWORKS
+from compiled_cases import NETWORKS, OPTIMIZERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_cases import Geometry, geometries, pooling_geometries
@@ -24,10 +23,13 @@ from test_ops_contract import CALLS, Call, every_call
 from unrolled import data, device, kernels, nn, ops
 from unrolled.device import to_host
 from unrolled.nn import training
+from unrolled.nn.compiler.parts import parts_of
+from unrolled.nn.compiler.stages import stages_of
 from unrolled.ops.conv import half_conv2d
 from unrolled.ops.windows import Windows
 
 RNG = np.random.default_rng(5)
+SAMPLE = (2, 8, 8)
 # cuBLAS multiplies, and blocks that wait for each other need a GPU: tests/gpu has these.
 COMPILED = sorted(name for name, kernel in kernels.KERNELS.items() if type(kernel) is kernels.Kernel)
 SCRATCH = {"dense_tiles": 1, "dense_tiles_backward": 3, "convolution_weights": 2}
@@ -237,6 +239,61 @@ def test_a_product_without_cublas_takes_what_lies_in_one_piece(launched: list[st
             kernels.matmul(*wrong)
 
 
+def networks() -> list[nn.Sequential]:
+    """All kinds of parts; windows that overlap, filters of more places than a warp has lanes."""
+    return [
+        nn.Sequential(
+            *(nn.Conv2d(16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.3), nn.Flatten()),
+            *(nn.Linear(9), nn.ReLU(), nn.Linear(5)),
+        ),
+        nn.Sequential(
+            *(nn.Conv2d(3, (3, 2), stride=(1, 2), padding=1), nn.MaxPool2d(3, stride=2, padding=1), nn.ReLU()),
+            *(nn.Conv2d(4, 2), nn.Flatten(), nn.Linear(34)),
+        ),
+        nn.Sequential(nn.Conv2d(2, 6), nn.Flatten(), nn.Linear(6), nn.Linear(3)),
+    ]
+
+
+def record_steps(record: Callable[[str, Any, Any, Any], None]) -> None:
+    """Take a step of each network at two batches, and tell every launch before it is computed."""
+
+    def call(self: Any, inputs: Any, outputs: Any, constants: Any = kernels.NONE, **floats: float) -> None:
+        record(self.name, inputs, outputs, {**constants, **floats})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels.Kernel, "__call__", call)
+        for batch in (3, 40):
+            for network in networks():
+                _step(network.build(SAMPLE), batch)
+        for optimizer in OPTIMIZERS.values():
+            _update(optimizer())
+
+
+def _step(network: nn.Sequential, batch: int) -> None:
+    rng = np.random.default_rng(batch)
+    images, names = rng.standard_normal((60, *SAMPLE), dtype=np.float32), rng.integers(0, 3, 60)
+    x, labels = np.empty((batch, *SAMPLE), np.float32), np.empty(batch, np.int64)
+    values = kernels.constants(values=int(np.prod(SAMPLE)))
+    kernels.gather((images, names, rng.permutation(60)[:batch]), (x, labels), values)
+    found, head = parts_of(np, stages_of(network, dropout=True), batch)
+    number, befores = np.array([7]), [x]
+    for part in found:
+        part.forward(befores[-1], number)
+        befores.append(part.outputs)
+    grad = head.run(befores.pop(), labels, np.empty(1, np.float32))
+    for part in reversed(found):
+        grad = part.backward(befores.pop(), grad, number)
+
+
+def _update(optimizer: nn.Optimizer) -> None:
+    rng = np.random.default_rng(0)
+    parameters, gradients = rng.standard_normal((2, 300), dtype=np.float32)
+    memory = optimizer.prepare(parameters)
+    kernel, options = optimizer.next_launch()
+    row = np.array(list(options.values()), np.float32)
+    kernels.FROM_ROW[kernel.name]((gradients, row), (parameters, *memory))
+
+
 @cache
 def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
     """What the operations above launch, by kernel: inputs, outputs before, options; some of each."""
@@ -278,7 +335,7 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
         training._right(wide, labels)
         for a, b in products():
             kernels.matmul(*map(strict.asarray, (a, b, np.zeros((len(a), b.shape[1]), a.dtype))))
-    compiled_calls.record_steps(record)
+    record_steps(record)
     return {name: list(found.values()) for name, found in seen.items()}
 
 

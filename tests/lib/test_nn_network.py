@@ -63,16 +63,6 @@ def small(**options):
     )
 
 
-def test_assigned_parameters_are_copied_so_that_the_layers_have_them_too():
-    network = small().build((2, 8, 9))
-    network.parameters = np.full(network.parameters.shape, 7, np.float32)
-    assert (network.layers[0].parameters["weight"] == 7).all()
-    network.parameters -= 1
-    assert (network.layers[0].parameters["weight"] == 6).all()
-    with pytest.raises(ValueError, match="parameters has shape"):
-        network.parameters = np.zeros(3, np.float32)
-
-
 def test_a_layer_stays_with_its_network():
     network = source_a().build((1, 28, 28))
     before = network.forward(batch()[0])

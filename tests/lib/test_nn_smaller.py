@@ -63,17 +63,12 @@ def test_int8_is_the_product_of_what_it_dequantizes() -> None:
     weight = own["weight"] * own["weight_scale"].astype(np.float64)[:, None, None, None]
     expected = ops.conv2d(x.astype(np.float64), weight, own["bias"].astype(np.float64), (2, 1), 1)
     np.testing.assert_allclose(layer.forward(IMAGES), expected, rtol=1e-4, atol=1e-5)
+    assert layer.clipped == 0, "the share outside of its calibration"  # type: ignore[attr-defined]
+    layer.forward(IMAGES * 100)
+    assert layer.clipped > 0.9  # type: ignore[attr-defined]
 
 
-def test_int8_says_what_share_is_outside_its_calibration() -> None:
-    small = made().quantize(IMAGES)
-    small.forward(IMAGES)
-    assert small.layers[0].clipped == 0  # type: ignore[attr-defined]
-    small.forward(IMAGES * 100)
-    assert small.layers[0].clipped > 0.9  # type: ignore[attr-defined]
-
-
-def test_pruned_weights_stay_zero_whatever_an_optimizer_remembers() -> None:
+def test_the_smallest_weights_of_all_layers_are_pruned_and_stay_zero_whatever_an_optimizer_remembers() -> None:
     network, optimizer = made(), nn.Adam(0.01)
     network.fit(SET, epochs=2, optimizer=optimizer, progress=False)
     small = network.prune(0.8)
@@ -84,10 +79,6 @@ def test_pruned_weights_stay_zero_whatever_an_optimizer_remembers() -> None:
     assert len(weights) == 3
     size = sum(weight.size for weight in weights)
     assert sum(map(np.count_nonzero, weights)) == size - int(0.8 * size)
-
-
-def test_pruning_takes_the_smallest_weights_of_all_layers() -> None:
-    network = made()
     network.layers[0].parameters["weight"] = np.full((3, 2, 3, 3), 100, np.float32)
     small = network.prune(0.8)
     assert (small.layers[0].parameters["weight"] == 100).all()

@@ -245,8 +245,13 @@ def test_a_copied_network_goes_on_learning_as_the_first_one_does(copied: Any, mo
     assert (other.scores(train.images) == 0).all()
 
 
-def test_an_assigned_parameter_is_copied_into_the_network() -> None:
+def test_assigned_parameters_are_copied_into_the_network() -> None:
     net = built()
+    net.parameters = np.full(net.parameters.shape, 7, np.float32)
+    net.parameters -= 1
+    assert (net.layers[0].parameters["weight"] == 6).all()
+    with pytest.raises(ValueError, match="parameters has shape"):
+        net.parameters = np.zeros(3, np.float32)
     layer = net.layers[0]
     layer.parameters["weight"] = WEIGHT
     np.testing.assert_array_equal(net.parameters[: WEIGHT.size], WEIGHT.ravel())

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from jupyter_client.provisioning.local_provisioner import LocalPortCache
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from traitlets.log import get_logger
 
 from unrolled.checks.report import MIME, Report
 from unrolled.notebook import run
@@ -51,15 +52,6 @@ def text(executed, index: int) -> str:
     return printed(executed.notebook.cells[index])
 
 
-def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
-    from traitlets.log import get_logger
-
-    before = get_logger().getEffectiveLevel()
-    executed_with(tmp_path, "import os; os._exit(1)")
-    assert get_logger().getEffectiveLevel() == before
-    assert capfd.readouterr() == ("", "")
-
-
 def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tmp_path):
     updates = "handle = display({'text/plain': '...'}, raw=True, display_id=True)\nhandle.update(bundle, raw=True)"
     cells = new_markdown_cell("# A title"), "1 / 0", graded(says("conv2d"), "check_conv2d"), says("im2col", 0, updates)
@@ -89,6 +81,10 @@ def test_the_kernel_is_this_python_in_the_given_folder_with_the_given_environmen
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such sockets")
 @pytest.mark.parametrize(("folder", "asks"), [("t", False), ("t" * 100, True)])
 def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp_path, monkeypatch, folder, asks):
+    spec = tmp_path / "kernels" / "python3" / "kernel.json"  # one of the machine does not take the kernel's place
+    spec.parent.mkdir(parents=True)
+    spec.write_text('{"argv": ["false"], "display_name": "another", "language": "python"}', encoding="utf-8")
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     asked = []
     find = LocalPortCache.find_available_port
     monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *args: asked.append(args) or find(*args))
@@ -97,14 +93,6 @@ def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp
         monkeypatch.setattr(tempfile, "tempdir", str(Path(short) / folder))
         assert text(executed_with(tmp_path, "print('on')"), 0) == "on\n"
         assert bool(asked) is asks
-
-
-def test_a_kernelspec_of_the_machine_does_not_take_the_kernels_place(tmp_path, monkeypatch):
-    spec = tmp_path / "kernels" / "python3" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    spec.write_text('{"argv": ["false"], "display_name": "another", "language": "python"}', encoding="utf-8")
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    assert text(executed_with(tmp_path, "print('on')"), 0) == "on\n"
 
 
 def test_outputs_that_the_notebook_brings_along_count_for_nothing_and_skipped_cells_are_not_run(tmp_path):
@@ -160,13 +148,16 @@ def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
     assert executed.notebook.cells[1].outputs == []
 
 
-def test_a_dead_kernel_is_an_error_in_the_result(tmp_path):
+def test_a_dead_kernel_is_an_error_in_the_result_and_no_logger_says_so(tmp_path, capfd):
+    before = get_logger().getEffectiveLevel()
     executed = executed_with(tmp_path, says("conv2d"), graded("import os; os._exit(1)", "check_im2col"), "print('on')")
     (error,) = executed.errors
     assert (error.cell_index, error.grade_id, error.name) == (1, "check_im2col", "DeadKernelError")
     assert executed.stopped == error.message == "the kernel died; the cells below were not run"
     assert list(executed.reports) == ["conv2d"], "what was found before stays"
     assert executed.notebook.cells[1].outputs[-1].ename == "DeadKernelError"
+    assert get_logger().getEffectiveLevel() == before
+    assert capfd.readouterr() == ("", "")
     assert executed.notebook.cells[2].outputs == []
 
 
@@ -193,6 +184,12 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, content):
     file.write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=r"broken\.ipynb is not a notebook"):
         run.execute(file, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_cell_has_a_positive_number_of_seconds(tmp_path, seconds):
+    with pytest.raises(ValueError, match="must be a positive number of seconds"):
+        run.execute(new_notebook(), cwd=tmp_path, cell_timeout=seconds)
 
 
 def test_of_two_verdicts_by_one_check_the_graded_cell_counts_else_the_last():
