@@ -22,10 +22,7 @@ from unrolled.data import cifar
 from unrolled.data.idx import read_pair
 
 
-@given(
-    arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)),
-    st.booleans(),
-)
+@given(arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)), st.booleans())
 def test_idx_bytes_come_back(tmp_path_factory: Any, values: Any, packed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / ("made.gz" if packed else "made")
     path.write_bytes(gzip.compress(idx(values)) if packed else idx(values))

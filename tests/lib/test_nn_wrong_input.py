@@ -117,20 +117,14 @@ WRONG: dict[type[Exception], list[tuple[Any, str]]] = {
     ],
     ValueError: [
         # layers
-        (
-            lambda: of(nn.LSTM(28, 64), 5, 28),
-            "64; expected at most 16: nn.LSTM(28, 64) of PyTorch is nn.LSTM(64) here",
-        ),
+        (lambda: of(nn.LSTM(28, 64), 5, 28), "64; expected at most 16: nn.LSTM(28, 64) of PyTorch is nn.LSTM(64) here"),
         (
             lambda: of(nn.LSTM(8), 1, 28, 28),
             "got samples of shape (1, 28, 28): images[:, 0] reads each image row by row",
         ),
         (lambda: of(nn.Linear(4), 1, 28, 28), "put Flatten() before it"),
         (lambda: of(nn.Linear(0), 4), "features is 0"),
-        (
-            lambda: of(nn.Conv2d(4, 3), 784),
-            "layer 0, Conv2d(4, 3): Conv2d(4, 3) takes images (C, H, W)",
-        ),
+        (lambda: of(nn.Conv2d(4, 3), 784), "layer 0, Conv2d(4, 3): Conv2d(4, 3) takes images (C, H, W)"),
         (lambda: of(nn.Conv2d(0, 3), 1, 8, 8), "filters is 0"),
         (lambda: of(nn.Conv2d(4, 9), 1, 8, 8), "window is larger"),
         (lambda: of(nn.Conv2d(4, 3, stride=0), 1, 8, 8), "stride is 0"),
