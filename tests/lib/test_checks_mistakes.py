@@ -30,12 +30,9 @@ def test_it_is_made_of_the_reference(mistake, expected):
     assert mistake.of(scaled)(3, shift=1) == expected
 
 
-def test_inputs_stay_as_they_are():
+def test_inputs_stay_as_they_are_and_a_name_that_nobody_has_is_an_error_of_the_spec():
     inputs = {"x": np.ones(2)}
     given("more", x=lambda x: x + 1).of(scaled)(**inputs)
     assert inputs["x"].tolist() == [1, 1]
-
-
-def test_a_name_that_nobody_has_is_an_error_of_the_spec():
     with pytest.raises(KeyError, match="bias"):
         result("no such argument", lambda y, bias: y).of(scaled)(x=1)

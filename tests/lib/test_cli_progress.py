@@ -105,26 +105,6 @@ def test_what_progress_says_of_entries(entries, words):
     assert words in progress.progress([FIRST, SECOND], entries)
 
 
-# Coming back after a month
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"format": "unrolled-journal", "ver', "Run your notebooks again"),
-        (json.dumps({"format": journal.file.FORMAT, "version": 2}), "is a journal of version 2, expected 1"),
-    ],
-    ids=["damaged", "newer"],
-)
-def test_a_journal_that_cannot_be_read_is_kept(home, capsys, text, words):
-    (home / "work" / "journal.json").write_text(text, encoding="utf-8")
-    assert cli.main(["progress"]) == 0
-    said = capsys.readouterr().out
-    assert "kept as" in said
-    assert words in said
-    assert (home / "work" / "journal.broken-1.json").read_text(encoding="utf-8") == text
-
-
 @pytest.mark.parametrize(
     ("version", "advice", "other"),
     [("0.0.9", "unrolled upgrade 02", "update the course"), ("99.1", "update the course", "unrolled upgrade")],

@@ -92,6 +92,8 @@ def test_self_study_shows_what_is_printed(course, capsys):
     kept = (course / "work" / "journal.json").read_bytes()
     pairs = PAIR.findall((ROOT / "docs" / "self-study.md").read_text(encoding="utf-8"))
     assert [kind for kind, _, _ in pairs].count("sh") == 4
+    specs = checks.all_specs()
+    assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
     names = {"check": check, "journal": journal, "conv2d_output_size": forgot_to_double}
     for kind, said, shown in pairs:
         if kind == "sh":
@@ -114,11 +116,6 @@ def test_a_short_way_takes_about_the_hours_that_it_names():
     assert len(ways) == 3
     for hours, lessons in ways:
         assert sum(stated[lesson] for lesson in lessons.split(", ")) / 60 == pytest.approx(int(hours), rel=0.25)
-
-
-def test_the_points_that_a_learner_has_are_those_of_the_checks():
-    specs = checks.all_specs()
-    assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
 
 
 def test_colab_shows_what_is_printed(course, capsys, monkeypatch):
