@@ -18,6 +18,7 @@ from unrolled.checks import limits, words
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop import gradients
 from unrolled.checks.limits import time_limit
+from unrolled.checks.mistakes import given, result
 from unrolled.checks.run import run
 from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case, sorted_integers
 
@@ -160,17 +161,15 @@ class Spy:
         return 2 * x
 
 
-def at_most_two_at_once(got, expected, inputs):
-    if got != expected:
-        return Mismatch(("wrong sum",))
-    return Mismatch((f"{inputs['double'].largest} at once",)) if inputs["double"].largest > 2 else None
-
-
 def two_at_once(double, x):
     return float(sum(double(x[i : i + 2]).sum() for i in range(0, len(x), 2)))
 
 
 def test_a_spec_may_compare_in_its_own_way_and_read_what_its_inputs_recorded():
+    def at_most_two_at_once(got, expected, inputs):
+        largest = inputs["double"].largest
+        return None if got == expected and largest <= 2 else Mismatch((f"{largest} at once",))
+
     spec = Spec(
         reference=lambda double, x: two_at_once(double, x),
         cases=[case("six numbers", double=Spy(), x=np.arange(6))],
@@ -180,8 +179,8 @@ def test_a_spec_may_compare_in_its_own_way_and_read_what_its_inputs_recorded():
     )
     assert report(two_at_once, spec).passed
     assert "6 at once" in str(report(lambda double, x: float(double(x).sum()), spec))
-    assert "wrong sum" in str(report(lambda double, x: 0.0, spec))
-    assert report(lambda double, x: Stubborn(), spec).parts[0].verdict == "fail"
+    for wrong in (0.0, Stubborn()):
+        assert report(lambda double, x, wrong=wrong: wrong, spec).parts[0].verdict == "fail"
 
 
 def test_a_spec_may_call_more_than_once_and_keep_inputs_to_itself():
@@ -538,3 +537,38 @@ def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
             found = report(function, replace(SPEC, rung=RUNG))
             assert (found.points, found.rung) == (0, None)
             assert f"{name}, another library's answer" in str(found), str(found)
+
+
+# A usual mistake is the reference with another argument or another result, whatever the reference is
+
+
+def scaled(x, factor=2, shift=0):
+    return factor * x + shift
+
+
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        (given("another value", factor=1), 4),
+        (given("made of the case's", x=lambda x: -x), -5),
+        (given("made of two, one of them a default", x=lambda x, factor: x * factor), 13),
+        (result("another result", lambda y: 10 * y), 70),
+        (result("with an argument", lambda y, shift: y - shift), 6),
+        (result("with what it has no argument for", lambda y, other=5: y + other), 12),
+        (result("of another function", lambda y: y + 1, lambda x, shift: x), 4),
+        (Mistake("a function of its own", lambda x, shift: x - shift), 2),
+        (Mistake("both", given={"factor": 1}, result=lambda y: -y), -4),
+    ],
+    ids=lambda value: value.says if isinstance(value, Mistake) else "",
+)
+def test_it_is_made_of_the_reference(mistake, expected):
+    assert mistake.of(scaled)(x=3, shift=1) == expected
+    assert mistake.of(scaled)(3, shift=1) == expected
+
+
+def test_inputs_stay_as_they_are_and_a_name_that_nobody_has_is_an_error_of_the_spec():
+    inputs = {"x": np.ones(2)}
+    given("more", x=lambda x: x + 1).of(scaled)(**inputs)
+    assert inputs["x"].tolist() == [1, 1]
+    with pytest.raises(KeyError, match="bias"):
+        result("no such argument", lambda y, bias: y).of(scaled)(x=1)
