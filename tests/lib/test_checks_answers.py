@@ -32,9 +32,6 @@ class Tool:
     def static(a):
         return a
 
-    def with_a_cell(self):
-        return __class__
-
 
 def closure(n):
     def add(a, *, b=1):

@@ -111,16 +111,6 @@ def test_batches_are_copies_and_pairs_will_do() -> None:
     assert whole.images.min() == whole.labels.min() == 0
 
 
-def test_batches_stay_on_the_device() -> None:
-    whole = numbered(7)
-    pair = tuple(device.to_device(each, strict) for each in (whole.images, whole.labels))
-    on_device, here = data.minibatches(pair, 3, 5), data.minibatches(whole, 3, 5)
-    for (images, labels), (expected, classes) in zip(on_device, here, strict=True):
-        assert device.array_module(images, labels) is strict
-        np.testing.assert_array_equal(device.to_host(images), expected)
-        np.testing.assert_array_equal(device.to_host(labels), classes)
-
-
 @given(
     shape=st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6)),
     most=st.integers(0, 7),
