@@ -27,6 +27,10 @@ def answer(source, file="<cell>"):
     return names["answer"]
 
 
+def cell(*lines):
+    return f"{gpu_specs.HEAD}def answer(x, weight):\n" + "".join(f"    {line}\n" for line in lines)
+
+
 def checked(source, spec=gpu_specs.LAYER, file="<cell>", **options):
     return run("layer", spec, answer(source, file), **options)
 
@@ -69,36 +73,29 @@ def test_what_is_wrong_is_said(spec, source, case, verdict, says):
     assert all(words in shown for words in says), shown
 
 
+def flops(most):
+    return lambda inputs: 2 * inputs["x"].size * 2 + most
+
+
 @pytest.mark.parametrize(
-    ("budget", "passes"),
+    ("enough", "too_little"),
     [
-        (None, True),
-        (Budget(), False),
-        (Budget(transfers=2), True),
-        (Budget(transfers=1), False),
-        (Budget(transfers=None), True),
-        (Budget(transfers=None, launches=2), True),
-        (Budget(transfers=None, launches=1), False),
-        (Budget(transfers=None, products=1), True),
-        (Budget(transfers=None, products=0), False),
-        (Budget(transfers=None, flops=lambda inputs: 2 * inputs["x"].size * 2 + 6), True),
-        (Budget(transfers=None, flops=lambda inputs: 2 * inputs["x"].size * 2 + 5), False),
+        (None, Budget()),
+        (Budget(transfers=2), Budget(transfers=1)),
+        (Budget(transfers=None, launches=2), Budget(transfers=None, launches=1)),
+        (Budget(transfers=None, products=1), Budget(transfers=None, products=0)),
+        (Budget(transfers=None, flops=flops(6)), Budget(transfers=None, flops=flops(5))),
     ],
 )
-def test_a_budget_counts_what_it_names(budget, passes):
-    there_and_back = """
-def answer(x, weight):
-    return device.to_device(device.to_host(x @ weight), simgpu) + 0"""
-    arguments = {"x": normal(3, 4), "weight": normal(4, 2)}
-    spec = dataclasses.replace(
-        gpu_specs.LAYER, reference=lambda x, weight: x @ weight, cases=[gpu_case("one", budget, **arguments)]
-    )
-    found = checked(gpu_specs.HEAD + "from unrolled import simgpu" + there_and_back, spec)
-    assert found.passed is passes, str(found)
-
-
-def cell(*lines):
-    return f"{gpu_specs.HEAD}def answer(x, weight):\n" + "".join(f"    {line}\n" for line in lines)
+def test_a_budget_counts_what_it_names(enough, too_little):
+    there_and_back = cell("return device.to_device(device.to_host(x @ weight), simgpu) + 0")
+    source = there_and_back.replace("def answer", "from unrolled import simgpu\ndef answer")
+    for budget in (enough, too_little):
+        arguments = {"x": normal(3, 4), "weight": normal(4, 2)}
+        cases = [gpu_case("one", budget, **arguments)]
+        spec = dataclasses.replace(gpu_specs.LAYER, reference=lambda x, weight: x @ weight, cases=cases)
+        found = checked(source, spec)
+        assert found.passed is (budget is enough), str(found)
 
 
 TWICE, THERE = "y = array_module(x).asarray(device.to_host(x @ weight))", "y = device.to_host(x)"

@@ -42,9 +42,7 @@ NOT_FAR_ENOUGH = ["not far enough", "images shifted by a pixel, a new shift for 
         (0.99, 0.99, 4.2, ["4.2 times the recipe's seconds; at most 4 times are asked"]),
     ],
 )
-def test_nearly_98_percent_in_four_times_the_recipes_seconds_are_asked(
-    judged: Any, own: float, recipes: float, seconds: float, says: list[str]
-) -> None:
+def test_how_much_is_asked(judged: Any, own: float, recipes: float, seconds: float, says: list[str]) -> None:
     assert least(1.0) == least(against_the_clock.USUAL) == pytest.approx(0.975)
     found = judged(own, recipes, seconds)
     assert isinstance(found, Mismatch if says else Remark)
@@ -62,9 +60,7 @@ def test_nearly_98_percent_in_four_times_the_recipes_seconds_are_asked(
         (1, [1.0, 1.5, 1.0], "silver", "1.50"),
     ],
 )
-def test_a_right_answer_reads_its_tier_and_where_each_begins(
-    judged: Any, seconds: Any, theirs: Any, tier: str, times: str
-) -> None:
+def test_a_right_answer_reads_its_tier(judged: Any, seconds: Any, theirs: Any, tier: str, times: str) -> None:
     found = judged(0.99, 0.99, seconds, theirs)
     assert isinstance(found, Remark)
     assert found.ratio == pytest.approx(np.max(theirs) / np.max(seconds))
@@ -82,9 +78,7 @@ def test_each_run_has_digits_labels_and_a_test_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("own", "says"), [(0.99, against_the_clock.FAR), (0.89, against_the_clock.TOO_FAST)])
-def test_weights_that_did_not_start_as_the_seeds_are_refused(
-    judged: Any, monkeypatch: pytest.MonkeyPatch, own: float, says: str
-) -> None:
+def test_other_seeds_are_refused(judged: Any, monkeypatch: pytest.MonkeyPatch, own: float, says: str) -> None:
     """Who is mostly wrong is told of accuracy and rate, and not of where training began."""
     for run in RUNS[2 if own == 0.99 else 0 :]:
         monkeypatch.setitem(run, "seed", run["seed"] + 3)
@@ -97,23 +91,19 @@ def test_weights_that_did_not_start_as_the_seeds_are_refused(
     assert abs(cosine(PARAMETERS[0], PARAMETERS[1])) < against_the_clock.ALIKE / 3
 
 
-def test_weights_that_moved_as_far_as_a_high_rate_moves_them_are_not_refused(
-    judged: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_a_high_rate_moved_are_not_refused(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, starts = np.random.default_rng(0), list(PARAMETERS)
     ways = [rng.standard_normal(len(start)).astype(np.float32) for start in starts]
-    moved = [
-        start + 10 * way * np.linalg.norm(start) / np.linalg.norm(way) for start, way in zip(starts, ways, strict=True)
-    ]
+    norm = np.linalg.norm
+    moved = [start + 10 * way * norm(start) / norm(way) for start, way in zip(starts, ways, strict=True)]
     assert cosine(moved[0], starts[0]) == pytest.approx(0.1, abs=0.01)
     monkeypatch.setitem(globals(), "PARAMETERS", moved)
     assert isinstance(judged(0.99, recipes=0.99), Remark)
 
 
 def test_the_recipe_is_timed_only_beside_what_may_be_right(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = {
-        "runs": [{**run, "images": np.zeros((2, 1, 14, 14), np.float32), "labels": np.array([0, 1])} for run in RUNS]
-    }
+    digits = {"images": np.zeros((2, 1, 14, 14), np.float32), "labels": np.array([0, 1])}
+    inputs = {"runs": [run | digits for run in RUNS]}
     later = against_the_clock.timed(against_the_clock.recipe, inputs)
     assert [parameters.shape for parameters, _ in later()] == [PARAMETERS[0].shape] * 3
     monkeypatch.setattr(against_the_clock, "accuracies", lambda parameters, inputs: [0.89] * 3)
@@ -210,9 +200,7 @@ def runs(before: list[float], after: list[float]) -> list[own.Run]:
         ([0.1] * 4, [0.2, 0.25, 0.25, 0.3], Mismatch, "2.5 times as long. A repair takes time away", False),
     ],
 )
-def test_a_repair_that_some_turn_speaks_for_passes_and_one_that_hardly_gains_is_asked_about(
-    before: list[float], after: list[float], kind: Any, says: str, asked: bool
-) -> None:
+def test_what_is_said_of_a_repair(before: list[float], after: list[float], kind: Any, says: str, asked: bool) -> None:
     found = own.compare(runs(before, after), None, {"seeds": [1, 2]})
     assert isinstance(found, kind)
     assert says in found.lines[0]
@@ -238,9 +226,7 @@ def test_losses_that_differ_are_told_with_where_and_by_how_much(after: list[floa
     assert found.lines[1] == says
 
 
-def test_every_second_turn_begins_with_the_repaired_version_and_none_when_enough_time_has_passed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_second_turn_begins_with_the_repaired_version(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_turns() -> list[str]:
         return [version for version, *_ in own.in_turns(lambda version, seed: None, {"seeds": [1, 2]})]
 

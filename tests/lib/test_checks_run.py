@@ -130,10 +130,12 @@ def test_whatever_a_function_does_is_a_finding(function, verdict, phrase):
     assert phrase in found.parts[0].detail
 
 
-def test_a_long_error_is_cut():
+def test_a_long_error_and_what_is_printed_without_an_end_are_cut(capsys):
     (line, *_) = report(raises(ValueError(np.zeros((40, 40))))).findings[0].lines
     assert len(line) < 350
     assert "\n" not in line
+    report(lambda x: print("x" * 100_000, end="") or 2 * x)
+    assert len(capsys.readouterr().out) < 5000
 
 
 def test_a_guess_from_the_result_alone_gives_way_to_a_mistake_that_is_known():
@@ -425,11 +427,6 @@ def test_twenty_lines_of_a_functions_prints_are_shown_and_none_while_it_is_timed
     lines = capsys.readouterr().out.splitlines()
     assert lines[:20] == [f"row {i}" for i in range(20)]
     assert lines[20:] == [f"… and {2000 * len(SPEC.cases) - 20:,} more lines that your function printed"]
-
-
-def test_what_is_printed_without_an_end_is_cut(capsys):
-    report(lambda x: print("x" * 100_000, end="") or 2 * x)
-    assert len(capsys.readouterr().out) < 5000
 
 
 def test_a_drawn_case_that_fails_tells_the_call():

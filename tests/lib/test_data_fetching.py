@@ -168,9 +168,7 @@ def test_a_wrong_checksum_is_removed_and_the_next_mirror_tried(point_at: Any, ca
         assert good.asked == [IMAGES]
 
 
-def test_when_every_mirror_fails_the_error_says_what_each_said(
-    point_at: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_says_what_each_mirror_said(point_at: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "TIMEOUT", (1, 0.05))
     with serve({}) as empty, serve(WRONG) as wrong, serve(silent=True) as silent:
         point_at(empty, wrong, silent, NOWHERE)

@@ -220,9 +220,7 @@ def test_an_archive_names_what_is_wrong(tmp_path: Path, content: bytes, words: s
         cifar.read_archive(tmp_path / "odd.tar.gz")
 
 
-def test_a_folder_names_a_batch_that_is_missing_or_larger_than_any(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_and_a_huge_batch_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path, cifar_files())
     (folder / "data_batch_4").unlink()
     with pytest.raises(FileNotFoundError, match="data_batch_4"):

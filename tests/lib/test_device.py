@@ -78,13 +78,10 @@ def test_every_supported_name_exists_in_numpy() -> None:
         operator.attrgetter(name)(np)
 
 
-def test_describe_names_a_gpu_or_says_why_there_is_none() -> None:
+def test_describe_names_a_gpu_or_says_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = device.describe()
     assert {"cpu", "gpu", "why", "cupy", "cuda", "driver"} <= set(facts)
     assert (facts["gpu"] is None) == (facts["why"] is not None)
-
-
-def test_describe_survives_a_cupy_without_a_working_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy = mock.Mock(__version__="13.3.0")
     error = RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
     cupy.cuda.runtime.runtimeGetVersion.side_effect = error
@@ -112,9 +109,7 @@ def test_device_and_ops_import_numpy_and_the_standard_library_only() -> None:
     assert done.stdout.strip() == "{'unrolled'}", done.stdout
 
 
-def test_without_a_cuda_gpu_the_gpu_is_the_simulated_one_and_with_one_it_is_cupy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_gpu_is_cupy_or_the_simulated_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_has_cuda", lambda: False)
     assert device.gpu().__name__ == "unrolled.simgpu"
     assert device.is_simulated(device.gpu())
@@ -126,9 +121,7 @@ def test_without_a_cuda_gpu_the_gpu_is_the_simulated_one_and_with_one_it_is_cupy
     assert device.gpu() is strict
 
 
-def test_the_clock_of_the_simulated_gpu_is_its_own_and_that_of_all_others_the_real_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_simulated_gpu_has_a_clock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     from unrolled import simgpu
 
     x = simgpu.zeros(3)

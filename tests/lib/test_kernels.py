@@ -185,9 +185,7 @@ def test_options_that_do_not_fit_the_arrays_are_an_error(name: str, change: dict
     ],
     ids=["of a layer", "of an array"],
 )
-def test_no_memory_names_the_layer_or_array_and_a_smaller_batch(
-    module: Any, missing: str, act: Any, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_memory_says(module: Any, missing: str, act: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     no_memory = Mock(side_effect=MemoryError("out of memory allocating 64 bytes"))
     monkeypatch.setattr(module, missing, no_memory, raising=False)
     with pytest.raises(MemoryError, match=words):

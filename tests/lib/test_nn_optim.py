@@ -82,9 +82,7 @@ def test_the_learning_rate_may_change_between_steps(make: Callable[..., Optimize
 
 @pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"])
 @pytest.mark.parametrize(("first", "then"), [(1e-3, 0), (1e-21, 1e-21), (0, 0)])
-def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(
-    name: str, first: float, then: float
-) -> None:
+def test_gradients_that_die_out_leave_no_subnormal_numbers(name: str, first: float, then: float) -> None:
     """Such numbers are below float32's smallest normal one; a CPU is ten times slower with them."""
     ours, parameters = MAKERS[name](), np.ones(2, np.float32)
     for step in range(1500):

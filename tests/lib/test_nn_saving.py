@@ -89,9 +89,6 @@ def test_foreign_and_broken_files_are_refused(saved, tmp_path, monkeypatch):
     for name in (*contents, "objects.npz", "foreign.npz", "single.npy"):
         refused(tmp_path / name, network().build(SHAPE), FOREIGN)
     assert not (tmp_path / "exploded").exists()
-
-
-def test_a_missing_file_is_a_missing_file_and_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError):
         network().load(tmp_path / "nothing.npz")
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write network.npz into"):
@@ -115,15 +112,9 @@ def test_running_averages_are_saved_loaded_and_restored_with_the_parameters(tmp_
         return nn.Sequential(nn.Conv2d(2, 3), nn.BatchNorm2d(), nn.Flatten(), nn.Linear(5))
 
     ours, other, states = normalized(), normalized(), []
-    history = ours.fit(
-        train,
-        epochs=4,
-        validation=train,
-        optimizer=nn.SGD(2.0),
-        early_stop=nn.EarlyStop(patience=2),
-        callbacks=[lambda network, history: states.append(network.state.copy())],
-        progress=False,
-    )
+    noted = [lambda network, history: states.append(network.state.copy())]
+    options = {"validation": train, "optimizer": nn.SGD(2.0), "early_stop": nn.EarlyStop(patience=2)}
+    history = ours.fit(train, epochs=4, callbacks=noted, progress=False, **options)
     best = int(np.argmin(history.validation_loss))
     assert best + 1 < len(states)
     np.testing.assert_array_equal(ours.state, states[best])

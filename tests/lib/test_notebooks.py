@@ -43,13 +43,10 @@ def executed_with(tmp_path, *cells, **options):
     return run.execute(nb, **{"cwd": tmp_path, "cell_timeout": 20, **options})
 
 
-def printed(cell) -> str:
-    """All of it: a slow kernel sends a line and its end apart."""
+def text(executed, index: int | None = None) -> str:
+    """All that a cell printed: a slow kernel sends a line and its end apart."""
+    cell = executed if index is None else executed.notebook.cells[index]
     return "".join(output.get("text", "") for output in cell.outputs)
-
-
-def text(executed, index: int) -> str:
-    return printed(executed.notebook.cells[index])
 
 
 def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tmp_path):
@@ -102,7 +99,7 @@ def test_outputs_that_the_notebook_brings_along_count_for_nothing_and_skipped_ce
         tmp_path,
         *(forged, new_markdown_cell("text"), skipped, "print('c')"),
         skip=lambda cell: "'b'" in cell.source,
-        on_cell=lambda index, cell: told.append((index, printed(cell))),
+        on_cell=lambda index, cell: told.append((index, text(cell))),
     )
     assert told == [(0, "a\n"), (3, "c\n")]
     assert executed.notebook.cells[2].outputs == []
