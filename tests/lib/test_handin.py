@@ -89,20 +89,17 @@ def test_what_is_not_handed_in(given, words):
         made(**given)
 
 
-@pytest.mark.parametrize("name", ["ada", "s12345", "ada.lovelace", "ada@example.org", "0", "山田", "a-b_c", "  ada "])
-def test_ids_that_can_be_folders(name):
-    assert handin.student_id(name) == name.strip()
-    assert handin.student_id("Gu\u0308nter") == "G\u00fcnter"  # composed
-
-
 NO_IDS = ["", " ", ".", "..", ".ada", "-ada", "ada.", "a/b", "a\\b", "a b", "a\nb", "a:b", "a+b"]
 NO_IDS += ["x" * 65, "nul", "CON.x", "com\u00b9"]
 
 
-@pytest.mark.parametrize("name", NO_IDS)
-def test_ids_that_cannot(name):
-    with pytest.raises(ValueError, match=re.escape(repr(name))):
-        handin.student_id(name)
+def test_ids_that_can_be_folders_and_ids_that_cannot():
+    for name in ("ada", "s12345", "ada.lovelace", "ada@example.org", "0", "山田", "a-b_c", "  ada "):
+        assert handin.student_id(name) == name.strip()
+    assert handin.student_id("Gu\u0308nter") == "G\u00fcnter"  # composed
+    for name in NO_IDS:
+        with pytest.raises(ValueError, match=re.escape(repr(name))):
+            handin.student_id(name)
 
 
 def put(**entries):

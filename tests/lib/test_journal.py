@@ -18,6 +18,10 @@ RUNG = {"label": "loops", "what": "convolution", "seconds": 90.0, "batch": 4, "p
 
 @pytest.mark.parametrize("guess", [..., 0, -3, "many", True, float("nan"), float("inf"), None])
 def test_no_guess_is_noted_and_nothing_raised(guess, capsys):
+    """An empty journal draws others' rungs and no guesses."""
+    assert "Keras" in str(journal.ladder())
+    assert journal.guesses() is None
+    assert "journal.predict" in capsys.readouterr().out
     journal.predict("conv2d_gemm", guess)
     assert journal.read()["predictions"] == {}
     assert "number" in capsys.readouterr().out
@@ -50,12 +54,6 @@ def test_a_measurement_is_said_beside_the_guess_of_its_name_alone(capsys):
     journal.predict("lesson", 10)
     assert "It was 25 (modelled, T4)." in capsys.readouterr().out, "it was not measured"
     assert "guessed 10, 25 (modelled, T4): 2.5 times too low" in str(journal.guesses())
-
-
-def test_an_empty_journal_draws_others_rungs_and_no_guesses(capsys):
-    assert "Keras" in str(journal.ladder())
-    assert journal.guesses() is None
-    assert "journal.predict" in capsys.readouterr().out
 
 
 FOREIGN = {

@@ -109,12 +109,12 @@ def test_outputs_that_the_notebook_brings_along_count_for_nothing_and_skipped_ce
 
 @pytest.fixture
 def limited(tmp_path, monkeypatch):
-    """The time of a cell that makes the file `begun` begins then; that of other cells does not end."""
+    """The time of a cell that makes the file `begun` begins then; that of other cells is a minute."""
 
     class Client(run._Client):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.timeout_func = lambda cell: wait() if "begun" in cell.source else 600
+            self.timeout_func = lambda cell: wait() if "begun" in cell.source else 60
 
     def wait():
         while not (tmp_path / "begun").exists():
