@@ -16,7 +16,6 @@ from test_nn_compiled import (  # noqa: F401, these run here once more, on what 
     test_an_optimizer_that_forgets_between_epochs_has_new_memory_in_the_graphs,
     test_dropout_on_a_gpu,
     test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there,
-    test_dropouts_of_a_smaller_last_batch_draw_the_same_after_a_bad_one,
     test_labels_of_any_whole_numbers_are_the_same,
     test_methods_and_seeds_that_change_are_named,
 )

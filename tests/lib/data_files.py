@@ -15,9 +15,9 @@ import numpy as np
 TRAIN, TEST = 20, 10
 
 
-def idx(values: Any, kind: int = 8) -> bytes:
+def idx(values: Any) -> bytes:
     values = np.asarray(values, np.uint8)
-    return bytes([0, 0, kind, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
+    return bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
 
 
 def mnist_files(seed: int = 0) -> dict[str, bytes]:
@@ -42,17 +42,13 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
 def batch(count: int = 4, seed: int = 0, **changed: Any) -> dict[Any, Any]:
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, (count, 3072)).astype(np.uint8)
-    return {
-        "batch_label": "made",
-        "labels": rng.integers(0, 10, count).tolist(),
-        "data": data,
-        "filenames": [],
-    } | changed
+    labels = rng.integers(0, 10, count).tolist()
+    return {"batch_label": "made", "labels": labels, "data": data, "filenames": []} | changed
 
 
-def cifar_files(protocol: int = 2) -> dict[str, bytes]:
+def cifar_files() -> dict[str, bytes]:
     names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
-    return {name: pickle.dumps(batch(seed=seed), protocol) for seed, name in enumerate(names)}
+    return {name: pickle.dumps(batch(seed=seed), 2) for seed, name in enumerate(names)}
 
 
 def archive(files: dict[str, bytes]) -> bytes:

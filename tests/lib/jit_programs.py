@@ -61,14 +61,15 @@ class Program:
         return arguments[0].get()
 
 
-def _body(*lines: str, parameters: str = "y, x") -> str:
+def body(*lines: str, parameters: str = "y, x") -> str:
+    """A kernel of these lines."""
     return "\n".join([f"def kernel({parameters}):", *(f"    {line}" for line in lines)])
 
 
 def accepted(name: str, *lines: str, dtype: str = "f", more: Sequence[Any] = (), parameters: str = "y, x") -> Program:
     """A program that writes y from x = 0, 1, 2, … (float32) and gives what `EXPECTED` says."""
     arguments = (np.zeros(THREADS, dtype), np.arange(THREADS, dtype="f"), *more)
-    return Program(name, _body(*lines, parameters=parameters), arguments)
+    return Program(name, body(*lines, parameters=parameters), arguments)
 
 
 T = "t = jit.threadIdx.x"
@@ -130,12 +131,12 @@ ACCEPTED: list[tuple[Program, Any]] = [
     (accepted("an assert on constants", I, "assert TILE == 8", "y[i] = 1.0"), 0 * t + 1),
     (accepted("np.int64 keeps its type", I, "y[i] = n + i", dtype="q", more=[np.int64(2**40)], parameters="y, x, n"), t + 2**40),
     (accepted("a parameter is a variable", I, "n = n + 1", "y[i] = n", more=[4], parameters="y, x, n"), 0 * t + 5),
-    (Program("rows of a matrix", _body(I, "row = x[i // 8]", "y[i] = row[i % 8] + x[1][2] + x[i // 8, 0]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t + 10 + t // 8 * 8),
-    (Program("a view with strides", _body(I, "y[i] = x[i % 8, i // 8]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t % 8 * 8 + t // 8),
-    (Program("float16 computes in float32", _body(I, "y[i] = x[i] * x[i] + x[i]"), (np.zeros(64, "e"), t.astype("e"))), (t * t + t).astype("e")),
-    (Program("uint8 and bool", _body(I, "y[i] = x[i] + (i > 3)"), (np.zeros(64, "B"), t.astype("B"))), t + (t > 3)),
-    (Program("an array without axes", _body(I, "y[i] = x[()] + i"), (np.zeros(64, "f"), np.array(3, "f"))), t + 3),
-    (Program("an index of two for atomics", _body(I, "jit.atomic_add(x, (i % 2, 1), 1.0)", "jit.syncthreads()", "y[i] = x[1, 1]"), (np.zeros(64, "f"), np.zeros((2, 2), "f"))), 0 * t + 32),
+    (Program("rows of a matrix", body(I, "row = x[i // 8]", "y[i] = row[i % 8] + x[1][2] + x[i // 8, 0]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t + 10 + t // 8 * 8),
+    (Program("a view with strides", body(I, "y[i] = x[i % 8, i // 8]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t % 8 * 8 + t // 8),
+    (Program("float16 computes in float32", body(I, "y[i] = x[i] * x[i] + x[i]"), (np.zeros(64, "e"), t.astype("e"))), (t * t + t).astype("e")),
+    (Program("uint8 and bool", body(I, "y[i] = x[i] + (i > 3)"), (np.zeros(64, "B"), t.astype("B"))), t + (t > 3)),
+    (Program("an array without axes", body(I, "y[i] = x[()] + i"), (np.zeros(64, "f"), np.array(3, "f"))), t + 3),
+    (Program("an index of two for atomics", body(I, "jit.atomic_add(x, (i % 2, 1), 1.0)", "jit.syncthreads()", "y[i] = x[1, 1]"), (np.zeros(64, "f"), np.zeros((2, 2), "f"))), 0 * t + 32),
     (accepted("arrays in a tuple", I, "p = (y, x)", "p[0][i] = p[1][i] + 1.0"), t + 1),
     (Program("a device function that writes", "@jit.rawkernel(device=True)\ndef put(a, i, v):\n    row = a\n    row[i] = v\n\n@jit.rawkernel()\ndef kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    put(y, i, x[i])"), t),
     (Program("a device function", "@jit.rawkernel(device=True)\ndef twice(v, n):\n    if n > 5:\n        return v * 2\n    return v\n\n@jit.rawkernel()\ndef kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    y[i] = twice(x[i], i)"), np.where(t > 5, 2 * t, t)),
@@ -147,7 +148,7 @@ def refused(
 ) -> Program:
     arguments = (np.zeros(THREADS, "f"), np.arange(THREADS, dtype="f"), *more)
     return Program(
-        name, _body(*lines, parameters=parameters), arguments, kind if isinstance(kind, tuple) else (kind,), words
+        name, body(*lines, parameters=parameters), arguments, kind if isinstance(kind, tuple) else (kind,), words
     )
 
 

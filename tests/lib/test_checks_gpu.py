@@ -1,4 +1,4 @@
-"""Cases on the simulated GPU in the learner's own check: values, budgets, and what is said of each mistake."""
+"""Cases on the simulated GPU in the learner's own check: values, budgets, kernels, captured graphs, each mistake."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import gpu_specs
+import graph_specs
+import kernel_specs
 from unrolled import simgpu
-from unrolled.checks import Budget, Speed, gpu, run
+from unrolled.checks import Budget, Speed, gpu, graphs, run
 from unrolled.checks.run import HERE
 from unrolled.checks.spec import gpu_case, normal
 
@@ -25,85 +27,85 @@ def answer(source, file="<cell>"):
     return names["answer"]
 
 
+def cell(*lines):
+    return f"{gpu_specs.HEAD}def answer(x, weight):\n" + "".join(f"    {line}\n" for line in lines)
+
+
 def checked(source, spec=gpu_specs.LAYER, file="<cell>", **options):
     return run("layer", spec, answer(source, file), **options)
 
 
-def test_one_function_serves_both():
-    found = checked(gpu_specs.RIGHT)
+RIGHT = {
+    "one function serves both": (gpu_specs.LAYER, gpu_specs.RIGHT),
+    "a step that can be captured": (graph_specs.STEP, graph_specs.RIGHT),
+    "a loop of launches": (graph_specs.EPOCH, graph_specs.REPLAYED),
+    "a kernel with a guard": (kernel_specs.ADD, kernel_specs.GUARDED),
+    "a kernel with a tile": (kernel_specs.TRANSPOSE, kernel_specs.TILED),
+}
+
+
+@pytest.mark.parametrize(("spec", "source"), RIGHT.values(), ids=RIGHT)
+def test_what_is_right_passes(spec, source):
+    found = run("it", spec, kernel_specs.answer(source))
     assert found.passed, str(found)
-    assert found.points == 2
 
 
-@pytest.mark.parametrize("name", gpu_specs.WRONG)
-def test_what_is_wrong_on_the_gpu_alone_is_said(name):
-    source, verdict, says = gpu_specs.WRONG[name]
-    finding = checked(source).findings[1]
-    assert finding.verdict == verdict
-    assert all(words in " ".join(finding.lines) for words in says), finding.lines
+AS_ARRAYS = "fail", ("the result is a GPU array, but NumPy arrays came in",)
+NO_LAUNCH = "fail", ("no launch of a graph, at least 5 expected",)
+WRONG = {  # the case that shows it, of None any one; its verdict, what is said
+    **{name: (gpu_specs.LAYER, source, 1, *says) for name, (source, *says) in gpu_specs.WRONG.items()},
+    **{name: (graph_specs.STEP, source, 0, *says) for name, (source, *says) in graph_specs.WRONG.items()},
+    **{name: (gpu_specs.GPU_TIME, source, None, "", (says,)) for name, (source, says) in gpu_specs.TIMED.items()},
+    **{name: (kernel_specs.ADD, source, None, "", says) for name, (source, says) in kernel_specs.WRONG.items()},
+    **{name: (kernel_specs.TRANSPOSE, source, None, "", x) for name, (source, x) in kernel_specs.SCATTERED.items()},
+    "a GPU array for NumPy arrays": (gpu_specs.LAYER, gpu_specs.ALWAYS_GPU, 0, *AS_ARRAYS),
+    "an eager loop": (graph_specs.EPOCH, graph_specs.EAGER, 0, *NO_LAUNCH),
+}
 
 
-def test_a_gpu_array_for_numpy_arrays_is_said():
-    finding = checked(gpu_specs.ALWAYS_GPU).findings[0]
-    assert "the result is a GPU array, but NumPy arrays came in" in finding.lines[0]
+@pytest.mark.parametrize(("spec", "source", "case", "verdict", "says"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said(spec, source, case, verdict, says):
+    found = run("it", spec, kernel_specs.answer(source))
+    assert not found.points
+    if case is not None:
+        assert found.findings[case].verdict == verdict
+    shown = str(found) if case is None else " ".join(found.findings[case].lines)
+    assert all(words in shown for words in says), shown
 
 
-@pytest.mark.parametrize("name", gpu_specs.TIMED)
-def test_a_clock_that_lies_fails(name):
-    source, says = gpu_specs.TIMED[name]
-    found = checked(source, gpu_specs.GPU_TIME)
-    assert found.points == 0
-    assert says in str(found)
+def flops(most):
+    return lambda inputs: 2 * inputs["x"].size * 2 + most
 
 
 @pytest.mark.parametrize(
-    ("budget", "passes"),
+    ("enough", "too_little"),
     [
-        (None, True),
-        (Budget(), False),
-        (Budget(transfers=2), True),
-        (Budget(transfers=1), False),
-        (Budget(transfers=None), True),
-        (Budget(transfers=None, launches=2), True),
-        (Budget(transfers=None, launches=1), False),
-        (Budget(transfers=None, products=1), True),
-        (Budget(transfers=None, products=0), False),
-        (Budget(transfers=None, flops=lambda inputs: 2 * inputs["x"].size * 2 + 6), True),
-        (Budget(transfers=None, flops=lambda inputs: 2 * inputs["x"].size * 2 + 5), False),
+        (None, Budget()),
+        (Budget(transfers=2), Budget(transfers=1)),
+        (Budget(transfers=None, launches=2), Budget(transfers=None, launches=1)),
+        (Budget(transfers=None, products=1), Budget(transfers=None, products=0)),
+        (Budget(transfers=None, flops=flops(6)), Budget(transfers=None, flops=flops(5))),
     ],
 )
-def test_a_budget_counts_what_it_names(budget, passes):
-    there_and_back = """
-def answer(x, weight):
-    return device.to_device(device.to_host(x @ weight), simgpu) + 0"""
-    arguments = {"x": normal(3, 4), "weight": normal(4, 2)}
-    spec = dataclasses.replace(
-        gpu_specs.LAYER, reference=lambda x, weight: x @ weight, cases=[gpu_case("one", budget, **arguments)]
-    )
-    found = checked(gpu_specs.HEAD + "from unrolled import simgpu" + there_and_back, spec)
-    assert found.passed is passes, str(found)
+def test_a_budget_counts_what_it_names(enough, too_little):
+    there_and_back = cell("return device.to_device(device.to_host(x @ weight), simgpu) + 0")
+    source = there_and_back.replace("def answer", "from unrolled import simgpu\ndef answer")
+    for budget in (enough, too_little):
+        arguments = {"x": normal(3, 4), "weight": normal(4, 2)}
+        cases = [gpu_case("one", budget, **arguments)]
+        spec = dataclasses.replace(gpu_specs.LAYER, reference=lambda x, weight: x @ weight, cases=cases)
+        found = checked(source, spec)
+        assert found.passed is (budget is enough), str(found)
 
 
-LINE = "y = array_module(x).asarray(device.to_host(x @ weight))"
+TWICE, THERE = "y = array_module(x).asarray(device.to_host(x @ weight))", "y = device.to_host(x)"
+MASK = cell("y = x @ weight", "y[y < 0] = 0", "return y")
 SHOWN = {
     "an if": (gpu_specs.WRONG["an if"][0], "in line 6: if (y < 0).any():"),
-    "twice in a line": (
-        f"{gpu_specs.HEAD}def answer(x, weight):\n    {LINE}\n    return array_module(x).maximum(y, 0)\n",
-        f"in line 5 (2 times): {LINE}",
-    ),
-    "a mask": (
-        f"{gpu_specs.HEAD}def answer(x, weight):\n    y = x @ weight\n    y[y < 0] = 0\n    return y\n",
-        "in line 6: y[y < 0] = 0",
-    ),
-    "what masks cost": (
-        f"{gpu_specs.HEAD}def answer(x, weight):\n    y = x @ weight\n    y[y < 0] = 0\n    return y\n",
-        gpu.MASKED,
-    ),
-    "a transfer by device": (
-        f"{gpu_specs.HEAD}def answer(x, weight):\n    y = device.to_host(x)\n"
-        "    return array_module(x).maximum(x @ weight, 0)\n",
-        "in line 5: y = device.to_host(x)",
-    ),
+    "twice in a line": (cell(TWICE, "return array_module(x).maximum(y, 0)"), f"in line 5 (2 times): {TWICE}"),
+    "a mask": (MASK, "in line 6: y[y < 0] = 0"),
+    "what masks cost": (MASK, gpu.MASKED),
+    "a transfer": (cell(THERE, "return array_module(x).maximum(x @ weight, 0)"), f"in line 5: {THERE}"),
 }
 
 
@@ -198,3 +200,20 @@ def answer(x, weight):
     assert found.parts[0].verdict == "crashed"
     assert "is simulated for a border of one number only" in str(found)
     assert "not written yet" not in str(found)
+
+
+def test_buffers_are_copied_and_numpy_is_called_for_each_of_the_contents() -> None:
+    for module in (np, simgpu):
+        x, total, count = module.ones(2, "f4"), module.zeros(2, "f4"), module.zeros(1, "f4")
+        contents = [{"x": module.full(2, value, "f4")} for value in (3, 5)]
+        buffers = {"x": x, "total": total, "count": count}
+        found = graphs.replayed(graph_specs.step, buffers, contents, ["total", "count"])
+        assert [[part.tolist() for part in parts] for parts in found] == [[[6, 6], [1]], [[11, 11], [2]]]
+        assert (x.tolist(), total.tolist(), count.tolist()) == ([1, 1], [0, 0], [0])
+
+
+def test_what_a_function_raises_under_capture_is_raised_and_ends_it() -> None:
+    x = simgpu.ones(2, "f4")
+    with pytest.raises(RuntimeError, match="D2H"):
+        graphs.replayed(lambda x: x.get(), {"x": x}, [], [])
+    simgpu.cuda.Device().synchronize()  # nothing is captured any more

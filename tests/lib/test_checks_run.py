@@ -1,7 +1,6 @@
 """Running a spec: what a learner's function can do, and what the report says."""
 
 import contextlib
-import dataclasses
 import functools
 import json
 import linecache
@@ -9,6 +8,7 @@ import signal
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from unrolled import checks, timing
 from unrolled.checks import limits, words
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop import gradients
-from unrolled.checks.limits import TimeLimitError, time_limit
+from unrolled.checks.limits import time_limit
+from unrolled.checks.mistakes import given, result
 from unrolled.checks.run import run
 from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case, sorted_integers
 
@@ -39,6 +40,11 @@ def twice(x):
     return x + x
 
 
+def square(x):
+    return x * x
+
+
+HINTS = ("Add.", "Same shape.", "x + x")
 SPEC = Spec(
     reference=twice,
     cases=[
@@ -47,28 +53,30 @@ SPEC = Spec(
         random_case("any length", lambda rng: {"x": rng.standard_normal(rng.integers(1, 9)).astype(np.float32)}),
     ],
     points=2,
-    hints=("Add.", "Same shape.", "x + x"),
-    mistakes=[Mistake("you squared it", lambda x: x * x)],
+    hints=HINTS,
+    mistakes=[Mistake("cannot be computed", lambda x: 1 / 0), Mistake("you squared it", square)],
 )
+RUNG = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
 
 
 def report(function, spec=SPEC, **options):
     return run("double", spec, function, **options)
 
 
-def test_a_right_function_earns_its_points():
-    found = report(lambda x: x + x)
-    assert found.passed
-    assert (found.points, found.max_points) == (2, 2)
-    assert [finding.verdict for finding in found.findings] == ["pass"] * 3
-
-
-def test_the_first_failure_ends_the_run():
-    spec = dataclasses.replace(SPEC, mistakes=[Mistake("cannot be computed", lambda x: 1 / 0), *SPEC.mistakes])
-    found = report(lambda x: x * x, spec)
-    assert [finding.verdict for finding in found.findings] == ["fail", "not run", "not run"]
-    assert (found.points, found.passed) == (0, False)
-    assert "you squared it" in str(found)
+@pytest.mark.parametrize(
+    ("function", "verdicts", "named"),
+    [
+        (double, ["pass"] * 3, False),
+        (square, ["fail", "not run", "not run"], True),
+        (lambda x: 2 * x if x.ndim == 1 else x * x, ["pass", "fail", "not run"], False),
+    ],
+)
+def test_the_first_failure_ends_the_run_and_a_mistake_that_all_cases_allow_is_named(function, verdicts, named):
+    """A right result for three numbers shows that nothing is squared in general."""
+    found = report(function)
+    assert [finding.verdict for finding in found.findings] == verdicts
+    assert (found.points, found.max_points, found.passed) == (2, 2, True) if function is double else (0, 2, False)
+    assert ("you squared it" in str(found)) == named
 
 
 class Stubborn:
@@ -122,28 +130,26 @@ def test_whatever_a_function_does_is_a_finding(function, verdict, phrase):
     assert phrase in found.parts[0].detail
 
 
-def test_a_long_error_is_cut():
+def test_a_long_error_and_what_is_printed_without_an_end_are_cut(capsys):
     (line, *_) = report(raises(ValueError(np.zeros((40, 40))))).findings[0].lines
     assert len(line) < 350
     assert "\n" not in line
+    report(lambda x: print("x" * 100_000, end="") or 2 * x)
+    assert len(capsys.readouterr().out) < 5000
 
 
-def test_a_mistake_that_earlier_cases_rule_out_is_not_named():
-    """A right result for three numbers shows that nothing is squared in general."""
-    found = report(lambda x: 2 * x if x.ndim == 1 else x * x)
-    assert [finding.verdict for finding in found.findings] == ["pass", "fail", "not run"]
-    assert "you squared it" not in str(found)
+def test_a_guess_from_the_result_alone_gives_way_to_a_mistake_that_is_known():
+    times_three = Mistake("three times", lambda x: 3 * x)
+    for mistakes, guessed in (((), True), ((times_three,), False)):
+        text = str(report(lambda x: 3 * x, replace(SPEC, mistakes=mistakes)))
+        assert ("every value is 1.5 times the expected one" in text) is guessed
+        assert ("three times" in text) is not guessed
 
 
 def test_a_mistake_is_not_named_for_right_values():
     """With 2 for an input, doubling and squaring are the same."""
-    spec = dataclasses.replace(SPEC, cases=[case("twos", x=np.full(3, 2, np.float32))])
+    spec = replace(SPEC, cases=[case("twos", x=np.full(3, 2, np.float32))])
     assert "you squared it" not in str(report(lambda x: (2 * x).astype(int), spec))
-
-
-def test_an_input_of_none_is_not_called_changed():
-    spec = dataclasses.replace(SPEC, reference=lambda x, y: x, cases=[case("none", x=np.ones(1), y=None)], mistakes=[])
-    assert report(lambda x, y: x, spec).passed
 
 
 class Spy:
@@ -157,40 +163,26 @@ class Spy:
         return 2 * x
 
 
-def at_most_two_at_once(got, expected, inputs):
-    if got != expected:
-        return Mismatch(("wrong sum",))
-    return Mismatch((f"{inputs['double'].largest} at once",)) if inputs["double"].largest > 2 else None
-
-
 def two_at_once(double, x):
     return float(sum(double(x[i : i + 2]).sum() for i in range(0, len(x), 2)))
 
 
-SPIED = Spec(
-    reference=lambda double, x: two_at_once(double, x),
-    cases=[case("six numbers", double=Spy(), x=np.arange(6))],
-    points=1,
-    hints=SPEC.hints,
-    compare=at_most_two_at_once,
-)
-
-
 def test_a_spec_may_compare_in_its_own_way_and_read_what_its_inputs_recorded():
-    assert report(two_at_once, SPIED).passed
-    assert "6 at once" in str(report(lambda double, x: float(double(x).sum()), SPIED))
-    assert "wrong sum" in str(report(lambda double, x: 0.0, SPIED))
-    assert report(lambda double, x: Stubborn(), SPIED).parts[0].verdict == "fail"
+    def at_most_two_at_once(got, expected, inputs):
+        largest = inputs["double"].largest
+        return None if got == expected and largest <= 2 else Mismatch((f"{largest} at once",))
 
-
-SHUFFLED = Spec(
-    reference=lambda n, seed: np.random.default_rng(seed).permutation(n),
-    cases=[case("ten", n=10, secret=3)],
-    points=1,
-    hints=SPEC.hints,
-    mistakes=[Mistake("in order", lambda n, seed: np.arange(n))],
-    call=lambda function, inputs: [function(inputs["n"], seed) for seed in range(inputs["secret"])],
-)
+    spec = Spec(
+        reference=lambda double, x: two_at_once(double, x),
+        cases=[case("six numbers", double=Spy(), x=np.arange(6))],
+        points=1,
+        hints=HINTS,
+        compare=at_most_two_at_once,
+    )
+    assert report(two_at_once, spec).passed
+    assert "6 at once" in str(report(lambda double, x: float(double(x).sum()), spec))
+    for wrong in (0.0, Stubborn()):
+        assert report(lambda double, x, wrong=wrong: wrong, spec).parts[0].verdict == "fail"
 
 
 def test_a_spec_may_call_more_than_once_and_keep_inputs_to_itself():
@@ -200,90 +192,80 @@ def test_a_spec_may_call_more_than_once_and_keep_inputs_to_itself():
         seen.append((n, seed))
         return np.random.default_rng(seed).permutation(n)
 
-    assert report(shuffled, SHUFFLED).passed
+    spec = Spec(
+        reference=lambda n, seed: np.random.default_rng(seed).permutation(n),
+        cases=[case("ten", n=10, secret=3)],
+        points=1,
+        hints=HINTS,
+        mistakes=[Mistake("in order", lambda n, seed: np.arange(n))],
+        call=lambda function, inputs: [function(inputs["n"], seed) for seed in range(inputs["secret"])],
+    )
+    assert report(shuffled, spec).passed
     assert seen == [(10, 0), (10, 1), (10, 2)]
-    assert "in order" in str(report(lambda n, seed: np.arange(n), SHUFFLED))
-    assert "cannot be called as f(n=…, seed=…)" in str(report(lambda n: np.arange(n), SHUFFLED))
+    assert "in order" in str(report(lambda n, seed: np.arange(n), spec))
+    assert "cannot be called as f(n=…, seed=…)" in str(report(lambda n: np.arange(n), spec))
 
 
 def test_a_spec_may_give_a_case_more_time_and_says_so():
-    spec = dataclasses.replace(SPEC, limit=60.0)
     said = []
 
     def slow(x):
         time.sleep(0.1)
         return 2 * x
 
-    assert report(slow, spec, case_limit=0.05, announce=said.append).passed
+    assert report(slow, replace(SPEC, limit=60.0), case_limit=0.05, announce=said.append).passed
     assert "up to 60 s" in said[0]
     assert report(slow, case_limit=0.05).parts[0].verdict == "timeout"
 
 
-def test_functions_objects_and_texts_among_the_inputs_are_not_called_changed():
-    inputs = {"x": [np.ones(2), np.ones(3)], "f": abs, "layers": [Spy(), Spy()], "name": "relu"}
-    spec = dataclasses.replace(SPEC, reference=lambda **given: 1.0, cases=[case("mixed", **inputs)], mistakes=[])
-    assert report(lambda x, f, layers, name: 1.0, spec).passed
-
-    def greedy(x, f, layers, name):
-        x[1] += 1
-        return 1.0
-
-    assert "changed its input x" in str(report(greedy, spec))
+def test_functions_objects_texts_and_none_among_the_inputs_are_not_called_changed():
+    inputs = {"x": [np.ones(2), np.ones(3)], "f": abs, "layers": [Spy(), Spy()], "name": "relu", "y": None}
+    spec = replace(SPEC, reference=lambda **given: 1.0, cases=[case("mixed", **inputs)], mistakes=[])
+    assert report(lambda x, **others: 1.0, spec).passed
+    assert "changed its input x" in str(report(lambda x, **others: float(x[1].__iadd__(1)[0]) / 2, spec))
 
 
 def test_an_endless_loop_is_stopped():
     def endless(x):
         while True:
             with contextlib.suppress(Exception):  # what a careless learner writes
-                time.sleep(0.01)
+                time.sleep(60)
 
     found = report(endless, case_limit=0.2)
     assert found.parts[0].verdict == "timeout"
     assert "does a loop never end?" in str(found)
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
-def test_an_endless_loop_that_catches_everything_is_stopped():
+with_alarms = pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt"
+)
+
+
+class SlowToDelete:
+    """Alarms come while Python cannot raise."""
+
+    def __del__(self):
+        for _ in range(10_000):
+            pass
+
+
+@with_alarms
+@pytest.mark.parametrize("step", [lambda: time.sleep(0.01), SlowToDelete], ids=["it sleeps", "it deletes"])
+def test_an_endless_loop_that_catches_everything_is_stopped_and_says_nothing(step, monkeypatch):
     def endless(x):
         while True:
             try:
-                time.sleep(0.01)
-            except:  # noqa: E722
-                continue
-
-    for _ in range(2):
-        assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
-    time.sleep(0.05)  # an alarm left behind would end the test run
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
-def test_alarms_that_come_fast_say_nothing_where_python_cannot_raise(monkeypatch):
-    class Slow:
-        def __del__(self):
-            for _ in range(10_000):
-                pass
-
-    def endless(x):
-        while True:
-            try:
-                Slow()
+                step()
             except:  # noqa: E722
                 continue
 
     said = []
     monkeypatch.setattr(sys, "unraisablehook", said.append)
-    assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
-    assert len(said) < limits.PATIENCE, "the first alarms, half a second apart"
+    for _ in range(2):
+        assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
+    time.sleep(0.05)  # an alarm left behind would end the test run
+    assert len(said) < 2 * limits.PATIENCE, "the first alarms, half a second apart"
     assert sys.unraisablehook == said.append, "given back"
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
-def test_the_time_limit_leaves_no_alarm_behind():
-    before = signal.getsignal(signal.SIGALRM)
-    with time_limit(60):
-        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-    assert signal.getsignal(signal.SIGALRM) is before
 
 
 LATE = """
@@ -294,20 +276,19 @@ def late(which, seconds, interval=0.0):
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
-def test_an_alarm_while_the_block_is_left_comes_too_late(monkeypatch):
-    """It must not raise where the timer is about to be turned off: the next alarm would come half a second later."""
-    names = {"signal": signal, "setitimer": signal.setitimer}
-    exec(compile(LATE, limits.__file__, "exec"), names)  # as if it were a line of that module
-    monkeypatch.setattr(signal, "setitimer", names["late"])
+@with_alarms
+@pytest.mark.parametrize("late", [False, True])
+def test_the_time_limit_leaves_no_alarm_behind(late, monkeypatch):
+    """Nor does an alarm raise that comes while the timer is turned off: the next would come half a second later."""
+    before = signal.getsignal(signal.SIGALRM)
+    if late:
+        names = {"signal": signal, "setitimer": signal.setitimer}
+        exec(compile(LATE, limits.__file__, "exec"), names)  # as if it were a line of that module
+        monkeypatch.setattr(signal, "setitimer", names["late"])
     with time_limit(60):
-        pass
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-
-
-def test_the_time_limit_ends_what_waits():
-    with pytest.raises(TimeLimitError), time_limit(0.05):
-        time.sleep(5)
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_seeds_draw_fresh_inputs_and_the_same_seed_the_same():
@@ -316,43 +297,50 @@ def test_seeds_draw_fresh_inputs_and_the_same_seed_the_same():
     assert not np.array_equal(first, other)
     SPEC.cases[0].inputs(0)["x"][:] = 99
     assert SPEC.cases[0].inputs(0)["x"][0] == 1, "inputs of one run cannot spoil the next"
-
-
-def test_sorted_integers_are_sorted_lists():
     drawn = case("", a=sorted_integers(50)).inputs(3)["a"]
     assert drawn == sorted(drawn)
     assert all(type(value) is int for value in drawn)
 
 
-def timed_spec(outcome, monkeypatch, noisy=False):
-    """A spec with a speed part whose measurement is replaced: what is tested here is not the clock."""
-    equal = {"ratio": 1.0, "low": 0.9, "high": 1.1}
-    verdict = timing.Verdict.from_dict(VERDICT | equal | {"outcome": outcome, "noisy": noisy})
-    monkeypatch.setattr(timing, "compare", lambda *args, **options: verdict)
-    speed = Speed(baseline=twice, inputs={"x": normal(4)}, at_least=3, points=1, against="a loop")
-    return Spec(reference=twice, cases=SPEC.cases, points=2, hints=SPEC.hints, speed=speed)
+def no_comparison(*args, **options):
+    pytest.fail("timed a wrong function")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _verdict():
-    """One real verdict, to vary its outcome."""
-    global VERDICT
-    inputs = [{"x": np.ones(10, np.float32)}] * 16
-    VERDICT = timing.compare(double, double, inputs=inputs, at_least=0.01).to_dict()
+@functools.cache
+def a_verdict():
+    """A real one, to vary its outcome."""
+    return timing.compare(double, double, inputs=[{"x": np.ones(10, np.float32)}] * 16, at_least=0.01).to_dict()
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """A function to a spec with a speed part whose measurement is replaced: what is tested here is not the clock."""
+    verdict = a_verdict()
+
+    def made(outcome="pass", noisy=False, compare=None, **speed):
+        given = {"ratio": 1.0, "low": 0.9, "high": 1.1, "outcome": outcome, "noisy": noisy}
+        found = timing.Verdict.from_dict(verdict | given)
+        monkeypatch.setattr(timing, "compare", compare or (lambda *args, **options: found))
+        part = Speed(twice, **{"inputs": {"x": normal(4)}, "at_least": 3, "points": 1, "against": "a loop"} | speed)
+        return replace(SPEC, mistakes=(), speed=part)
+
+    return made
 
 
 @pytest.mark.parametrize(
     ("outcome", "noisy", "points"),
     [("pass", False, 1), ("fail", False, 0), ("fail", True, 0), ("inconclusive", False, 0), ("inconclusive", True, 1)],
 )
-def test_the_speed_is_a_part_of_its_own(outcome, noisy, points, monkeypatch):
+def test_the_speed_is_a_part_of_its_own_and_a_report_survives_json(outcome, noisy, points, timed):
     """What stays open earns its points only where the machine was the cause."""
-    found = report(double, timed_spec(outcome, monkeypatch, noisy))
+    found = report(double, timed(outcome, noisy))
     assert [part.name for part in found.parts] == ["double", "double/speed"]
     assert (found.parts[1].verdict, found.parts[1].points, found.parts[1].max_points) == (outcome, points, 1)
     assert found.passed == (outcome != "fail")
     assert "against a loop" in str(found)
     assert ("make it faster" in str(found)) == (outcome == "inconclusive" and not noisy)
+    again = checks.Report.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert (str(again), again.parts, again.timing) == (str(found), found.parts, found.timing)
 
 
 @pytest.mark.parametrize(
@@ -364,60 +352,36 @@ def test_the_speed_is_a_part_of_its_own(outcome, noisy, points, monkeypatch):
         (functools.partial(double), None),
     ],
 )
-def test_who_is_too_slow_reads_why_and_where_it_loops(function, loop, monkeypatch):
-    spec = timed_spec("fail", monkeypatch)
-    speed = dataclasses.replace(spec.speed, advice="one call is enough")
-    told = str(report(function, dataclasses.replace(spec, speed=dataclasses.replace(speed, loops=False))))
-    assert told.endswith("one call is enough")
-    assert ("loops: " in told) == (loop is not None)
-    assert (loop or "") in told
-    assert "loops: " not in str(report(function, dataclasses.replace(spec, speed=speed)))
+def test_who_is_too_slow_and_nobody_else_reads_why_and_where_it_loops(function, loop, timed):
+    advice = {"advice": "one call is enough"}
+    shown = str(report(function, timed("fail", **advice, loops=False)))
+    assert shown.endswith("one call is enough")
+    assert ("loops: " in shown) == (loop is not None)
+    assert (loop or "") in shown
+    assert "loops: " not in str(report(function, timed("fail", **advice)))
+    assert "one call" not in str(report(function, timed("pass", **advice, loops=False)))
 
 
-def test_who_is_fast_enough_reads_no_advice(monkeypatch):
-    spec = timed_spec("pass", monkeypatch)
-    speed = dataclasses.replace(spec.speed, at_least=0.001, advice="one call is enough", loops=False)
-    assert "one call" not in str(report(looping, dataclasses.replace(spec, speed=speed)))
-
-
-def test_a_wrong_function_is_never_timed(monkeypatch):
-    spec = timed_spec("pass", monkeypatch)
-    monkeypatch.setattr(timing, "compare", lambda *args, **options: pytest.fail("timed a wrong function"))
-    found = report(lambda x: x, spec)
-    assert [part.verdict for part in found.parts] == ["fail", "missing"]
-    assert "measured once all cases are right" in str(found)
-
-
-def test_an_exit_while_timed_stays_a_finding(monkeypatch):
-    def leave(*args, **options):
-        raise SystemExit
-
-    spec = timed_spec("pass", monkeypatch)
-    monkeypatch.setattr(timing, "compare", leave)
-    assert report(double, spec).parts[1].verdict == "crashed"
-
-
-def test_a_function_wrong_on_the_timed_shape_only_is_not_timed(monkeypatch):
-    spec = timed_spec("pass", monkeypatch)
-    monkeypatch.setattr(timing, "compare", lambda *args, **options: pytest.fail("timed a wrong function"))
-    found = report(lambda x: x if x.shape == (4,) else 2 * x, spec, seed=5)
+@pytest.mark.parametrize("always", [True, False])
+def test_a_wrong_function_is_never_timed(always, timed):
+    """Nor one that is wrong on the timed shape only."""
+    found = report(lambda x: x if always or x.shape == (4,) else 2 * x, timed(compare=no_comparison), seed=5)
+    assert not always or [part.verdict for part in found.parts] == ["fail", "missing"]
     assert found.parts[1].verdict in ("fail", "missing")
+    assert ("measured once all cases are right" in str(found)) == (found.parts[1].verdict == "missing")
 
 
-def test_a_rung_is_projected_to_an_epoch(monkeypatch):
+def test_an_exit_while_timed_stays_a_finding(timed):
+    assert report(double, timed(compare=raises(SystemExit))).parts[1].verdict == "crashed"
+
+
+def test_a_rung_is_projected_to_an_epoch_and_only_for_code_that_passed_its_speed_too(timed, monkeypatch):
     monkeypatch.setattr(timing, "measure", lambda function, inputs: type("M", (), {"seconds": 0.5})())
-    rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
-    spec = Spec(reference=twice, cases=SPEC.cases, points=1, hints=SPEC.hints, rung=rung)
+    spec = replace(SPEC, rung=RUNG)
     assert report(double, spec).rung["seconds"] == 0.5 / 100 * 60_000
     assert report(double, spec, climb=False).rung is None
-
-
-def test_a_report_survives_json(monkeypatch):
-    found = report(double, timed_spec("pass", monkeypatch))
-    again = checks.Report.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert str(again) == str(found)
-    assert again.parts == found.parts
-    assert again.timing == found.timing
+    for outcome, noisy, written in (("pass", 0, 1), ("fail", 0, 0), ("inconclusive", 0, 0), ("inconclusive", 1, 1)):
+        assert bool(report(double, replace(timed(outcome, bool(noisy)), rung=RUNG)).rung) == bool(written), outcome
 
 
 def test_a_gradient_to_judge_is_never_zero_everywhere() -> None:
@@ -434,14 +398,12 @@ def test_neither_errors_of_numpy_nor_warnings_reach_the_function_from_the_notebo
         warnings.warn("this will go", DeprecationWarning, stacklevel=1)
         return x / np.float32(0)
 
-    def baseline(x):
-        return warns(x)
-
-    spec = dataclasses.replace(
+    spec = replace(
         SPEC,
         reference=lambda x: warns(x),
-        speed=Speed(baseline=baseline, inputs={"x": normal(5)}, at_least=0.001, points=1, against="itself"),
-        rung=Rung("a rung", "the same", {"x": normal(5)}, images=5),
+        speed=Speed(lambda x: warns(x), {"x": normal(5)}, at_least=0.001, points=1, against="itself"),
+        rung=RUNG,
+        mistakes=(),
     )
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
@@ -454,48 +416,25 @@ def test_neither_errors_of_numpy_nor_warnings_reach_the_function_from_the_notebo
     assert found.rung is not None
 
 
-LOUD = """
 def loud(x):
     for i in range(2000):
         print("row", i)
     return 2 * x
-"""
 
 
-def test_twenty_lines_of_a_functions_prints_are_shown_and_none_while_it_is_timed(capsys, monkeypatch):
-    space = {}
-    exec(LOUD, space)
-    spec = timed_spec("pass", monkeypatch)
-    assert report(space["loud"], spec).passed
+def test_twenty_lines_of_a_functions_prints_are_shown_and_none_while_it_is_timed(capsys, timed):
+    assert report(loud, timed()).passed
     lines = capsys.readouterr().out.splitlines()
     assert lines[:20] == [f"row {i}" for i in range(20)]
-    assert lines[20:] == [f"… and {2000 * len(spec.cases) - 20:,} more lines that your function printed"]
-
-
-def test_what_is_printed_without_an_end_is_cut(capsys):
-    report(lambda x: print("x" * 100_000, end="") or 2 * x)
-    assert len(capsys.readouterr().out) < 5000
+    assert lines[20:] == [f"… and {2000 * len(SPEC.cases) - 20:,} more lines that your function printed"]
 
 
 def test_a_drawn_case_that_fails_tells_the_call():
-    spec = dataclasses.replace(
-        SPEC,
-        reference=lambda x, weight, stride: x,
-        cases=[
-            random_case(
-                "any",
-                lambda rng: {
-                    "x": np.zeros((3, 2), np.float32),
-                    "weight": [np.zeros(2)],
-                    "stride": 2,
-                },
-            )
-        ],
-    )
-    told = "the call: x (3,2), weight=[(2,) float64], stride=2"
-    assert told in report(lambda x, weight, stride: x + 1, spec).findings[0].lines
-    assert told in report(lambda x, weight, stride: 1 / 0, spec).findings[0].lines
-    assert "the call" not in str(report(lambda x: x * x)), "a case that is known by its name"
+    drawn = {"x": np.zeros((3, 2), np.float32), "weight": [np.zeros(2)], "stride": 2}
+    spec = replace(SPEC, reference=lambda x, weight, stride: x, cases=[random_case("any", lambda rng: drawn)])
+    for wrong in (lambda x, weight, stride: x + 1, lambda x, weight, stride: 1 / 0):
+        assert "the call: x (3,2), weight=[(2,) float64], stride=2" in report(wrong, spec).findings[0].lines
+    assert "the call" not in str(report(square)), "a case that is known by its name"
 
 
 def test_a_call_names_no_object_by_its_place_in_memory():
@@ -559,15 +498,6 @@ def test_usual_errors_of_numpy_get_a_sentence(wrong, sentence):
     assert any(sentence in line for line in finding.lines[1:]), finding.lines
 
 
-def test_a_guess_from_the_result_alone_gives_way_to_a_mistake_that_is_known():
-    times_three = Mistake("three times", lambda x: 3 * x)
-    for mistakes, guessed in (((), True), ((times_three,), False)):
-        spec = dataclasses.replace(SPEC, mistakes=mistakes)
-        text = str(report(lambda x: 3 * x, spec))
-        assert ("every value is 1.5 times the expected one" in text) is guessed
-        assert ("three times" in text) is not guessed
-
-
 def test_the_last_line_of_the_notebooks_own_code_is_shown():
     """Not the library's line that raised, and not the caller's of a helper that stands in another cell."""
     cells = {
@@ -589,31 +519,53 @@ def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
     def helper(x):
         return signal.convolve(x, [2], mode="same")
 
-    def through_a_helper(x):
-        return helper(x)
-
     def imported(x):
         from scipy import ndimage
 
         return ndimage.zoom(x, 1) * 2
 
-    rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
-    spec = dataclasses.replace(SPEC, rung=rung)
     cases = {
-        "scipy.signal.convolve": [helper, through_a_helper, functools.partial(helper), signal.convolve],
+        "scipy.signal.convolve": [helper, lambda x: helper(x), functools.partial(helper), signal.convolve],
         "scipy": [imported],
         "scipy.special.softmax": [lambda x: 2 * x + 0 * softmax(x)],
     }
     for name, functions in cases.items():
         for function in functions:
-            found = report(function, spec)
+            found = report(function, replace(SPEC, rung=RUNG))
             assert (found.points, found.rung) == (0, None)
             assert f"{name}, another library's answer" in str(found), str(found)
 
 
-def test_a_rung_is_only_for_code_that_passed_its_speed_too(monkeypatch):
-    monkeypatch.setattr(timing, "measure", lambda function, inputs: type("M", (), {"seconds": 0.5})())
-    rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
-    for outcome, noisy, written in (("pass", 0, 1), ("fail", 0, 0), ("inconclusive", 0, 0), ("inconclusive", 1, 1)):
-        spec = dataclasses.replace(timed_spec(outcome, monkeypatch, bool(noisy)), rung=rung)
-        assert bool(report(double, spec).rung) == bool(written), outcome
+# A usual mistake is the reference with another argument or another result, whatever the reference is
+
+
+def scaled(x, factor=2, shift=0):
+    return factor * x + shift
+
+
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        (given("another value", factor=1), 4),
+        (given("made of the case's", x=lambda x: -x), -5),
+        (given("made of two, one of them a default", x=lambda x, factor: x * factor), 13),
+        (result("another result", lambda y: 10 * y), 70),
+        (result("with an argument", lambda y, shift: y - shift), 6),
+        (result("with what it has no argument for", lambda y, other=5: y + other), 12),
+        (result("of another function", lambda y: y + 1, lambda x, shift: x), 4),
+        (Mistake("a function of its own", lambda x, shift: x - shift), 2),
+        (Mistake("both", given={"factor": 1}, result=lambda y: -y), -4),
+    ],
+    ids=lambda value: value.says if isinstance(value, Mistake) else "",
+)
+def test_it_is_made_of_the_reference(mistake, expected):
+    assert mistake.of(scaled)(x=3, shift=1) == expected
+    assert mistake.of(scaled)(3, shift=1) == expected
+
+
+def test_inputs_stay_as_they_are_and_a_name_that_nobody_has_is_an_error_of_the_spec():
+    inputs = {"x": np.ones(2)}
+    given("more", x=lambda x: x + 1).of(scaled)(**inputs)
+    assert inputs["x"].tolist() == [1, 1]
+    with pytest.raises(KeyError, match="bias"):
+        result("no such argument", lambda y, bias: y).of(scaled)(x=1)

@@ -1,11 +1,18 @@
-"""What variants bring of their own: a reference that `ops` has not, and a judge of batches in any order."""
+"""Lesson 05's disguised digits and their judge; and what variants bring of their own."""
 
 import numpy as np
 import pytest
 
+from unrolled import data
 from unrolled.checks.exercises.l04_backprop.dense_gradients import any_smoothed, smoothed_cross_entropy
 from unrolled.checks.exercises.l05_train_a_cnn.balanced import any_unbalanced, balanced_and_shuffled, balanced_batches
 from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
+from unrolled.checks.exercises.l05_train_a_cnn.training import (
+    disguised_digits,
+    median_accuracy,
+    nearest_neighbour,
+    train_with_each_seed,
+)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -34,3 +41,38 @@ def mixed_batches(images, labels, per_class, seed):
 def test_balanced_batches_may_hold_their_images_in_any_order(seed):
     inputs = any_unbalanced(np.random.default_rng(seed))
     assert balanced_and_shuffled(three_epochs(mixed_batches, inputs), None, inputs) is None
+
+
+def test_seeds_draw_other_disguises_and_leave_the_digits_alone():
+    before = data.digits().images.sum()
+    signs = {bool(disguised_digits(np.random.default_rng(seed), 20, 20)["images"].min() < 0) for seed in range(12)}
+    assert signs == {True, False}
+    assert data.digits().images.sum() == before
+
+
+def test_the_function_never_sees_the_labels_of_the_test_images():
+    drawn = disguised_digits(np.random.default_rng(0), 60, 40)
+    seen = []
+
+    def train(images, labels, test_images, seed):
+        seen.append((len(images), len(labels), len(test_images), seed))
+        return nearest_neighbour(images, labels, test_images, seed)
+
+    predictions = train_with_each_seed(train, drawn)
+    assert seen == [(60, 60, 40, seed) for seed in drawn["seeds"]]
+    assert len(predictions) == 3
+
+
+def with_accuracies(*shares):
+    """Predictions for ten test images, of which these shares are right."""
+    truth = np.arange(10)
+    inputs = {"test_labels": truth, "usual_labels": truth + 1}
+    return [np.where(truth < 10 * share, truth, -1) for share in shares], inputs
+
+
+def test_the_median_decides():
+    judge = median_accuracy(0.8)
+    got, inputs = with_accuracies(0.1, 0.8, 0.9)
+    assert judge(got, None, inputs) is None
+    got, inputs = with_accuracies(0.1, 0.7, 0.9)
+    assert "10.0%, 70.0%, 90.0%. The median is 70.0%" in judge(got, None, inputs).lines[0]

@@ -6,22 +6,77 @@ import dataclasses
 import gzip
 import hashlib
 import resource
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from data_files import TEST, TRAIN, archive, cifar_files, mnist_files, write
-from data_server import Served, serve
 
 from unrolled import cli, data
 from unrolled.data import catalog, fetching
 
-FILES = mnist_files()
+FILES, WRONG = mnist_files(), mnist_files(seed=1)
+CIFAR = {"cifar-10-python.tar.gz": archive(cifar_files())}
 IMAGES = "train-images-idx3-ubyte.gz"
 NOWHERE = "http://127.0.0.1:9/"  # nothing listens at this port
+LENGTHS = {"mnist": [TRAIN, TEST], "fashion_mnist": [TRAIN, TEST], "cifar10": [20, 4]}
+
+
+@dataclasses.dataclass
+class Served:
+    """What a server holds, how it misbehaves, and what it was asked."""
+
+    files: dict[str, bytes]
+    break_after: list[int] = dataclasses.field(default_factory=list)  # bytes of the next answers, then the line is cut
+    status: int = 404  # of what is not among the files
+    silent: bool = False  # until the block ends
+    address: str = ""
+    asked: list[str] = dataclasses.field(default_factory=list)
+
+
+@contextmanager
+def serve(files: dict[str, bytes] = FILES, **how: Any) -> Iterator[Served]:
+    """`files` at http://127.0.0.1:PORT/, until the block ends."""
+    served, over = Served(files, **how), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.strip("/")
+            served.asked.append(name)
+            if served.silent:
+                over.wait()
+            elif name not in served.files:
+                self.send_error(served.status)
+            else:
+                body = served.files[name]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body[: served.break_after.pop(0)] if served.break_after else body)
+                self.close_connection = True
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Silent."""
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Silent: a client that hangs up is what some tests are about."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        served.address = f"http://127.0.0.1:{server.server_port}/"
+        try:
+            yield served
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(autouse=True)
@@ -32,30 +87,31 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "mnist"
 
 
-def point_at(
-    monkeypatch: pytest.MonkeyPatch, *mirrors: str, files: dict[str, bytes] = FILES, name: str = "MNIST"
-) -> None:
-    """Let a data set be `files`, to be had from `mirrors`."""
-    sums = {file: hashlib.md5(content).hexdigest() for file, content in files.items()}
-    source = dataclasses.replace(getattr(catalog, name), mirrors=mirrors, files=sums)
-    monkeypatch.setattr(catalog, name, source)
+@pytest.fixture
+def point_at(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that lets a data set be `files`, to be had from mirrors: addresses or servers."""
 
+    def point(*mirrors: Any, files: dict[str, bytes] = FILES, name: str = "mnist") -> None:
+        sums = {file: hashlib.md5(content).hexdigest() for file, content in files.items()}
+        addresses = tuple(getattr(mirror, "address", mirror) for mirror in mirrors)
+        source = getattr(catalog, name.upper())
+        monkeypatch.setattr(catalog, name.upper(), dataclasses.replace(source, mirrors=addresses, files=sums))
 
-@contextmanager
-def served_mnist(monkeypatch: pytest.MonkeyPatch, **how: Any) -> Iterator[Served]:
-    with serve(FILES, **how) as served:
-        point_at(monkeypatch, served.address)
-        yield served
+    return point
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def test_files_are_fetched_once(monkeypatch: pytest.MonkeyPatch, cache: Path, capsys: Any) -> None:
-    with served_mnist(monkeypatch) as served:
-        train, test = data.mnist()
-        assert (len(train), len(test)) == (TRAIN, TEST)
+def lengths(name: str = "mnist") -> list[int]:
+    return [len(part) for part in getattr(data, name)(progress=False)]
+
+
+def test_files_are_fetched_once(point_at: Any, cache: Path, capsys: Any) -> None:
+    with serve() as served:
+        point_at(served)
+        train, _ = data.mnist()
         assert train.images.shape == (TRAIN, 1, 28, 28)
         assert "100%" in capsys.readouterr().err, "a progress bar"
         again, _ = data.mnist()
@@ -65,84 +121,64 @@ def test_files_are_fetched_once(monkeypatch: pytest.MonkeyPatch, cache: Path, ca
     assert {entry.name: entry.ready() for entry in data.available()}["mnist"]
 
 
-@pytest.mark.parametrize(("call", "name"), [(data.mnist, "MNIST"), (data.fashion_mnist, "FASHION_MNIST")])
-def test_each_set_has_its_own_source(monkeypatch: pytest.MonkeyPatch, capsys: Any, call: Any, name: str) -> None:
-    with serve(FILES) as served:
-        point_at(monkeypatch, served.address, name=name)
-        assert [len(part) for part in call(progress=False)] == [TRAIN, TEST]
-        assert capsys.readouterr().err == "", "no progress bar"
-        assert [len(part) for part in data.load(name.lower())] == [TRAIN, TEST]
-
-
-def test_cifar10_is_fetched_as_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {"cifar-10-python.tar.gz": archive(cifar_files())}
+@pytest.mark.parametrize("name", LENGTHS)
+def test_each_set_has_its_own_source(point_at: Any, capsys: Any, name: str) -> None:
+    files = CIFAR if name == "cifar10" else FILES
     with serve(files) as served:
-        point_at(monkeypatch, served.address, files=files, name="CIFAR10")
-        assert [part.images.shape for part in data.cifar10(progress=False)] == [(20, 3, 32, 32), (4, 3, 32, 32)]
+        point_at(served, files=files, name=name)
+        assert lengths(name) == LENGTHS[name]
+        assert capsys.readouterr().err == "", "no progress bar"
+        assert [len(part) for part in data.load(name)] == LENGTHS[name]
 
 
 @pytest.mark.parametrize(
-    ("how", "rounds"),
-    [({"break_after": [1000]}, 1), ({"break_after": [0] * 99}, 2), ({"status": 404}, 2), ({"status": 503}, 2)],
-    ids=str,
+    "how", [{"break_after": [1000]}, {"break_after": [0] * 99}, {"files": {}}, {"files": {}, "status": 503}], ids=str
 )
-def test_all_mirrors_are_tried_twice_in_turn(
-    monkeypatch: pytest.MonkeyPatch, cache: Path, how: Any, rounds: int
-) -> None:
+def test_all_mirrors_are_tried_twice_in_turn(point_at: Any, cache: Path, how: Any) -> None:
     """A download that broke off begins anew, and the cache keeps nothing of it."""
-    with serve(FILES, **how) as bad:
-        point_at(monkeypatch, bad.address, NOWHERE)
-        if rounds == 1:
-            assert len(data.mnist(progress=False)[0]) == TRAIN
+    with serve(**how) as bad, serve() as good:
+        point_at(bad, NOWHERE)
+        if how == {"break_after": [1000]}:
+            assert lengths() == [TRAIN, TEST]
             assert bad.asked == [IMAGES, *FILES]
         else:
             with pytest.raises(data.DownloadError, match=f"no mirror gave {IMAGES}"):
-                data.mnist(progress=False)
+                lengths()
             assert bad.asked == [IMAGES, IMAGES]
             assert names(cache) == []
-        with serve(FILES) as good:
-            point_at(monkeypatch, NOWHERE, bad.address, good.address)
-            assert len(data.mnist(progress=False)[0]) == TRAIN
+        point_at(NOWHERE, bad, good)
+        assert lengths() == [TRAIN, TEST]
     assert names(cache) == sorted(FILES)
 
 
-def test_a_wrong_checksum_is_removed_and_the_next_mirror_tried(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    wrong = mnist_files(seed=1)
-    with serve(wrong) as bad, serve(FILES) as good:
-        point_at(monkeypatch, bad.address, good.address)
-        assert len(data.mnist(progress=False)[0]) == TRAIN
+def test_a_wrong_checksum_is_removed_and_the_next_mirror_tried(point_at: Any, cache: Path) -> None:
+    with serve(WRONG) as bad, serve() as good:
+        point_at(bad, good)
+        assert lengths() == [TRAIN, TEST]
         assert (cache / IMAGES).read_bytes() == FILES[IMAGES]
-    (cache / IMAGES).write_bytes(b"damaged since")
-    with serve(wrong) as bad:
-        point_at(monkeypatch, bad.address)
+        (cache / IMAGES).write_bytes(b"damaged since")
+        point_at(bad)
         with pytest.raises(data.DownloadError, match=r"127.0.0.1:\d+: wrong checksum"):
-            data.mnist(progress=False)
-    assert not [name for name in names(cache) if name not in FILES], "no part, no temporary file"
-
-
-def test_a_damaged_file_in_the_cache_is_fetched_again(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    with served_mnist(monkeypatch) as served:
+            lengths()
+        assert not [name for name in names(cache) if name not in FILES], "no part, no temporary file"
         write(cache, FILES | {IMAGES: b"damaged"})
-        assert len(data.mnist(progress=False)[0]) == TRAIN
-        assert served.asked == [IMAGES]
+        good.asked.clear()
+        point_at(good)
+        assert lengths() == [TRAIN, TEST]
+        assert good.asked == [IMAGES]
 
 
-def test_when_every_mirror_fails_the_error_says_what_each_said(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    with serve({}) as empty, serve(mnist_files(seed=1)) as wrong:
-        point_at(monkeypatch, empty.address, wrong.address, NOWHERE)
-        with pytest.raises(data.DownloadError) as caught:
-            data.mnist(progress=False)
-    words = str(caught.value)
-    for part in ("404 Not Found", "wrong checksum", "127.0.0.1:9: no connection", "UNROLLED_DATA", "data.digits()"):
-        assert part in words
-    assert "\n" not in words
-    assert names(cache) == []
-
-
-def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_says_what_each_mirror_said(point_at: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "TIMEOUT", (1, 0.05))
-    with served_mnist(monkeypatch, silent=True), pytest.raises(data.DownloadError, match="no answer in time"):
-        data.mnist(progress=False)
+    with serve({}) as empty, serve(WRONG) as wrong, serve(silent=True) as silent:
+        point_at(empty, wrong, silent, NOWHERE)
+        with pytest.raises(data.DownloadError) as caught:
+            lengths()
+    said, nobody = str(caught.value), "127.0.0.1:9: no connection"
+    for words in ("404 Not Found", "wrong checksum", "no answer in time", nobody, "UNROLLED_DATA", "data.digits()"):
+        assert words in said
+    assert "\n" not in said
+    assert names(cache) == []
 
 
 @contextmanager
@@ -156,80 +192,67 @@ def small_disk() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_named_and_left_clean(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    with served_mnist(monkeypatch) as served:
+def test_a_cache_that_cannot_be_written_is_named_and_left_clean(point_at: Any, cache: Path) -> None:
+    with serve() as served:
+        point_at(served)
         full = f"{IMAGES} cannot be kept in {cache}: File too large. Offline: put"
         with pytest.raises(data.DownloadError, match=full), small_disk():
-            data.mnist(progress=False)
+            lengths()
         assert len(served.asked) == 1, "another mirror would not help"
-    assert names(cache) == []
+        assert names(cache) == []
+        cache.rmdir()
+        cache.write_text("a file, no folder")
+        with pytest.raises(data.DownloadError, match=r"cannot be kept in .*: (Not a dir|File exists)"):
+            lengths()
 
 
-def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file, no folder")
-    with (
-        served_mnist(monkeypatch),
-        pytest.raises(data.DownloadError, match=r"cannot be kept in .*: (Not a dir|File exists)"),
-    ):
-        data.mnist(progress=False)
-
-
-def test_a_foreign_file_with_the_right_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_file_with_the_right_checksum(point_at: Any) -> None:
     files = FILES | {IMAGES: b"<html>not found</html>"}
     with serve(files) as served:
-        point_at(monkeypatch, served.address, files=files)
+        point_at(served, files=files)
         with pytest.raises(data.FileFormatError, match=f"{IMAGES}: the packed file is damaged"):
-            data.mnist(progress=False)
+            lengths()
 
 
 @pytest.mark.parametrize(
-    ("folder", "call"),
+    ("folder", "name"),
     [
-        ("mnist", data.mnist),
-        ("fashion_mnist", data.fashion_mnist),
-        ("fashion-mnist", data.fashion_mnist),
-        ("FashionMNIST/raw", data.fashion_mnist),
+        *(("mnist", "mnist"), ("fashion_mnist", "fashion_mnist"), ("fashion-mnist", "fashion_mnist")),
+        *(("FashionMNIST/raw", "fashion_mnist"), ("", "cifar10"), ("cifar10", "cifar10")),
     ],
 )
 @pytest.mark.parametrize("packed", [True, False])
 def test_unrolled_data_is_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, call: Any, packed: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, name: str, packed: bool
 ) -> None:
-    given = FILES
-    if not packed:
-        given = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in FILES.items()}
-    write(tmp_path / "given" / folder, given)
-    monkeypatch.setenv("UNROLLED_DATA", str(tmp_path / "given"))
-    assert [len(part) for part in call()] == [TRAIN, TEST]
-    assert names(tmp_path / "given" / folder) == sorted(given), "only read"
-    assert not (tmp_path / "cache").exists()
-    assert call.__name__ in [entry.name for entry in data.available() if entry.ready()]
-
-
-@pytest.mark.parametrize("place", ["", "cifar10"])
-@pytest.mark.parametrize("packed", [True, False])
-def test_cifar10_in_unrolled_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str, packed: bool) -> None:
-    made = cifar_files()
+    place = tmp_path / "given" / folder
     if packed:
-        write(tmp_path / "given" / place, {"cifar-10-python.tar.gz": archive(made)})
+        files = CIFAR if name == "cifar10" else FILES
+    elif name == "cifar10":
+        place, files = place / "cifar-10-batches-py", cifar_files()
     else:
-        write(tmp_path / "given" / place / "cifar-10-batches-py", made)
+        files = {file.removesuffix(".gz"): gzip.decompress(content) for file, content in FILES.items()}
+    write(place, files)
     monkeypatch.setenv("UNROLLED_DATA", str(tmp_path / "given"))
-    assert [len(part) for part in data.load("cifar10")] == [20, 4]
+    assert [len(part) for part in data.load(name)] == lengths(name) == LENGTHS[name]
+    assert names(place) == sorted(files), "only read"
+    assert not (tmp_path / "cache").exists()
+    assert name in [entry.name for entry in data.available() if entry.ready()]
 
 
 def test_what_unrolled_data_lacks_is_fetched_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+    monkeypatch: pytest.MonkeyPatch, point_at: Any, tmp_path: Path, cache: Path
 ) -> None:
     given = write(tmp_path / "given" / "mnist", {IMAGES: FILES[IMAGES]}).parent
     monkeypatch.setenv("UNROLLED_DATA", str(given))
-    with served_mnist(monkeypatch):
-        assert len(data.mnist(progress=False)[0]) == TRAIN
+    with serve() as served:
+        point_at(served)
+        assert lengths() == [TRAIN, TEST]
     assert names(given / "mnist") == [IMAGES]
     assert names(cache) == sorted(FILES)
-    point_at(monkeypatch, NOWHERE, name="FASHION_MNIST")
+    point_at(NOWHERE, name="fashion_mnist")
     with pytest.raises(data.DownloadError, match=f"into a folder fashion_mnist in {given}, which is UNROLLED_DATA"):
-        data.fashion_mnist(progress=False)
+        lengths("fashion_mnist")
 
 
 def test_a_bad_file_in_unrolled_data_is_named_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -248,8 +271,8 @@ def test_the_cache_is_poochs_unless_chosen(monkeypatch: pytest.MonkeyPatch, tmp_
     assert fetching.cache() == Path(pooch.os_cache("unrolled"))
 
 
-def test_the_command_lists_fetches_and_fails_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    point_at(monkeypatch, NOWHERE)
+def test_the_command_lists_fetches_and_fails_in_one_line(point_at: Any, capsys: Any) -> None:
+    point_at(NOWHERE)
     assert cli.main(["data", "fetch", "mnist"]) == 1
     assert capsys.readouterr().err.startswith("unrolled data: mnist: no mirror gave train-images")
     assert cli.main(["data", "list"]) == 0
@@ -257,7 +280,8 @@ def test_the_command_lists_fetches_and_fails_in_one_line(monkeypatch: pytest.Mon
     assert [line.split()[0] for line in before] == ["digits", "mnist", "fashion_mnist", "cifar10"]
     assert before[0].endswith("ready")
     assert before[3].endswith("170 MB to download")
-    with served_mnist(monkeypatch):
+    with serve() as served:
+        point_at(served)
         assert cli.main(["data", "fetch", "mnist"]) == 0
     said = capsys.readouterr()
     assert said.out == f"mnist: {TRAIN + TEST} images of 1 x 28 x 28 ({TRAIN} to train, {TEST} to test), ready to use\n"

@@ -22,10 +22,7 @@ from unrolled.data import cifar
 from unrolled.data.idx import read_pair
 
 
-@given(
-    arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)),
-    st.booleans(),
-)
+@given(arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)), st.booleans())
 def test_idx_bytes_come_back(tmp_path_factory: Any, values: Any, packed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / ("made.gz" if packed else "made")
     path.write_bytes(gzip.compress(idx(values)) if packed else idx(values))
@@ -35,42 +32,35 @@ def test_idx_bytes_come_back(tmp_path_factory: Any, values: Any, packed: bool) -
 
 
 GOOD = idx(np.arange(24).reshape(2, 3, 4))
+PACKED = gzip.compress(GOOD)
+DAMAGED = "damaged or cut short"
+BAD_IDX = {
+    "empty": (b"", "begins with b''; expected an IDX file"),
+    "foreign": (b"\x89PNG" + GOOD, "begins with b'.*PNG'; expected an IDX file"),
+    "magic": (b"\0\1" + GOOD[2:], "expected an IDX file"),
+    "dtype": (GOOD[:2] + b"\x0d" + GOOD[3:], "type 0x0d; expected 0x08, unsigned bytes"),
+    "rank": (idx([1, 2, 3]), "found 1 axes; expected 3"),
+    "short header": (GOOD[:9], "found 9 bytes; expected a header of 16 bytes"),
+    "truncated": (GOOD[:-1], "found 23 values; expected 24"),
+    "over-long": (GOOD + b"\0", "found more values; expected 24"),
+    "false header": (GOOD[:4] + struct.pack(">3I", 2**31, 2**31, 2**31) + GOOD[16:], "found 24 values"),
+}
+FILES = {
+    **{f"{name}, plain": ("odd", content, words) for name, (content, words) in BAD_IDX.items()},
+    **{f"{name}, packed": ("odd.gz", gzip.compress(content), words) for name, (content, words) in BAD_IDX.items()},
+    "a packed file cut short": ("odd.gz", PACKED[:-12], DAMAGED),
+    "not packed": ("odd.gz", GOOD, DAMAGED),
+    "a wrong sum": ("odd.gz", PACKED[:-8] + bytes(8), DAMAGED),
+    "a damaged packed file": ("odd.gz", PACKED[:10] + b"\xff" * 30, DAMAGED),
+}
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "begins with b''; expected an IDX file"),
-        (b"\x89PNG" + GOOD, "begins with b'.*PNG'; expected an IDX file"),
-        (b"\0\1" + GOOD[2:], "expected an IDX file"),
-        (GOOD[:2] + b"\x0d" + GOOD[3:], "type 0x0d; expected 0x08, unsigned bytes"),
-        (idx([1, 2, 3]), "found 1 axes; expected 3"),
-        (GOOD[:9], "found 9 bytes; expected a header of 16 bytes"),
-        (GOOD[:-1], "found 23 values; expected 24"),
-        (GOOD + b"\0", "found more values; expected 24"),
-        (GOOD[:4] + struct.pack(">3I", 2**31, 2**31, 2**31) + GOOD[16:], "found 24 values"),
-    ],
-    ids=["empty", "foreign", "magic", "dtype", "rank", "short header", "truncated", "over-long", "false header"],
-)
-@pytest.mark.parametrize("packed", [False, True])
-def test_idx_names_what_is_wrong(tmp_path: Path, content: bytes, words: str, packed: bool) -> None:
-    path = tmp_path / ("odd.gz" if packed else "odd")
-    path.write_bytes(gzip.compress(content) if packed else content)
+@pytest.mark.parametrize(("name", "content", "words"), FILES.values(), ids=FILES)
+def test_idx_names_what_is_wrong(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    path = write(tmp_path, {name: content}) / name
     with pytest.raises(data.FileFormatError, match=words) as caught:
         data.read_idx(path, axes=3)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [gzip.compress(GOOD)[:-12], GOOD, gzip.compress(GOOD)[:-8] + bytes(8), gzip.compress(GOOD)[:10] + b"\xff" * 30],
-    ids=["cut short", "not packed", "wrong sum", "damaged"],
-)
-def test_a_packed_file_that_is_damaged_or_not_packed(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "odd.gz"
-    path.write_bytes(content)
-    with pytest.raises(data.FileFormatError, match="damaged or cut short"):
-        data.read_idx(path, axes=3)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +88,12 @@ def test_pixels_become_floats_from_0_to_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", range(6))
-def test_a_batch_of_any_protocol_is_read(protocol: int) -> None:
+def test_a_batch_of_any_protocol_is_read_and_one_in_column_order(protocol: int) -> None:
     made = batch()
-    pixels, labels = cifar.read_batch(pickle.dumps(made, protocol), "made")
-    np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
-    np.testing.assert_array_equal(labels, made["labels"])
+    for values in (made["data"], np.asfortranarray(made["data"])):
+        pixels, labels = cifar.read_batch(pickle.dumps(made | {"data": values}, protocol), "made")
+        np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
+        np.testing.assert_array_equal(labels, made["labels"])
 
 
 def test_a_batch_as_python_2_and_numpy_1_wrote_it() -> None:
@@ -123,12 +114,6 @@ def test_a_batch_as_python_2_and_numpy_1_wrote_it() -> None:
     )
     assert pickle.loads(by_hand, encoding="latin1")["data"].shape == (4, 3072)
     pixels, _ = cifar.read_batch(by_hand, "made")
-    np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
-
-
-def test_an_array_in_column_order_is_read() -> None:
-    made = batch()
-    pixels, _ = cifar.read_batch(pickle.dumps(made | {"data": np.asfortranarray(made["data"])}, 2), "made")
     np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
 
 
@@ -235,13 +220,11 @@ def test_an_archive_names_what_is_wrong(tmp_path: Path, content: bytes, words: s
         cifar.read_archive(tmp_path / "odd.tar.gz")
 
 
-def test_a_batch_larger_than_any_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_and_a_huge_batch_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path, cifar_files())
+    (folder / "data_batch_4").unlink()
+    with pytest.raises(FileNotFoundError, match="data_batch_4"):
+        cifar.read_folder(folder)
     monkeypatch.setattr(cifar, "_LARGEST", 1000)
     with pytest.raises(data.FileFormatError, match="found more than 1,000 bytes"):
         cifar.read_folder(write(tmp_path, cifar_files()))
-
-
-def test_a_folder_without_a_batch_names_it(tmp_path: Path) -> None:
-    folder = write(tmp_path, {name: content for name, content in cifar_files().items() if name != "data_batch_4"})
-    with pytest.raises(FileNotFoundError, match="data_batch_4"):
-        cifar.read_folder(folder)

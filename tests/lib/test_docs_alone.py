@@ -1,4 +1,4 @@
-"""What docs/self-study.md and docs/colab.md print is what the commands print."""
+"""What docs/self-study.md and docs/colab.md print is what the commands print; the code of docs/nn.md runs."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled import check, checks, cli, journal
+from unrolled import check, checks, cli, journal, nn
 from unrolled.cli import plan
 from unrolled.journal import galleries
 from unrolled.notebook import frontend
@@ -63,21 +63,18 @@ def a_notebook(answers=ANSWERS, words="Your answer here.", done=()):
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
+def course(home, monkeypatch):
     """The course's folder in the middle of lesson 02; the current one."""
-    work = tmp_path / "work"
+    work = home / "work"
     work.mkdir()
-    (tmp_path / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
-    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    (home / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
+    (home / "notebooks").symlink_to(ROOT / "notebooks")
     (work / "journal.json").write_text(json.dumps(a_journal()), encoding="utf-8")
     (work / "02_convolution.ipynb").write_text(json.dumps(a_notebook(done=["im2col"])), encoding="utf-8")
     theirs = galleries.document([galleries.ladder("fern", "1", [rung(*one) for one in THEIRS])])
-    (tmp_path / "theirs.json").write_text(json.dumps(theirs), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    (home / "theirs.json").write_text(json.dumps(theirs), encoding="utf-8")
     monkeypatch.setenv("UNROLLED_JOURNAL", str(work / "journal.json"))
-    monkeypatch.setattr(journal.file, "_chosen", None)
-    monkeypatch.setattr(journal.file, "_memory", None)
-    return tmp_path
+    return home
 
 
 def same(printed, shown):
@@ -95,6 +92,8 @@ def test_self_study_shows_what_is_printed(course, capsys):
     kept = (course / "work" / "journal.json").read_bytes()
     pairs = PAIR.findall((ROOT / "docs" / "self-study.md").read_text(encoding="utf-8"))
     assert [kind for kind, _, _ in pairs].count("sh") == 4
+    specs = checks.all_specs()
+    assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
     names = {"check": check, "journal": journal, "conv2d_output_size": forgot_to_double}
     for kind, said, shown in pairs:
         if kind == "sh":
@@ -119,11 +118,6 @@ def test_a_short_way_takes_about_the_hours_that_it_names():
         assert sum(stated[lesson] for lesson in lessons.split(", ")) / 60 == pytest.approx(int(hours), rel=0.25)
 
 
-def test_the_points_that_a_learner_has_are_those_of_the_checks():
-    specs = checks.all_specs()
-    assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
-
-
 def test_colab_shows_what_is_printed(course, capsys, monkeypatch):
     page = (ROOT / "docs" / "colab.md").read_text(encoding="utf-8")
     shown = re.search(r"<!-- output of journal.submit -->\n```text\n(.*?)\n```", page, re.DOTALL)[1]
@@ -139,3 +133,10 @@ def test_colab_shows_what_is_printed(course, capsys, monkeypatch):
     capsys.readouterr()
     journal.submit("ada")
     assert same(capsys.readouterr().out.replace(str(drive), "/content/drive/MyDrive"), shown)
+
+
+def test_the_code_of_the_page_of_networks_runs_and_has_every_public_name():
+    page = (ROOT / "docs" / "nn.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    exec(compile(code, "docs/nn.md", "exec"), {"__name__": "page"})
+    assert set(nn.__all__) <= set(re.findall(r"\bnn\.(\w+)", code))

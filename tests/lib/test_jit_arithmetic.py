@@ -1,9 +1,13 @@
-"""Programs that Hypothesis writes: arithmetic as NumPy's on C's types, control flow as Python's for each thread."""
+"""Programs that Hypothesis writes: arithmetic as NumPy's on C's types, control flow as Python's for each thread.
+
+And races, against the definition taken word for word: every pair of accesses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,10 +16,12 @@ from jit_programs import kernel
 
 from unrolled import simgpu as cp
 from unrolled.simgpu import jit
+from unrolled.simgpu.jit import KernelFault
 
 Values = Any
 Expression = tuple[str, Callable[[Values, Values], Values]]
 N = 48
+"""Threads of a block: a warp and a half."""
 EDGES = [0, 1, -1, 2, 7, -7, 31, 2**31 - 1, -(2**31)]
 
 
@@ -57,20 +63,18 @@ def grown(operators: dict[str, Callable[..., Any]]) -> Callable[[Any], st.Search
     return grow
 
 
-def check(expression: Expression, dtype: str, a: Any, b: Any) -> None:
-    text, expected = expression
-    source = f"def made(y, a, b):\n    t = cp.int32(jit.threadIdx.x)\n    y[t] = {text}\n"
+def check(expression: Expression, dtype: str) -> None:
+    (text, expected), rng = expression, np.random.default_rng(3)
+    if dtype == "float32":
+        a, b = rng.normal(size=(2, N)).astype(dtype)
+    else:
+        a, b = np.resize(np.array(EDGES, dtype), N), rng.integers(-9, 9, N).astype(dtype)
     y = cp.zeros(N, dtype)
-    kernel(source, jit, cp)[1, N](y, cp.asarray(a), cp.asarray(b))
+    kernel(f"def made(y, a, b):\n    t = cp.int32(jit.threadIdx.x)\n    y[t] = {text}\n", jit, cp)[1, N](
+        y, cp.asarray(a), cp.asarray(b)
+    )
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(y.get(), expected(a, b).astype(dtype), err_msg=text)
-
-
-def inputs(dtype: str) -> tuple[Any, Any]:
-    rng = np.random.default_rng(3)
-    if dtype.startswith("float"):
-        return rng.normal(size=N).astype(dtype), rng.normal(size=N).astype(dtype)
-    return np.resize(np.array(EDGES, dtype), N), rng.integers(-9, 9, N).astype(dtype)
 
 
 def typed(numbers: st.SearchStrategy[Any], dtype: str) -> st.SearchStrategy[Expression]:
@@ -86,17 +90,10 @@ FLOATS = st.recursive(
 )
 
 
-@settings(max_examples=120)
-@given(INTEGERS)
-def test_int32(expression: Expression) -> None:
-    check(expression, "int32", *inputs("int32"))
-
-
-@settings(max_examples=80)
-@given(FLOATS)
-def test_float32(expression: Expression) -> None:
-    a, b = inputs("float32")
-    check(expression, "float32", a, b)
+@settings(max_examples=200)
+@given(INTEGERS.map(lambda made: (made, "int32")) | FLOATS.map(lambda made: (made, "float32")))
+def test_expressions(made: tuple[Expression, str]) -> None:
+    check(*made)
 
 
 def _block(statements: list[str], depth: int) -> list[str]:
@@ -137,3 +134,90 @@ def test_control_flow(lines: list[str]) -> None:
     namespace: dict[str, Any] = {}
     exec(f"def plain(t):\n    s = 0\n{body}\n    return s\n", namespace)
     assert y.get().tolist() == [namespace["plain"](t) for t in range(N)], source
+
+
+PLACES = ["t", "t ^ 1", "(t + 1) % 48", "47 - t", "t // 2", "0", "t % 32", "5"]
+GUARDS = ["True", "t < 16", "t == 3", "t % 2 == 0", "t >= 32", "t < 1"]
+
+
+class Access(NamedTuple):
+    block: int
+    thread: int
+    place: int
+    writes: bool
+    step: int
+
+
+Statement = tuple[str, str, str]  # what ("read", "write", "barrier", "warp"), where, in which threads
+STATEMENTS = st.lists(
+    st.tuples(st.sampled_from(["read", "write", "write", "barrier", "warp"]), st.sampled_from(PLACES))
+    .flatmap(lambda pair: st.tuples(st.just(pair[0]), st.just(pair[1]), st.sampled_from(GUARDS)))
+    .map(lambda found: found if found[0] in ("read", "write") else (found[0], "", "")),
+    min_size=1,
+    max_size=6,
+)
+
+
+def source(statements: list[Statement], array: str) -> str:
+    lines = ["t = cp.int32(jit.threadIdx.x)", "g = cp.int32(jit.grid(1))"]
+    if array == "s":
+        lines += ["s = jit.shared_memory(cp.int32, 48)", "s[t] = -1", "jit.syncthreads()"]
+    lines.append("v = 0")
+    for number, (what, place, guard) in enumerate(statements):
+        match what:
+            case "read":
+                lines += [f"if {guard}:", f"    v += {array}[{place}]"]
+            case "write":
+                lines += [f"if {guard}:", f"    {array}[{place}] = g + {1000 * (number + 1)}"]
+            case "barrier":
+                lines.append("jit.syncthreads()")
+            case "warp":
+                lines.append("jit.syncwarp()")
+    return "def made(y):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+
+
+def accesses(statements: list[Statement], blocks: int) -> list[Access]:
+    lanes = [(block, t) for block in range(blocks) for t in range(N)]
+    return [
+        Access(block, t, eval(place, {"t": t}), what == "write", step)
+        for step, (what, place, guard) in enumerate(statements)
+        for block, t in lanes
+        if what in ("read", "write") and eval(guard, {"t": t})
+    ]
+
+
+def ordered(one: Access, other: Access, statements: list[Statement]) -> bool:
+    between = {what for what, _, _ in statements[one.step : other.step]}
+    same_warp = one.thread // 32 == other.thread // 32
+    return one.block == other.block and ("barrier" in between or ("warp" in between and same_warp))
+
+
+def races(statements: list[Statement], blocks: int) -> bool:
+    by_place: dict[int, list[Access]] = {}
+    for access in accesses(statements, blocks):
+        by_place.setdefault(access.place, []).append(access)
+    return any(
+        (one.writes or other.writes)
+        and (one.block, one.thread) != (other.block, other.thread)
+        and not ordered(one, other, statements)
+        for found in by_place.values()
+        for one, other in combinations(found, 2)
+    )
+
+
+def finds(text: str, blocks: int) -> Any:
+    """The kind of fault that the simulated GPU finds, or None."""
+    try:
+        kernel(text, jit, cp)[blocks, N](cp.zeros(N, "i"))
+    except KernelFault as error:
+        return error.fault.kind
+    return None
+
+
+@settings(max_examples=200)
+@given(STATEMENTS, st.sampled_from([("s", 3, 1), ("y", 1, 1), ("y", 2, 2)]))
+def test_races_in_shared_and_global_memory(statements: list[Statement], where: tuple[str, int, int]) -> None:
+    """Blocks share nothing of shared memory."""
+    array, blocks, together = where
+    expected = "race" if races(statements, together) else None
+    assert finds(source(statements, array), blocks) == expected, source(statements, array)

@@ -22,35 +22,34 @@ def report(source: str, *arguments: Any, grid: Any = 1, threads: Any = 32, **nam
     return found
 
 
-def reading(index: str, dtype: str = "f", size: int = 4096, **options: Any) -> tuple[int, int]:
-    """Sectors and ideal sectors of a read of x at this index by one warp."""
-    source = f"def kernel(y, x):\n    t = cp.int32(jit.threadIdx.x)\n    y[t] = x[{index}]\n"
-    total = report(source, np.zeros(size, dtype), np.zeros(size, dtype), **options).total
-    return total.read_sectors, total.read_ideal
+LOAD = "def kernel(y, x):\n    t = cp.int32(jit.threadIdx.x)\n    y[t] = x[{0}]\n"
+STORE = LOAD.replace("    y[t] = x[{0}]", "    s = jit.shared_memory(cp.{1}, 2048)\n    s[{0}] = cp.{1}(1)")
+SECTORS = {
+    **{("t", "float32"): (4, 4), ("2 * t", "float32"): (8, 4), ("8 * t", "float32"): (32, 4)},
+    **{("32 * t", "float32"): (32, 4), ("31 - t", "float32"): (4, 4), ("t + 1", "float32"): (5, 4)},
+    **{("t + 8", "float32"): (4, 4), ("0", "float32"): (1, 1), ("t // 16", "float32"): (1, 1)},
+    **{("t ^ 5", "float32"): (4, 4), ("(t * 7) % 32", "float32"): (4, 4), ("t", "float64"): (8, 8)},
+    **{("2 * t", "float64"): (16, 8), ("t", "float16"): (2, 2), ("t", "uint8"): (1, 1)},
+}
+BANKS = {
+    **{("t", "float32"): (1, 1), ("2 * t", "float32"): (2, 1), ("32 * t", "float32"): (32, 1)},
+    **{("33 * t", "float32"): (1, 1), ("4 * t", "float32"): (4, 1), ("0", "float32"): (1, 1)},
+    **{("31 - t", "float32"): (1, 1), ("t", "float64"): (2, 2), ("16 * t", "float64"): (32, 2)},
+    **{("t", "uint8"): (1, 1), ("4 * t", "uint8"): (1, 1)},
+}
 
 
 @pytest.mark.parametrize(
-    ("index", "dtype", "expected"),
+    ("index", "dtype", "source", "expected"),
     [
-        ("t", "f", (4, 4)),
-        ("2 * t", "f", (8, 4)),
-        ("8 * t", "f", (32, 4)),
-        ("32 * t", "f", (32, 4)),
-        ("31 - t", "f", (4, 4)),
-        ("t + 1", "f", (5, 4)),
-        ("t + 8", "f", (4, 4)),
-        ("0", "f", (1, 1)),
-        ("t // 16", "f", (1, 1)),
-        ("t ^ 5", "f", (4, 4)),
-        ("t", "d", (8, 8)),
-        ("2 * t", "d", (16, 8)),
-        ("t", "e", (2, 2)),
-        ("t", "B", (1, 1)),
-        ("(t * 7) % 32", "f", (4, 4)),
+        *((*case, LOAD, expected) for case, expected in SECTORS.items()),
+        *((*case, STORE, expected) for case, expected in BANKS.items()),
     ],
 )
-def test_sectors_of_a_warp(index: str, dtype: str, expected: tuple[int, int]) -> None:
-    assert reading(index, dtype) == expected
+def test_sectors_and_banks_of_a_warp(index: str, dtype: str, source: str, expected: tuple[int, int]) -> None:
+    total = report(source.format(index, dtype), *np.zeros((2, 4096), dtype)).total
+    counted = (total.read_sectors, total.read_ideal) if source is LOAD else (total.shared_passes, total.shared)
+    assert counted == expected
 
 
 def test_idle_lanes_touch_nothing() -> None:
@@ -59,35 +58,6 @@ def test_idle_lanes_touch_nothing() -> None:
     assert (total.reads, total.read_sectors, total.read_ideal) == (2, 5, 2)
     assert (total.writes, total.write_sectors, total.write_ideal) == (2, 5, 2)
     assert (total.branches, total.divergent) == (2, 2)
-
-
-def shared(index: str, dtype: str = "float32") -> tuple[int, int]:
-    source = (
-        f"def kernel(y):\n    t = cp.int32(jit.threadIdx.x)\n    s = jit.shared_memory(cp.{dtype}, 2048)\n"
-        f"    s[{index}] = cp.{dtype}(1)\n"
-    )
-    total = report(source, np.zeros(1, "f")).total
-    return total.shared_passes, total.shared
-
-
-@pytest.mark.parametrize(
-    ("index", "dtype", "expected"),
-    [
-        ("t", "float32", (1, 1)),
-        ("2 * t", "float32", (2, 1)),
-        ("32 * t", "float32", (32, 1)),
-        ("33 * t", "float32", (1, 1)),
-        ("4 * t", "float32", (4, 1)),
-        ("0", "float32", (1, 1)),
-        ("31 - t", "float32", (1, 1)),
-        ("t", "float64", (2, 2)),
-        ("16 * t", "float64", (32, 2)),
-        ("t", "uint8", (1, 1)),
-        ("4 * t", "uint8", (1, 1)),
-    ],
-)
-def test_banks_of_a_warp(index: str, dtype: str, expected: tuple[int, int]) -> None:
-    assert shared(index, dtype) == expected
 
 
 TRANSPOSE = """

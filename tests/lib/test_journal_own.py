@@ -74,6 +74,15 @@ def other_notebook():
     own._passed.clear()
 
 
+def in_another_notebook(source, capsys, name="amdahl_speedup", **names):
+    """What a later notebook gets for a function that passed here, and what is printed."""
+    getattr(check, name)(cell(source, **names)[name])
+    other_notebook()
+    capsys.readouterr()
+    function = journal.mine(name)
+    return function, capsys.readouterr().out
+
+
 def test_an_untouched_notebook_gets_the_library(capsys):
     ink, amdahl = journal.mine("ink", "amdahl_speedup")
     assert capsys.readouterr().out == "ink: library, amdahl_speedup: library\n"
@@ -82,11 +91,8 @@ def test_an_untouched_notebook_gets_the_library(capsys):
 
 
 def test_another_notebook_defines_it_again_with_what_it_needs(capsys):
-    check.amdahl_speedup(cell(AMDAHL)["amdahl_speedup"])
-    other_notebook()
-    capsys.readouterr()
-    function = journal.mine("amdahl_speedup")
-    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
+    function, printed = in_another_notebook(AMDAHL, capsys)
+    assert printed == "amdahl_speedup: yours\n"
     assert own.is_yours(function)
     assert function(0.5, 2) == pytest.approx(4 / 3)
     assert "half" not in json.loads(journal.path().read_text())["checks"]["amdahl_speedup"]["source"]
@@ -96,33 +102,30 @@ def test_another_notebook_defines_it_again_with_what_it_needs(capsys):
     assert own.is_yours(journal.mine("amdahl_speedup"))
 
 
+INDENTED = SIMPLE.replace("1 -", "whole -").replace("\n", "\n    ")
+LAMBDA = "amdahl_speedup = lambda fraction, factor: 1 / (1 - fraction + fraction / factor)\n"
+CACHED = SIMPLE.replace("amdahl_speedup", "plain") + "amdahl_speedup = functools.cache(plain)\n"
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
         (f"WHOLE = np.ones(1)\n{SIMPLE.replace('1 -', 'WHOLE[0] -')}", "it uses WHOLE of its notebook"),
         (
-            f"def outer():\n    whole = 1\n    {SIMPLE.replace('1 -', 'whole -').replace(chr(10), chr(10) + '    ')}"
-            "return amdahl_speedup\namdahl_speedup = outer()\n",
+            f"def outer():\n    whole = 1\n    {INDENTED}return amdahl_speedup\namdahl_speedup = outer()\n",
             "amdahl_speedup is made inside of another function",
         ),
-        (
-            "amdahl_speedup = lambda fraction, factor: 1 / (1 - fraction + fraction / factor)\n",
-            "made inside of another",
-        ),
-        (
-            f"{SIMPLE.replace('amdahl_speedup', 'plain')}amdahl_speedup = functools.cache(plain)\n"
-            "amdahl_speedup.__name__ = 'amdahl_speedup'\n",
-            "amdahl_speedup was decorated apart from its definition",
-        ),
+        (LAMBDA, "made inside of another"),
+        (f"{CACHED}amdahl_speedup.__name__ = 'amdahl_speedup'\n", "was decorated apart from its definition"),
     ],
 )
 def test_what_cannot_be_written_down_stays_in_its_notebook(source, reason, capsys):
-    check.amdahl_speedup(cell(source)["amdahl_speedup"])
+    here = cell(source)["amdahl_speedup"]
+    check.amdahl_speedup(here)
     assert own.is_yours(journal.mine("amdahl_speedup"))
-    other_notebook()
-    capsys.readouterr()
-    assert not own.is_yours(journal.mine("amdahl_speedup"))
-    assert reason in capsys.readouterr().out
+    function, printed = in_another_notebook(source, capsys)
+    assert not own.is_yours(function)
+    assert reason in printed
 
 
 BOUND = {
@@ -140,44 +143,28 @@ BOUND = {
 }
 
 
-@pytest.mark.parametrize("body", BOUND.values(), ids=BOUND)
-def test_what_is_bound_inside_is_not_the_notebooks(body, capsys):
-    source = SIMPLE.replace("    return", f"{body}    return").replace("1 -", "one -")
-    names = {"whole": np.ones(1), "_": np.ones(1), "fraction": np.ones(1)}
-    check.amdahl_speedup(cell(f"CONSTANT = (1, 1)\n{source}", **names)["amdahl_speedup"])
-    other_notebook()
-    capsys.readouterr()
-    assert own.is_yours(journal.mine("amdahl_speedup"))
-    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
+FREE = {
+    "in a nested function": "    def take():\n        return WHOLE[0]\n    one = take()\n",
+    "local in another function": "    one = WHOLE[0]\n    def other():\n        WHOLE = 1\n        return WHOLE\n",
+    "local in a comprehension": "    one = [WHOLE[0] for WHOLE in (WHOLE,)][0]\n",
+}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "    def take():\n        return WHOLE[0]\n    one = take()\n",
-        "    one = WHOLE[0]\n    def other():\n        WHOLE = 1\n        return WHOLE\n",
-        "    one = [WHOLE[0] for WHOLE in (WHOLE,)][0]\n",
-    ],
-    ids=["in a nested function", "local in another function", "local in a comprehension"],
-)
-def test_what_a_function_takes_from_its_notebook_is_found_wherever_it_does(body, capsys):
+@pytest.mark.parametrize("name", [*BOUND, *FREE])
+def test_what_a_function_takes_from_its_notebook_is_found_wherever_it_does_and_nothing_else(name, capsys):
+    body = BOUND.get(name) or FREE[name]
     source = SIMPLE.replace("    return", f"{body}    return").replace("1 -", "one -")
-    check.amdahl_speedup(cell(source, WHOLE=np.ones(1))["amdahl_speedup"])
-    other_notebook()
-    capsys.readouterr()
-    assert not own.is_yours(journal.mine("amdahl_speedup"))
-    assert "it uses WHOLE of its notebook" in capsys.readouterr().out
+    names = dict.fromkeys(("whole", "WHOLE", "_", "fraction"), np.ones(1))
+    function, printed = in_another_notebook(f"CONSTANT = (1, 1)\n{source}", capsys, **names)
+    assert own.is_yours(function) is (name in BOUND)
+    assert printed == "amdahl_speedup: yours\n" if name in BOUND else "it uses WHOLE of its notebook" in printed
 
 
 def test_kernels_come_along_and_compile_for_the_machine_they_come_to(capsys, monkeypatch):
     monkeypatch.setattr(device, "gpu", lambda: simgpu)
     monkeypatch.setattr(device, "jit", lambda: jit)
-    kept = cell(KERNEL, **KERNEL_NAMES)["row_sum"]
-    check.row_sum(kept)
-    other_notebook()
-    capsys.readouterr()
-    function = journal.mine("row_sum")
-    assert capsys.readouterr().out == "row_sum: yours\n"
+    function, printed = in_another_notebook(KERNEL, capsys, "row_sum", **KERNEL_NAMES)
+    assert printed == "row_sum: yours\n"
     assert own.is_yours(function)
     rows = np.arange(600, dtype=np.float32).reshape(2, 300)
     np.testing.assert_allclose(device.to_host(function(simgpu.asarray(rows))), rows.sum(1))
@@ -188,13 +175,11 @@ def test_kernels_come_along_and_compile_for_the_machine_they_come_to(capsys, mon
 
 def test_a_kernel_that_passed_by_itself_comes_along(capsys):
     source = "@jit.rawkernel()\ndef add_kernel(x, y, out, n):\n    i = jit.grid(1)\n    if i < n:\n"
-    check.add_kernel(cell(f"{source}        out[i] = x[i] + y[i]\n", jit=jit)["add_kernel"])
-    other_notebook()
-    capsys.readouterr()
+    kernel, printed = in_another_notebook(f"{source}        out[i] = x[i] + y[i]\n", capsys, "add_kernel", jit=jit)
+    assert printed == "add_kernel: yours\n"
     x = simgpu.ones(5, np.float32)
     out = simgpu.empty_like(x)
-    journal.mine("add_kernel")[1, 32](x, x, out, 5)
-    assert capsys.readouterr().out == "add_kernel: yours\n"
+    kernel[1, 32](x, x, out, 5)
     np.testing.assert_array_equal(device.to_host(out), np.full(5, 2))
 
 

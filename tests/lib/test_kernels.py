@@ -1,4 +1,4 @@
-"""Kernels: the operations on their road, NumPy functions against NumPy's road, CUDA source against NumPy functions."""
+"""Kernels: NumPy functions against NumPy's road, CUDA source against NumPy functions."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from functools import cache
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
-import compiled_calls
 import cuda_on_cpu
 import numpy as np
 import pytest
+from compiled_cases import NETWORKS, OPTIMIZERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_cases import Geometry, geometries, pooling_geometries
 from strict_arrays import StrictArray, strict
 from test_nn_optim import MAKERS, gradients
-from test_ops_contract import CALLS, Call, every_call
+from test_ops_contract import CALLS
 
 from unrolled import data, device, kernels, nn, ops
 from unrolled.device import to_host
 from unrolled.nn import training
+from unrolled.nn.compiler.parts import parts_of
+from unrolled.nn.compiler.stages import stages_of
 from unrolled.ops.conv import half_conv2d
 from unrolled.ops.windows import Windows
 
 RNG = np.random.default_rng(5)
+SAMPLE = (2, 8, 8)
 # cuBLAS multiplies, and blocks that wait for each other need a GPU: tests/gpu has these.
 COMPILED = sorted(name for name, kernel in kernels.KERNELS.items() if type(kernel) is kernels.Kernel)
 SCRATCH = {"dense_tiles": 1, "dense_tiles_backward": 3, "convolution_weights": 2}
@@ -61,18 +65,6 @@ def on_kernels(function: Callable[..., Any], *arguments: Any, **options: Any) ->
     there = [strict.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments]
     result = function(*there, **options)
     return tuple(map(to_host, result)) if isinstance(result, tuple) else to_host(result)
-
-
-@every_call
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_every_operation_gives_the_same_with_kernels(call: Call, dtype: str) -> None:
-    arrays = tuple(x.astype(dtype) for x in call.arrays)
-    results = call(*(strict.asarray(x) for x in arrays))
-    for result, expected in zip(results, call(*arrays), strict=True):
-        assert device.array_module(result) is strict
-        found = to_host(result)
-        assert (found.dtype, found.shape) == (np.asarray(expected).dtype, np.shape(expected))
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def same(function: Callable[..., Any], *arguments: Any, tolerance: float = 1e-10) -> Any:
@@ -137,14 +129,9 @@ def test_an_optimizer_takes_one_launch_and_no_scratch(launched: list[str], name:
     np.testing.assert_allclose(to_host(there), host, rtol=1e-6, atol=1e-7)
 
 
-def source_a() -> nn.Sequential:
-    convolution = nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
-    return nn.Sequential(*convolution, nn.Linear(100), nn.ReLU(), nn.Linear(10))
-
-
 def test_a_step_of_source_a_launches_each_kernel_once(launched: list[str]) -> None:
     images, labels = RNG.random((4, 1, 28, 28), dtype=np.float32), np.array([1, 2, 3, 4])
-    network, twin = (source_a().build((1, 28, 28), module) for module in (strict, np))
+    network, twin = (NETWORKS["source A's"]().build((1, 28, 28), module) for module in (strict, np))
     optimizer, other = nn.Adam(), nn.Adam()
     launched.clear()
     loss, _ = network.loss_and_scores(strict.asarray(images), strict.asarray(labels))
@@ -180,15 +167,29 @@ def test_options_that_do_not_fit_the_arrays_are_an_error(name: str, change: dict
         kernels.by_name(name).numpy(*arrays[name], options)
 
 
-def test_no_memory_names_the_layer_and_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def affine(*arguments: Any) -> Any:
-        raise MemoryError("out of memory allocating 64 bytes")
-
-    monkeypatch.setattr(ops, "affine", affine)
-    network = nn.Sequential(nn.Flatten(), nn.Linear(3))
-    words = r"layer 1, Linear\(3\): no memory left for its result; try a batch of 4 instead of 8 \(out of memory alloc"
+@pytest.mark.parametrize(
+    ("module", "missing", "act", "words"),
+    [
+        (
+            ops,
+            "affine",
+            lambda: nn.Sequential(nn.Flatten(), nn.Linear(3)).forward(np.zeros((8, 2, 2), np.float32)),
+            r"layer 1, Linear\(3\): no memory left for its result; try a batch of 4 instead of 8 \(out of memory alloc",
+        ),
+        (
+            strict,
+            "empty",
+            lambda: on_kernels(ops.conv2d, np.zeros((64, 1, 4, 4), np.float32), np.zeros((3, 1, 3, 3), np.float32)),
+            r"the columns of im2col, \(64, 9, 4\) of float32, 0 MB; try a batch of 32 instead of 64 \(out of memory",
+        ),
+    ],
+    ids=["of a layer", "of an array"],
+)
+def test_what_no_memory_says(module: Any, missing: str, act: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_memory = Mock(side_effect=MemoryError("out of memory allocating 64 bytes"))
+    monkeypatch.setattr(module, missing, no_memory, raising=False)
     with pytest.raises(MemoryError, match=words):
-        network.forward(np.zeros((8, 2, 2), np.float32))
+        act()
 
 
 def test_training_reports_the_most_memory_that_the_pool_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,19 +197,8 @@ def test_training_reports_the_most_memory_that_the_pool_held(monkeypatch: pytest
     monkeypatch.setattr(strict, "get_default_memory_pool", lambda: pool, raising=False)
     images, labels = RNG.random((6, 1, 28, 28), dtype=np.float32), np.arange(6)
     on_device = data.Dataset(strict.asarray(images), strict.asarray(labels))
-    assert "at most 31 MB held on the device" in str(source_a().fit(on_device, epochs=1, progress=False))
-    assert source_a().fit(data.Dataset(images, labels), epochs=1, progress=False).device_bytes is None
-
-
-def test_no_memory_names_the_array_its_size_and_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def empty(shape: Any, dtype: Any) -> Any:
-        raise MemoryError("out of memory allocating 36,864 bytes")
-
-    monkeypatch.setattr(strict, "empty", empty, raising=False)
-    x, weight = (np.zeros(shape, np.float32) for shape in ((64, 1, 4, 4), (3, 1, 3, 3)))
-    words = r"the columns of im2col, \(64, 9, 4\) of float32, 0 MB; try a batch of 32 instead of 64 \(out of memory"
-    with pytest.raises(MemoryError, match=words):
-        on_kernels(ops.conv2d, x, weight)
+    assert "at most 31 MB held on the device" in str(NETWORKS["source A's"]().fit(on_device, epochs=1, progress=False))
+    assert NETWORKS["source A's"]().fit(data.Dataset(images, labels), epochs=1, progress=False).device_bytes is None
 
 
 def products() -> list[tuple[Any, Any]]:
@@ -225,17 +215,69 @@ def test_a_product_without_cublas_takes_what_lies_in_one_piece(launched: list[st
         np.testing.assert_allclose(to_host(out), a @ b, rtol=1e-5)
         np.testing.assert_array_equal(kernels.matmul(a, b, np.zeros_like(a @ b)), a @ b)
     assert launched == ["small_product"] * 4
-    a, b = products()[0]
+    a, b, out = map(strict.asarray, (*products()[0], np.zeros((5, 4), np.float32)))
     for wrong, words in (
-        ((a, b, np.zeros((5, 3), np.float32)), r"out \(5, 3\)"),
-        ((a, b, np.zeros((5, 4))), "out float64"),
-        (
-            (strict.asarray(np.repeat(a, 2, axis=1))[:, ::2], b, np.zeros((5, 4), np.float32)),
-            "a does not lie in one piece",
-        ),
+        ((a, b, strict.asarray(np.zeros((5, 3), np.float32))), r"out \(5, 3\)"),
+        ((a, b, strict.asarray(np.zeros((5, 4)))), "out float64"),
+        ((strict.asarray(np.zeros((5, 6), np.float32))[:, ::2], b, out), "a does not lie in one piece"),
     ):
         with pytest.raises(ValueError, match=words):
-            kernels.matmul(*(strict.asarray(x) if isinstance(x, np.ndarray) else x for x in wrong))
+            kernels.matmul(*wrong)
+
+
+def networks() -> list[nn.Sequential]:
+    """All kinds of parts; windows that overlap, filters of more places than a warp has lanes."""
+    return [
+        nn.Sequential(
+            *(nn.Conv2d(16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.3), nn.Flatten()),
+            *(nn.Linear(9), nn.ReLU(), nn.Linear(5)),
+        ),
+        nn.Sequential(
+            *(nn.Conv2d(3, (3, 2), stride=(1, 2), padding=1), nn.MaxPool2d(3, stride=2, padding=1), nn.ReLU()),
+            *(nn.Conv2d(4, 2), nn.Flatten(), nn.Linear(34)),
+        ),
+        nn.Sequential(nn.Conv2d(2, 6), nn.Flatten(), nn.Linear(6), nn.Linear(3)),
+    ]
+
+
+def record_steps(record: Callable[[str, Any, Any, Any], None]) -> None:
+    """Take a step of each network at two batches, and tell every launch before it is computed."""
+
+    def call(self: Any, inputs: Any, outputs: Any, constants: Any = kernels.NONE, **floats: float) -> None:
+        record(self.name, inputs, outputs, {**constants, **floats})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels.Kernel, "__call__", call)
+        for batch in (3, 40):
+            for network in networks():
+                _step(network.build(SAMPLE), batch)
+        for optimizer in OPTIMIZERS.values():
+            _update(optimizer())
+
+
+def _step(network: nn.Sequential, batch: int) -> None:
+    rng = np.random.default_rng(batch)
+    images, names = rng.standard_normal((60, *SAMPLE), dtype=np.float32), rng.integers(0, 3, 60)
+    x, labels = np.empty((batch, *SAMPLE), np.float32), np.empty(batch, np.int64)
+    values = kernels.constants(values=int(np.prod(SAMPLE)))
+    kernels.gather((images, names, rng.permutation(60)[:batch]), (x, labels), values)
+    found, head = parts_of(np, stages_of(network, dropout=True), batch)
+    number, befores = np.array([7]), [x]
+    for part in found:
+        part.forward(befores[-1], number)
+        befores.append(part.outputs)
+    grad = head.run(befores.pop(), labels, np.empty(1, np.float32))
+    for part in reversed(found):
+        grad = part.backward(befores.pop(), grad, number)
+
+
+def _update(optimizer: nn.Optimizer) -> None:
+    rng = np.random.default_rng(0)
+    parameters, gradients = rng.standard_normal((2, 300), dtype=np.float32)
+    memory = optimizer.prepare(parameters)
+    kernel, options = optimizer.next_launch()
+    row = np.array(list(options.values()), np.float32)
+    kernels.FROM_ROW[kernel.name]((gradients, row), (parameters, *memory))
 
 
 @cache
@@ -255,10 +297,7 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(strict, "launch_kernel", launch_kernel, raising=False)
-        x, weight = (
-            strict.asarray(RNG.random((40, 1, 5, 5), np.float32)),
-            strict.asarray(RNG.random((2, 1, 3, 3), np.float32)),
-        )
+        x, weight = (strict.asarray(RNG.random(shape, np.float32)) for shape in ((40, 1, 5, 5), (2, 1, 3, 3)))
         ops.conv2d_backward(ops.conv2d(x, weight, None, 1, 1), x, weight, 1, 1)
         ops.relu(strict.asarray(np.array([1, -1, 0, np.nan], np.float32)))
         ops.relu(strict.asarray(np.array([1, -1, 0, -0.0, np.nan, -np.nan, np.inf, -np.inf, -1e-7, 6e-8], np.float16)))
@@ -281,10 +320,8 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
         ops.softmax_cross_entropy(wide, labels)
         training._right(wide, labels)
         for a, b in products():
-            kernels.matmul(
-                strict.asarray(a), strict.asarray(b), strict.asarray(np.zeros((len(a), b.shape[1]), a.dtype))
-            )
-    compiled_calls.record_steps(record)
+            kernels.matmul(*map(strict.asarray, (a, b, np.zeros((len(a), b.shape[1]), a.dtype))))
+    record_steps(record)
     return {name: list(found.values()) for name, found in seen.items()}
 
 

@@ -1,4 +1,4 @@
-"""Optimizers: the steps of PyTorch's, rates, memory, arrays of any library, bad options."""
+"""Optimizers: the steps of PyTorch's, rates, schedules, memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from unrolled.nn import optim
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
+from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
 
 MAKERS: dict[str, Callable[..., Optimizer]] = {
     "SGD": SGD,
@@ -22,33 +23,22 @@ MAKERS: dict[str, Callable[..., Optimizer]] = {
 }
 every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 
+DECAY, MOMENTUM = {"weight_decay": 0.3}, {"lr": 0.1, "momentum": 0.8}
 PEERS = [
     (SGD(0.1), "SGD", {"lr": 0.1}),
-    (SGD(0.1, weight_decay=0.3), "SGD", {"lr": 0.1, "weight_decay": 0.3}),
-    (SGD(0.1, momentum=0.8), "SGD", {"lr": 0.1, "momentum": 0.8}),
-    (
-        SGD(0.1, 0.8, weight_decay=0.3),
-        "SGD",
-        {"lr": 0.1, "momentum": 0.8, "weight_decay": 0.3},
-    ),
-    (SGD(0.1, 0.8, nesterov=True), "SGD", {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
-    (
-        SGD(0.1, 0.8, nesterov=True, weight_decay=0.3),
-        "SGD",
-        {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.3},
-    ),
+    (SGD(0.1, **DECAY), "SGD", {"lr": 0.1, **DECAY}),
+    (SGD(0.1, momentum=0.8), "SGD", MOMENTUM),
+    (SGD(0.1, 0.8, **DECAY), "SGD", MOMENTUM | DECAY),
+    (SGD(0.1, 0.8, nesterov=True), "SGD", {**MOMENTUM, "nesterov": True}),
+    (SGD(0.1, 0.8, nesterov=True, **DECAY), "SGD", {**MOMENTUM, **DECAY, "nesterov": True}),
     (AdaGrad(), "Adagrad", {}),
-    (AdaGrad(0.2, 1e-3, weight_decay=0.3), "Adagrad", {"lr": 0.2, "eps": 1e-3, "weight_decay": 0.3}),
+    (AdaGrad(0.2, 1e-3, **DECAY), "Adagrad", {"lr": 0.2, "eps": 1e-3, **DECAY}),
     (RMSProp(), "RMSprop", {"lr": 0.001}),
-    (RMSProp(0.1, 0.7, 1e-2, weight_decay=0.3), "RMSprop", {"lr": 0.1, "alpha": 0.7, "eps": 1e-2, "weight_decay": 0.3}),
+    (RMSProp(0.1, 0.7, 1e-2, **DECAY), "RMSprop", {"lr": 0.1, "alpha": 0.7, "eps": 1e-2, **DECAY}),
     (AdaDelta(), "Adadelta", {"lr": 1.0, "rho": 0.95}),
-    (AdaDelta(0.5, 0.8, 1e-2, weight_decay=0.3), "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-2, "weight_decay": 0.3}),
+    (AdaDelta(0.5, 0.8, 1e-2, **DECAY), "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-2, **DECAY}),
     (Adam(), "Adam", {}),
-    (
-        Adam(0.1, 0.7, 0.8, 1e-2, weight_decay=0.3),
-        "Adam",
-        {"lr": 0.1, "betas": (0.7, 0.8), "eps": 1e-2, "weight_decay": 0.3},
-    ),
+    (Adam(0.1, 0.7, 0.8, 1e-2, **DECAY), "Adam", {"lr": 0.1, "betas": (0.7, 0.8), "eps": 1e-2, **DECAY}),
 ]
 
 
@@ -92,9 +82,7 @@ def test_the_learning_rate_may_change_between_steps(make: Callable[..., Optimize
 
 @pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"])
 @pytest.mark.parametrize(("first", "then"), [(1e-3, 0), (1e-21, 1e-21), (0, 0)])
-def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(
-    name: str, first: float, then: float
-) -> None:
+def test_gradients_that_die_out_leave_no_subnormal_numbers(name: str, first: float, then: float) -> None:
     """Such numbers are below float32's smallest normal one; a CPU is ten times slower with them."""
     ours, parameters = MAKERS[name](), np.ones(2, np.float32)
     for step in range(1500):
@@ -104,34 +92,18 @@ def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(
         assert (np.abs(array) >= smallest).all()
 
 
-@pytest.mark.parametrize(("parameters", "gradient"), [((3,), (4,)), ((3,), (1,)), ((2, 3), (2, 3)), ((), ())])
-def test_shapes_that_do_not_fit_are_named(parameters: Any, gradient: Any) -> None:
-    with pytest.raises(ValueError, match=r"parameters has shape \(.*\), gradients \(.*\); expected \(P,\) for both"):
-        Adam().step(np.ones(parameters, np.float32), np.ones(gradient, np.float32))
-
-
-def test_parameters_that_are_no_floats_are_named() -> None:
-    with pytest.raises(ValueError, match="the dtype of parameters is int64; expected float32 or float64"):
-        Adam().step(np.ones(3, np.int64), np.ones(3, np.float32))
-
-
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("schedule", "factors"),
     [
-        (lambda: SGD(-0.1), "learning_rate is -0.1; expected at least 0"),
-        (lambda: SGD(float("nan")), "learning_rate is nan; expected at least 0"),
-        (lambda: Adam(float("inf")), "learning_rate is inf; expected at least 0"),
-        (lambda: Adam(weight_decay=-1), "weight_decay is -1; expected at least 0"),
-        (lambda: SGD(momentum=1), "momentum is 1; expected at least 0 and below 1"),
-        (lambda: SGD(nesterov=True), "nesterov is True and momentum 0"),
-        (lambda: RMSProp(decay=1), "decay is 1; expected at least 0 and below 1"),
-        (lambda: AdaDelta(decay=-1), "decay is -1; expected at least 0 and below 1"),
-        (lambda: Adam(beta1=1), "beta1 is 1; expected at least 0 and below 1"),
-        (lambda: Adam(beta2=1.5), "beta2 is 1.5; expected at least 0 and below 1"),
-        (lambda: Adam(epsilon=0), "epsilon is 0; expected at least"),
-        (lambda: AdaGrad(epsilon=0), "epsilon is 0; expected at least"),
+        (step_decay(2), [1, 1, 0.5, 0.5, 0.25, 0.25]),
+        (step_decay(3, 0.1), [1, 1, 1, 0.1]),
+        (exponential_decay(0.9), [1, 0.9, 0.81, 0.729]),
+        (cosine_decay(4), [1, 0.853553, 0.5, 0.146447, 0, 0]),
+        (cosine_decay(2, final=0.2), [1, 0.6, 0.2, 0.2]),
+        (warmup(3), [0.25, 0.5, 0.75, 1, 1, 1]),
+        (warmup(1, step_decay(1)), [0.5, 1, 0.5, 0.25]),
+        (warmup(0, step_decay(1)), [1, 0.5]),
     ],
 )
-def test_options_out_of_range_are_named(make: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        make()
+def test_factors_by_epoch(schedule: Any, factors: list[float]) -> None:
+    assert [schedule(epoch) for epoch in range(len(factors))] == pytest.approx(factors, abs=1e-6)

@@ -1,7 +1,11 @@
-"""Smaller networks: they give nearly the same scores, are saved and loaded, and the pruned and binary ones train."""
+"""Smaller networks: they give nearly the same scores, are saved and loaded, and the pruned and binary ones train.
+
+And training in 16 bits: it learns as float32 does; loss scaling cures underflow and overflow.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 
 from unrolled import data, nn, ops, simgpu
 from unrolled.nn.smaller_layers import BinaryLinear, PrunedConv2d, PrunedLinear
+from unrolled.ops.precision import LossScale
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.normal(size=(40, 2, 6, 5)).astype(np.float32)
@@ -63,17 +68,12 @@ def test_int8_is_the_product_of_what_it_dequantizes() -> None:
     weight = own["weight"] * own["weight_scale"].astype(np.float64)[:, None, None, None]
     expected = ops.conv2d(x.astype(np.float64), weight, own["bias"].astype(np.float64), (2, 1), 1)
     np.testing.assert_allclose(layer.forward(IMAGES), expected, rtol=1e-4, atol=1e-5)
+    assert layer.clipped == 0, "the share outside of its calibration"  # type: ignore[attr-defined]
+    layer.forward(IMAGES * 100)
+    assert layer.clipped > 0.9  # type: ignore[attr-defined]
 
 
-def test_int8_says_what_share_is_outside_its_calibration() -> None:
-    small = made().quantize(IMAGES)
-    small.forward(IMAGES)
-    assert small.layers[0].clipped == 0  # type: ignore[attr-defined]
-    small.forward(IMAGES * 100)
-    assert small.layers[0].clipped > 0.9  # type: ignore[attr-defined]
-
-
-def test_pruned_weights_stay_zero_whatever_an_optimizer_remembers() -> None:
+def test_the_smallest_weights_of_all_layers_are_pruned_and_stay_zero_whatever_an_optimizer_remembers() -> None:
     network, optimizer = made(), nn.Adam(0.01)
     network.fit(SET, epochs=2, optimizer=optimizer, progress=False)
     small = network.prune(0.8)
@@ -84,10 +84,6 @@ def test_pruned_weights_stay_zero_whatever_an_optimizer_remembers() -> None:
     assert len(weights) == 3
     size = sum(weight.size for weight in weights)
     assert sum(map(np.count_nonzero, weights)) == size - int(0.8 * size)
-
-
-def test_pruning_takes_the_smallest_weights_of_all_layers() -> None:
-    network = made()
     network.layers[0].parameters["weight"] = np.full((3, 2, 3, 3), 100, np.float32)
     small = network.prune(0.8)
     assert (small.layers[0].parameters["weight"] == 100).all()
@@ -125,28 +121,6 @@ def test_gradients_of_a_binary_layer_pass_straight_through() -> None:
     np.testing.assert_allclose(layer.gradients["bias"], grad[0])
 
 
-def test_what_cannot_be_made_smaller_is_named() -> None:
-    with pytest.raises(ValueError, match="no parameters yet: train it or build it first"):
-        nn.Sequential(nn.Flatten(), nn.Linear(2)).half()
-    with pytest.raises(ValueError, match=r"calibration has shape \(0, 2, 6, 5\); expected at least one image"):
-        made().quantize(IMAGES[:0])
-    with pytest.raises(ValueError, match="fraction is 1; expected at least 0 and below 1"):
-        made().prune(1)
-    with pytest.raises(ValueError, match="no dense or convolution layer to prune"):
-        nn.Sequential(nn.Flatten(), nn.ReLU()).build((2, 2)).prune(0.5)
-    with pytest.raises(ValueError, match="no dense layer between"):
-        nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2)).binarize()
-    large = made()
-    large.layers[6].parameters["weight"][0, 0] = 1e5
-    with pytest.raises(OverflowError, match=r"layer 6, Linear\(4\): .*float16 ends at 65504"):
-        large.half()
-    with pytest.raises(TypeError, match=r"Half\(Linear\(4\)\) has no backward pass: train the network first"):
-        made().half().fit(SET, epochs=1, progress=False)
-    on_gpu = nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2), simgpu)
-    with pytest.raises(TypeError, match="smaller networks run in NumPy"):
-        on_gpu.quantize(simgpu.asarray(IMAGES[:, 0, :2, :2]))
-
-
 def test_half_on_a_gpu_stores_float16_and_gives_the_same_scores() -> None:
     layers = nn.Conv2d(3, 3, stride=(2, 1), padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
     network = nn.Sequential(*layers, nn.Linear(8), nn.ReLU(), nn.Linear(4)).build((2, 6, 5), simgpu)
@@ -160,3 +134,98 @@ def test_half_on_a_gpu_stores_float16_and_gives_the_same_scores() -> None:
         assert x.dtype == np.float16
     alone = nn.Sequential(nn.Conv2d(2, 3), nn.Flatten()).build((2, 6, 5), simgpu)
     assert alone.half().scores(simgpu.asarray(IMAGES)).dtype == np.float32
+
+
+# Training in 16 bits
+
+
+TRAIN, TEST = data.digits().split()
+POINTS = data.Dataset(RNG.normal(size=(32, 5)).astype(np.float32), RNG.integers(0, 3, 32))
+
+
+def dense(seed: int = 0, loss: Any = ops.softmax_cross_entropy) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(3), seed=seed, loss=loss)
+
+
+def fitted(network: nn.Sequential, **options: Any) -> nn.History:
+    return network.fit(POINTS, batch_size=32, progress=False, **({"epochs": 1} | options))
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_it_learns_digits_as_float32_does(precision: str) -> None:
+    if precision == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    found = []
+    for kind in ("float32", precision):
+        network = nn.Sequential(nn.Conv2d(4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
+        network.fit(TRAIN, epochs=3, precision=kind, progress=False)
+        found.append(network.evaluate(TEST).accuracy)
+    assert found[1] == pytest.approx(found[0], abs=0.02)
+    assert found[1] > 0.9
+
+
+def test_the_weights_stay_float32_and_move_by_less_than_float16_sees() -> None:
+    network = dense().build((5,))
+    network.parameters[...] = 1.0
+    fitted(network, precision="float16", optimizer=nn.SGD(1e-6))
+    moved = np.abs(network.parameters - 1)
+    assert network.parameters.dtype == np.float32
+    assert 0 < moved.max() < 2.0**-12
+
+
+def scaled(factor: float) -> Any:
+    """A loss whose gradients float16 holds only if they are scaled by a larger or a smaller factor."""
+
+    def loss(scores: Any, labels: Any) -> Any:
+        found, grad = ops.softmax_cross_entropy(scores, labels)
+        return found, grad * np.float32(factor)
+
+    return loss
+
+
+def test_the_scale_cures_underflow_and_is_taken_out_again() -> None:
+    lost, cured, exact = (dense(loss=scaled(1e-8)) for _ in range(3))
+    fitted(lost, precision="float16", loss_scale=LossScale(1.0))
+    assert not lost.gradients.any()
+    fitted(cured, precision="float16", loss_scale=LossScale(2.0**20))
+    fitted(exact)
+    np.testing.assert_allclose(cured.gradients, exact.gradients, rtol=0.02, atol=exact.gradients.max() * 0.01)
+
+
+def test_overflow_skips_the_step_and_halves_and_good_steps_double() -> None:
+    network = dense(loss=scaled(100)).build((5,))
+    before = network.parameters.copy()
+    history = fitted(network, precision="float16", loss_scale=LossScale(2.0**24))
+    np.testing.assert_array_equal(network.parameters, before)
+    assert (history.skipped, history.loss_scale) == (1, [2.0**24])
+    history = fitted(network, precision="float16", loss_scale=LossScale(2.0**24), epochs=30)
+    assert history.skipped == history.loss_scale.count(2.0**24) + sum(
+        b < a for a, b in zip(history.loss_scale[1:], history.loss_scale[2:], strict=False)
+    )
+    assert history.loss_scale[-1] < 2.0**24
+    assert (network.parameters != before).any()
+    assert "steps skipped, last loss scale" in str(history)
+    history = fitted(dense(), precision="float16", loss_scale=LossScale(8.0, 1999), epochs=3)
+    assert (history.loss_scale, history.skipped) == ([8.0, 16.0, 16.0], 0)
+
+
+def test_bfloat16_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(ImportError, match="pip install ml_dtypes"):
+        fitted(dense(), precision="bfloat16")
+
+
+def test_values_beyond_float16_name_the_layer() -> None:
+    large = data.Dataset(np.full((4, 5), 1e5, np.float32), np.zeros(4, np.int64))
+    with pytest.raises(OverflowError, match=r"the input: gives values up to 100000; float16 ends at 65504"):
+        dense().fit(large, epochs=1, precision="float16", progress=False)
+    network = dense().build((5,))
+    network.layers[0].parameters["weight"] = np.full((8, 5), 1e4, np.float32)
+    before = network.parameters.copy()
+    some = data.Dataset(np.full((4, 5), 10, np.float32), np.zeros(4, np.int64))
+    with pytest.raises(OverflowError, match=r"layer 0, Linear\(8\): gives values up to 500000"):
+        network.fit(some, epochs=1, precision="float16", progress=False)
+    np.testing.assert_array_equal(network.parameters, before)
+    network.layers[0].parameters["weight"] = np.full((8, 5), 1e5, np.float32)
+    with pytest.raises(OverflowError, match=r"layer 0, Linear\(8\): weight is beyond float16"):
+        network.fit(some, epochs=1, precision="float16", progress=False)

@@ -5,23 +5,30 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from jupyter_client.provisioning.local_provisioner import LocalPortCache
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from traitlets.log import get_logger
 
-from unrolled.checks.report import MIME, Finding, Part, Report
+from unrolled.checks.report import MIME, Report
 from unrolled.notebook import run
+from verdicts import report
 
 
-def verdict(name: str, points: float = 1.0) -> Report:
-    word = "pass" if points else "fail"
-    return Report(name, "1", (Finding("a case", word),), (Part(name, word, points, 1.0, ""),))
+def verdict(name: str, points: float = 1) -> Report:
+    return report(name, "pass" if points else "fail")
 
 
-def says(name: str, points: float = 1.0, display: str = "display(bundle, raw=True)") -> str:
+def shown(name: str = "conv2d", points: float = 1) -> list:
+    """The outputs of a cell that displayed a verdict."""
+    return [new_output("display_data", {MIME: verdict(name, points).to_dict()})]
+
+
+def says(name: str, points: float = 1, display: str = "display(bundle, raw=True)") -> str:
     """The source of a cell that displays a verdict as a check does."""
     bundle = {"text/plain": name, MIME: verdict(name, points).to_dict()}
     return f"from IPython.display import display\nbundle = {bundle!r}\n{display}"
@@ -36,36 +43,16 @@ def executed_with(tmp_path, *cells, **options):
     return run.execute(nb, **{"cwd": tmp_path, "cell_timeout": 20, **options})
 
 
-def printed(cell) -> str:
-    """All of it: a slow kernel sends a line and its end apart."""
+def text(executed, index: int | None = None) -> str:
+    """All that a cell printed: a slow kernel sends a line and its end apart."""
+    cell = executed if index is None else executed.notebook.cells[index]
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
-def text(executed, index: int) -> str:
-    return printed(executed.notebook.cells[index])
-
-
-def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
-    from traitlets.log import get_logger
-
-    before = get_logger().getEffectiveLevel()
-    executed_with(tmp_path, "import os; os._exit(1)")
-    assert get_logger().getEffectiveLevel() == before
-    assert capfd.readouterr() == ("", "")
-
-
 def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tmp_path):
-    executed = executed_with(
-        tmp_path,
-        new_markdown_cell("# A title"),
-        "1 / 0",
-        graded(says("conv2d"), "check_conv2d"),
-        says(
-            "im2col",
-            0,
-            "handle = display({'text/plain': '...'}, raw=True, display_id=True)\nhandle.update(bundle, raw=True)",
-        ),
-    )
+    updates = "handle = display({'text/plain': '...'}, raw=True, display_id=True)\nhandle.update(bundle, raw=True)"
+    cells = new_markdown_cell("# A title"), "1 / 0", graded(says("conv2d"), "check_conv2d"), says("im2col", 0, updates)
+    executed = executed_with(tmp_path, *cells)
     (error,) = executed.errors
     assert (error.cell_index, error.name) == (1, "ZeroDivisionError")
     assert str(error) == "cell 1: ZeroDivisionError: division by zero"
@@ -81,17 +68,20 @@ def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tm
 def test_the_kernel_is_this_python_in_the_given_folder_with_the_given_environment(tmp_path):
     facts = "sys.executable, os.getcwd(), os.environ['MINE'], os.environ['UNROLLED_JOURNAL']"
     show = f"import os, sys; print({facts}, sep='\\n')"
-    executable, folder, mine, journal = text(executed_with(tmp_path, show, env={"MINE": "7"}), 0).split()
-    assert (executable, folder, mine) == (sys.executable, str(tmp_path), "7")
+    *found, journal = text(executed_with(tmp_path, show, env={"MINE": "7"}), 0).split()
+    assert found == [sys.executable, str(tmp_path), "7"]
     assert not journal.startswith((str(tmp_path), os.getcwd())), "the learner's journal is not touched"
-    assert (
-        text(executed_with(tmp_path, show, env={"MINE": "7", "UNROLLED_JOURNAL": "/there"}), 0).split()[3] == "/there"
-    )
+    given = executed_with(tmp_path, show, env={"MINE": "7", "UNROLLED_JOURNAL": "/there"})
+    assert text(given, 0).split()[3] == "/there"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such sockets")
 @pytest.mark.parametrize(("folder", "asks"), [("t", False), ("t" * 100, True)])
 def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp_path, monkeypatch, folder, asks):
+    spec = tmp_path / "kernels" / "python3" / "kernel.json"  # one of the machine does not take the kernel's place
+    spec.parent.mkdir(parents=True)
+    spec.write_text('{"argv": ["false"], "display_name": "another", "language": "python"}', encoding="utf-8")
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     asked = []
     find = LocalPortCache.find_available_port
     monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *args: asked.append(args) or find(*args))
@@ -102,89 +92,81 @@ def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp
         assert bool(asked) is asks
 
 
-def test_a_kernelspec_of_the_machine_does_not_take_the_kernels_place(tmp_path, monkeypatch):
-    spec = tmp_path / "kernels" / "python3" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    spec.write_text('{"argv": ["false"], "display_name": "another", "language": "python"}', encoding="utf-8")
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    assert text(executed_with(tmp_path, "print('on')"), 0) == "on\n"
-
-
-def test_outputs_that_the_notebook_brings_along_count_for_nothing(tmp_path):
-    forged = new_code_cell("x = 1")
-    forged.outputs = [new_output("display_data", {MIME: verdict("conv2d").to_dict()})]
-    skipped = new_code_cell("x = 2")
-    skipped.outputs = [new_output("display_data", {MIME: verdict("im2col").to_dict()})]
-    executed = executed_with(tmp_path, forged, skipped, skip=lambda cell: cell.source == "x = 2")
+def test_outputs_that_the_notebook_brings_along_count_for_nothing_and_skipped_cells_are_not_run(tmp_path):
+    told = []
+    forged, skipped = new_code_cell("print('a')", outputs=shown()), new_code_cell("print('b')", outputs=shown("im2col"))
+    executed = executed_with(
+        tmp_path,
+        *(forged, new_markdown_cell("text"), skipped, "print('c')"),
+        skip=lambda cell: "'b'" in cell.source,
+        on_cell=lambda index, cell: told.append((index, text(cell))),
+    )
+    assert told == [(0, "a\n"), (3, "c\n")]
+    assert executed.notebook.cells[2].outputs == []
     assert executed.reports == {}
     assert len(forged.outputs) == 1, "the notebook handed in is not changed"
 
 
-def test_skipped_cells_are_not_run_and_each_other_code_cell_is_told(tmp_path):
-    told = []
-    executed = executed_with(
-        tmp_path,
-        "print('a')",
-        new_markdown_cell("text"),
-        "print('b')",
-        "print('c')",
-        skip=lambda cell: "'b'" in cell.source,
-        on_cell=lambda index, cell: told.append((index, printed(cell))),
-    )
-    assert told == [(0, "a\n"), (3, "c\n")]
-    assert executed.notebook.cells[2].outputs == []
+@pytest.fixture
+def limited(tmp_path, monkeypatch):
+    """The time of a cell that makes the file `begun` begins then; that of other cells is a minute."""
 
-
-def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path, monkeypatch):
     class Client(run._Client):
-        """The limit is the endless cell's alone: a busy machine may take longer for the others."""
-
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.timeout_func = lambda cell: 5 if "while" in cell.source else 600
+            self.timeout_func = lambda cell: wait() if "begun" in cell.source else 60
+
+    def wait():
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        return 0.1
 
     monkeypatch.setattr(run, "_Client", Client)
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "IOPUB_TIMEOUT", 600)
-    executed = executed_with(tmp_path, "print('begun')", "while True: pass", "print('on')", cell_timeout=5)
+    endless = "open('begun', 'w').close()\nwhile True: pass"
+    executed = executed_with(tmp_path, "print('on')", endless, "print('on')", cell_timeout=5)
     (error,) = executed.errors
     assert (error.cell_index, error.name, error.message) == (1, "CellTimeoutError", "interrupted after 5 s")
     assert executed.stopped is None
     assert text(executed, 2) == "on\n"
 
 
-def test_a_dead_kernel_is_an_error_in_the_result(tmp_path):
+@pytest.mark.usefixtures("limited")
+def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
+    deaf = "while True:\n    try: open('begun', 'w').close()\n    except KeyboardInterrupt: pass"
+    monkeypatch.setattr(run, "IOPUB_TIMEOUT", 1)
+    executed = executed_with(tmp_path, deaf, "print('on')", cell_timeout=3)
+    assert executed.errors[0].name == "CellTimeoutError"
+    assert "still busy after 3 s and an interrupt" in executed.stopped
+    assert executed.notebook.cells[1].outputs == []
+
+
+def test_a_dead_kernel_is_an_error_in_the_result_and_no_logger_says_so(tmp_path, capfd):
+    before = get_logger().getEffectiveLevel()
     executed = executed_with(tmp_path, says("conv2d"), graded("import os; os._exit(1)", "check_im2col"), "print('on')")
     (error,) = executed.errors
     assert (error.cell_index, error.grade_id, error.name) == (1, "check_im2col", "DeadKernelError")
     assert executed.stopped == error.message == "the kernel died; the cells below were not run"
     assert list(executed.reports) == ["conv2d"], "what was found before stays"
     assert executed.notebook.cells[1].outputs[-1].ename == "DeadKernelError"
+    assert get_logger().getEffectiveLevel() == before
+    assert capfd.readouterr() == ("", "")
     assert executed.notebook.cells[2].outputs == []
 
 
-def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
-    deaf = "import time\nwhile True:\n    try: time.sleep(10**6)\n    except KeyboardInterrupt: pass"
-    monkeypatch.setattr(run, "IOPUB_TIMEOUT", 1)
-    executed = executed_with(tmp_path, deaf, "print('on')", cell_timeout=3)  # by then the loop has begun
-    assert executed.errors[0].name == "CellTimeoutError"
-    assert "still busy after 3 s and an interrupt" in executed.stopped
-    assert executed.notebook.cells[1].outputs == []
-
-
-def test_endless_output_is_cut_and_leaves_the_report(tmp_path, monkeypatch):
+def test_endless_output_and_large_pictures_are_cut_and_leave_the_report(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "STREAM_LIMIT", 1000)
-    executed = executed_with(tmp_path, "for _ in range(500): print('x' * 99)\n" + says("conv2d"))
+    monkeypatch.setattr(run, "RICH_LIMIT", 10_000)
+    show = "from IPython.display import display\n" + 5 * "display({'image/png': 'A' * 4000}, raw=True)\n"
+    executed = executed_with(tmp_path, "for _ in range(500): print('x' * 99)\n" + says("conv2d"), show)
     assert text(executed, 0).count("x") <= 1000
     assert "[output cut after 1,000 characters]" in text(executed, 0)
     assert list(executed.reports) == ["conv2d"]
-
-
-def test_large_pictures_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "RICH_LIMIT", 10_000)
-    show = "display({'image/png': 'A' * 4000}, raw=True)\n"
-    executed = executed_with(tmp_path, "from IPython.display import display\n" + 5 * show)
-    pictures = [output for output in executed.notebook.cells[0].outputs if output.output_type == "display_data"]
-    assert len(pictures) == 2
+    assert [output.output_type for output in executed.notebook.cells[1].outputs].count("display_data") == 2
 
 
 def test_a_kernel_that_cannot_start_is_an_error_in_the_result(tmp_path):
@@ -201,26 +183,28 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, content):
         run.execute(file, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_cell_has_a_positive_number_of_seconds(tmp_path, seconds):
+    with pytest.raises(ValueError, match="must be a positive number of seconds"):
+        run.execute(new_notebook(), cwd=tmp_path, cell_timeout=seconds)
+
+
 def test_of_two_verdicts_by_one_check_the_graded_cell_counts_else_the_last():
-    def cell(points, grade_id=None):
-        output = new_output("display_data", {MIME: verdict("conv2d", points).to_dict()})
-        cell = new_code_cell("", outputs=[output])
-        if grade_id:
-            cell.metadata["nbgrader"] = {"grade_id": grade_id}
-        return cell
+    def cell(points, **nbgrader):
+        return new_code_cell("", outputs=shown(points=points), metadata={"nbgrader": nbgrader} if nbgrader else {})
 
-    for made, expected in [([cell(0), cell(1)], 1), ([cell(0, "g"), cell(1)], 0), ([cell(0), cell(1, "g")], 1)]:
+    graded = {"grade_id": "g"}
+    for made, points in [([cell(0), cell(1)], 1), ([cell(0, **graded), cell(1)], 0), ([cell(0), cell(1, **graded)], 1)]:
         (found,) = run.reports(new_notebook(cells=made)).values()
-        assert found.report().points == expected
+        assert found.report().points == points
 
 
-@pytest.mark.parametrize("data", [{"check": "conv2d"}, {**verdict("conv2d").to_dict(), "parts": 3}])
-def test_a_malformed_verdict_is_a_value_error(data):
-    nb = new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", {MIME: data})])])
-    with pytest.raises(ValueError, match="malformed verdict of conv2d"):
-        run.reports(nb)["conv2d"].report()
+def test_a_malformed_verdict_is_a_value_error_and_one_of_another_form_is_none():
+    def found(data):
+        cell = new_code_cell("", outputs=[new_output("display_data", {MIME: data})])
+        return run.reports(new_notebook(cells=[cell]))
 
-
-def test_verdicts_of_another_form_are_no_verdicts():
-    outputs = [new_output("display_data", {MIME: data}) for data in ("text", {"check": 3}, {})]
-    assert run.reports(new_notebook(cells=[new_code_cell("", outputs=outputs)])) == {}
+    for data in ({"check": "conv2d"}, verdict("conv2d").to_dict() | {"parts": 3}):
+        with pytest.raises(ValueError, match="malformed verdict of conv2d"):
+            found(data)["conv2d"].report()
+    assert [found(data) for data in ("text", {"check": 3}, {})] == [{}, {}, {}]

@@ -25,13 +25,26 @@ __all__ += ["present_folder"]
 GROUP = "unrolled.commands"
 HELP = {
     "to learn": ("doctor", "data", "lab", "check", "submit", "progress", "gallery", "upgrade"),
-    "to teach": ("class", "roster", "collect", "grade", "demo", "similar", "pseudonymous", "forget", "version"),
+    "to teach": (
+        "class",
+        "roster",
+        "collect",
+        "attempts",
+        "grade",
+        "demo",
+        "similar",
+        "pseudonymous",
+        "forget",
+        "version",
+    ),
     "to make the course": ("build", "prove", "site", "wheel", "wheelhouse"),
 }
 """In which order `unrolled --help` lists the commands, as far as they are there; others come last."""
 EXTRAS = {
     **dict.fromkeys(("ipykernel", "jupyter_client", "jupyterlab", "nbclient", "nbformat"), "lab"),
-    **dict.fromkeys(("copydetect", "jupytext", "nbconvert", "nbgrader", "sqlalchemy", "tomli", "traitlets"), "grading"),
+    **dict.fromkeys(
+        ("copydetect", "jupytext", "nbconvert", "nbgrader", "sqlalchemy", "tomli", "traitlets", "yaml"), "grading"
+    ),
 }
 """The extra that brings a package, for the packages that are not always there."""
 
