@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -17,33 +18,26 @@ from unrolled.parallel.store import FOUND_BY
 LAUNCHED = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 
 
-def fake_cupy(monkeypatch: pytest.MonkeyPatch, count: int, nccl: Any) -> None:
+def fake_cupy(monkeypatch: pytest.MonkeyPatch, count: int, available: bool = True) -> None:
     """Let a CuPy be there that sees so many GPUs."""
     runtime = SimpleNamespace(getDeviceCount=lambda: count, CUDARuntimeError=RuntimeError)
-    cuda = SimpleNamespace(runtime=runtime, nccl=nccl)
+    cuda = SimpleNamespace(runtime=runtime, nccl=SimpleNamespace(available=available))
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, __version__="fake"))
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
 
 
-def test_without_cupy_the_error_says_what_to_install(monkeypatch):
+def test_what_is_not_there_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(NoEngineError, match=r'engine "nccl" needs CuPy .*pip install -e ".\[gpu\]"'):
         run_nccl(print, ranks=2)
-
-
-def test_a_cupy_without_nccl_is_named(monkeypatch):
-    fake_cupy(monkeypatch, 2, SimpleNamespace(available=False))
+    fake_cupy(monkeypatch, 2, available=False)
     with pytest.raises(NoEngineError, match="needs NCCL, which CuPy fake does not find"):
         run_nccl(print, ranks=2)
-
-
-def test_too_few_gpus_are_named(monkeypatch):
-    fake_cupy(monkeypatch, 1, SimpleNamespace(available=True))
+    fake_cupy(monkeypatch, 1)
     with pytest.raises(NoEngineError, match="needs a GPU a rank: 2 are asked for, 1 are there"):
         run_nccl(print, ranks=2)
-    for name, value in LAUNCHED.items():
+    for name, value in (LAUNCHED | {"LOCAL_RANK": "1"}).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(NoEngineError, match="rank 1 is to take GPU 1; this machine has 1"):
         world()
 
@@ -88,7 +82,7 @@ def test_a_script_takes_what_its_launcher_and_its_machine_have(told, gpus, found
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "cupy", None)
     if gpus is not None:
-        fake_cupy(monkeypatch, gpus, SimpleNamespace(available=True))
+        fake_cupy(monkeypatch, gpus)
     assert launch._found_by_variables() == found
 
 
@@ -104,22 +98,9 @@ def test_what_cannot_go_to_another_process_is_named():
         packed((print, (x for x in ()), {}))
 
 
-class Pipe:
-    """The end of a pipe from a rank that has sent this, or nothing."""
-
-    def __init__(self, message: Any = None) -> None:
-        self.message = message
-
-    def poll(self) -> bool:
-        return self.message is not None
-
-    def recv(self) -> Any:
-        return self.message
-
-
 def test_the_error_of_one_rank_explains_the_end_of_another():
     error = {"kind": "RankError", "text": "rank 1 raised KeyError"}
-    pipes: Any = [Pipe(), Pipe((False, error))]
-    why = _why([0], pipes, {}, None)  # type: ignore[arg-type]
+    silent, failed = mock.Mock(**{"poll.return_value": False}), mock.Mock(**{"recv.return_value": (False, error)})
+    why = _why([0], [silent, failed], {}, None)  # type: ignore[arg-type, list-item]
     assert isinstance(why, RankError)
     assert str(why) == "rank 1 raised KeyError"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,24 +62,17 @@ def messages(comm: Any, shift: float) -> list[float]:
     return [float(comm.receive(zeros(2), other)[0]) for _ in range(3)]
 
 
-def wrong_arrays(comm: Any) -> list[str]:
-    found = []
+def all_of_them(comm: Any, shift: float) -> tuple[Any, ...]:
+    found = collectives(comm), messages(comm, shift)
+    wrong = []
     for x in (np.zeros(3, dtype=np.float32), zeros(3, dtype=bool), zeros(6)[::2]):
         try:
             comm.all_reduce(x)
         except (TypeError, ValueError) as error:
-            found.append(str(error))
-    return found
-
-
-def split_weights(comm: Any) -> Any:
+            wrong.append(str(error))
     layers = ColumnLinear(5, comm=comm), nn.ReLU(), RowLinear(3, comm=comm)
     built = nn.Sequential(*layers).build((4,))  # on the host: this CuPy cannot compute
-    return built.layers[0].parameters["weight"], built.layers[2].parameters["weight"]
-
-
-def all_of_them(comm: Any, shift: float) -> tuple[Any, ...]:
-    return collectives(comm), messages(comm, shift), wrong_arrays(comm), split_weights(comm)
+    return *found, wrong, (built.layers[0].parameters["weight"], built.layers[2].parameters["weight"])
 
 
 def test_what_two_ranks_find():
@@ -96,6 +90,20 @@ def test_what_two_ranks_find():
     np.testing.assert_array_equal(np.hstack([left, right]), whole.layers[2].parameters["weight"])
 
 
+def raises(comm: Any) -> None:
+    comm.barrier()
+    if comm.rank:
+        raise KeyError("ours")
+    comm.barrier()
+
+
+def signals(comm: Any, name: str) -> None:
+    comm.barrier()
+    if comm.rank:
+        os.kill(os.getpid(), signal.Signals[name])
+    comm.barrier()
+
+
 def differ(comm: Any) -> None:
     comm.all_reduce(zeros(4 + comm.rank))
 
@@ -104,34 +112,15 @@ def differ_in_message(comm: Any) -> None:
     comm.receive(zeros(4), 0) if comm.rank else comm.send(zeros(4, np.float64), 1)
 
 
-def raises(comm: Any) -> None:
-    comm.barrier()
-    if comm.rank:
-        raise KeyError("ours")
-    comm.barrier()
-
-
-def dies(comm: Any) -> None:
-    comm.barrier()
-    if comm.rank:
-        os.kill(os.getpid(), signal.SIGKILL)
-    comm.barrier()
-
-
-def freezes(comm: Any) -> None:
-    comm.barrier()
-    if comm.rank:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    comm.barrier()
-
-
 def all_wait(comm: Any) -> None:
     comm.receive(zeros(4), 1 - comm.rank)
 
 
 def nobody_receives(comm: Any) -> None:
-    if comm.rank == 0:
-        comm.send(zeros(4), 1)
+    comm.rank or comm.send(zeros(4), 1)
+
+
+dies, freezes = (partial(signals, name=name) for name in ("SIGKILL", "SIGSTOP"))
 
 
 CALL = r"of float32 \(4,\) in test_parallel_nccl_fake.py:\d+"
