@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simgpu_commands import empty, get, put, start
+from simgpu_commands import HALVE, empty, get, halved, put, start
 from test_simgpu_graphs import graph_of, stream_of
 
 from unrolled import kernels, simgpu
 from unrolled.simgpu import captures, jit
 from unrolled.simgpu.chrome import HOST_ROW, chrome_events
-from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine, View
+from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
 from unrolled.simgpu.machine import LocalMachine
 from unrolled.simgpu.trace import Launch, Trace
@@ -24,17 +24,6 @@ STREAM = 130
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     simgpu.reset()
-
-
-HALVE = {
-    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
-    "first_line": 3,
-    "constants": {"jit": {"name": "jit"}},
-}
-
-
-def halved(x: View, threads: int = 32) -> KernelOrder:
-    return KernelOrder(HALVE, [x, ("float32", 0.5)], (2, 1, 1), (threads, 1, 1))
 
 
 def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
@@ -98,7 +87,7 @@ def test_a_fault_of_a_captured_kernel_comes_at_the_launch_with_its_line() -> Non
             x = put(machine, np.ones((2, 4), "f4"))
             machine.begin_capture(STREAM)
             with pytest.raises(CUDADriverError):
-                machine.run_kernel(halved(x, 2048), STREAM)
+                machine.run_kernel(halved(x, (2048, 1, 1)), STREAM)
             with pytest.raises(TypeError):
                 machine.run_kernel(KernelOrder(HALVE, [x], (1, 1, 1), (32, 1, 1)), STREAM)
             machine.run_kernel(halved(x), STREAM)
