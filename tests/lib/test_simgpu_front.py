@@ -31,7 +31,6 @@ def test_memory_comes_back_with_the_last_view() -> None:
     assert pool.used_bytes() == 0
     x = cp.zeros((1000, 1000), dtype="float32")
     view = x[::2, 1:].T
-    assert pool.used_bytes() >= 4_000_000
     del x
     gc.collect()
     assert pool.used_bytes() >= 4_000_000
@@ -50,10 +49,9 @@ def test_memory_comes_back_with_the_last_view() -> None:
 def test_out_of_memory_names_the_array_its_size_and_what_is_free() -> None:
     cp.connect(LocalMachine("T4", memory_limit=1_000_000))
     kept = cp.zeros(1000)
-    with pytest.raises(cp.cuda.memory.OutOfMemoryError, match=r"\(1000, 1000\) of float64, 8,000,000 bytes: 9\d\d,"):
+    with pytest.raises(MemoryError, match=r"\(1000, 1000\) of float64, 8,000,000 bytes: 9\d\d,") as caught:
         cp.ones((1000, 1000))
-    with pytest.raises(MemoryError):
-        cp.ones((1000, 1000))
+    assert isinstance(caught.value, cp.cuda.memory.OutOfMemoryError)
     assert float(kept.sum()) == 0
     cp.disconnect()
 
@@ -89,33 +87,18 @@ def test_use_chooses_a_profile() -> None:
         current._machine, current._kept[:] = kept
 
 
-@pytest.mark.parametrize(
-    "look", [float, int, bool, str, cp.asnumpy, lambda v: v.item(), lambda v: v.get(), lambda v: f"{v:.2f}"]
-)
-def test_a_look_at_a_value_waits(look: Callable[[Any], Any]) -> None:
-    x = cp.ones((2000, 2000), dtype="float32")
-    total = (x @ x).sum()
-    before = cp.clock()
-    look(total)
-    assert cp.clock() - before > 1e-3
-
-
-def test_masks_and_nonzero_wait_and_integers_do_not() -> None:
+def test_a_look_at_a_value_a_mask_and_nonzero_wait_and_integers_do_not() -> None:
     x, rows = cp.ones((2000, 2000), dtype="float32"), cp.arange(3)
     mask = cp.zeros(2000, dtype=bool)
-    for waits, act in [
-        (True, lambda: x[mask]),
-        (True, lambda: mask.nonzero()),
-        (True, lambda: x.__setitem__(mask, 0)),
-        (False, lambda: x[rows]),
-        (False, lambda: x.__setitem__(rows, 0)),
-        (False, lambda: cp.where(x > 0, x, 0)),
-    ]:
-        y = x @ x
+    looks = [float, int, bool, str, cp.asnumpy, lambda v: v.item(), lambda v: v.get(), lambda v: f"{v:.2f}"]
+    waiting = [lambda v: x[mask], lambda v: mask.nonzero(), lambda v: x.__setitem__(mask, 0)]
+    others = [lambda v: x[rows], lambda v: x.__setitem__(rows, 0), lambda v: cp.where(x > 0, x, 0)]
+    for act in (*looks, *waiting, *others):
+        total = (x @ x)[0, 0]
         before = cp.clock()
-        act()
-        assert (cp.clock() - before > 1e-3) is waits
-        del y
+        act(total)
+        assert (cp.clock() - before > 1e-3) is (act not in others)
+        del total
 
 
 def test_streams_run_beside_each_other_and_events_order_them() -> None:
@@ -161,7 +144,7 @@ def test_the_default_stream_waits_for_others_but_for_non_blocking_ones() -> None
     assert starts == {False: False, True: True}
 
 
-def test_a_trace_holds_what_a_block_does() -> None:
+def test_a_trace_holds_what_a_block_does_and_no_work_from_before_it() -> None:
     x = cp.asarray(HOST)
     for _ in range(2):  # the name stays ours, whatever is imported
         with cp.trace() as t:
@@ -171,15 +154,16 @@ def test_a_trace_holds_what_a_block_does() -> None:
     assert [transfer.nbytes for transfer in t.transfers] == [24]
     assert all(launch.where is not None and "test_simgpu_front" in launch.where for launch in t.launches)
     assert t.seconds > 0
-
-
-def test_a_trace_does_not_count_work_from_before_it() -> None:
     x = cp.ones((2000, 2000), dtype="float32")
-    y = x @ x
+    y = x @ x  # takes 2 ms
     with cp.trace() as t:
-        z = cp.ones(3)
-    assert t.seconds < 1e-3  # the product alone takes 2 ms
-    assert (y.shape, z.shape) == ((2000, 2000), (3,))
+        cp.ones(3)
+    assert t.seconds < 1e-3
+    assert y.shape == (2000, 2000)
+
+
+def add_at_key(x: Any) -> None:
+    x[:, 1:] += 1
 
 
 @pytest.mark.parametrize(
@@ -188,6 +172,7 @@ def test_a_trace_does_not_count_work_from_before_it() -> None:
         (lambda x: x[1:].T.reshape(3, 1)[None, ..., ::-1], 0),
         (lambda x: x.T.reshape(6), 1),
         (lambda x: x.__iadd__(1), 1),
+        (add_at_key, 1),  # it does not copy back
         (lambda x: x.__setitem__((slice(1), 0), 3), 1),
         (lambda x: x.astype("float32", copy=False), 0),
         (lambda x: cp.concatenate([x, x, x]), 1),
@@ -204,35 +189,27 @@ def test_launches(program: Callable[[Any], Any], launches: int) -> None:
     assert len(t.launches) == launches
 
 
-def test_x_at_key_plus_equals_does_not_copy_back() -> None:
-    x = cp.asarray(HOST)
-    with cp.trace() as t:
-        x[:, 1:] += 1
-    assert [launch.op for launch in t.launches] == ["add"]
-
-
 @pytest.mark.parametrize(
-    "draw",
+    ("draw", "arguments", "options"),
     [
-        lambda rng, xp: rng.random((3, 4)),
-        lambda rng, xp: rng.random((5,), dtype=xp.float32),
-        lambda rng, xp: rng.standard_normal((3, 4)),
-        lambda rng, xp: rng.standard_normal(3, dtype="float32"),
-        lambda rng, xp: rng.normal(1.5, 2.0, (2, 5)),
-        lambda rng, xp: rng.uniform(-1, 1, 7),
-        lambda rng, xp: rng.integers(10, size=20),
-        lambda rng, xp: rng.integers(5, 300, size=(2, 3), dtype="int32"),
-        lambda rng, xp: rng.permutation(9),
+        ("random", ((3, 4),), {}),
+        ("random", ((5,),), {"dtype": np.float32}),
+        ("standard_normal", ((3, 4),), {}),
+        ("standard_normal", (3,), {"dtype": "float32"}),
+        ("normal", (1.5, 2.0, (2, 5)), {}),
+        ("uniform", (-1, 1, 7), {}),
+        ("integers", (10,), {"size": 20}),
+        ("integers", (5, 300), {"size": (2, 3), "dtype": "int32"}),
+        ("permutation", (9,), {}),
     ],
 )
 @pytest.mark.parametrize("seed", [0, 12345, [1, 2]])
-def test_generators_give_numpys_numbers_draw_after_draw(draw: Any, seed: Any) -> None:
+def test_generators_give_numpys_numbers_draw_after_draw(draw: str, arguments: Any, options: Any, seed: Any) -> None:
     host, there = np.random.default_rng(seed), cp.random.default_rng(seed)
     for _ in range(3):
-        expected, found = draw(host, np), draw(there, cp)
+        found = getattr(there, draw)(*arguments, **options)
         assert isinstance(found, cp.ndarray)
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found.get(), expected)
+        np.testing.assert_array_equal(found.get(), getattr(host, draw)(*arguments, **options), strict=True)
         np.testing.assert_array_equal(there.random(3, "float32").get(), host.random(3, "float32"))
 
 
@@ -282,19 +259,15 @@ def test_at_least_so_many_axes_gives_a_view_of_each_array() -> None:
     assert cp.atleast_1d(a).tolist() == [1]
 
 
-def test_any_number_of_arrays_can_be_concatenated():
+def test_any_number_of_arrays_are_put_together_on_the_device():
     parts = [np.full((2, n % 3), n, np.float32) for n in range(150)]
     joined = cp.concatenate([cp.asarray(part) for part in parts], axis=1)
     np.testing.assert_array_equal(joined.get(), np.concatenate(parts, axis=1))
-
-
-def test_lists_of_device_arrays_are_put_together_on_the_device():
     parts = [cp.asarray(np.float32(n)) for n in range(3)]
     with cp.trace() as trace:
         joined, nested = cp.array(parts), cp.asarray([parts, parts], dtype=cp.float64)
     assert not trace.transfers
-    np.testing.assert_array_equal(joined.get(), [0, 1, 2])
-    np.testing.assert_array_equal(nested.get(), [[0, 1, 2]] * 2)
-    assert (joined.dtype, nested.dtype) == (np.float32, np.float64)
+    np.testing.assert_array_equal(joined.get(), np.arange(3, dtype="f4"), strict=True)
+    np.testing.assert_array_equal(nested.get(), np.array([[0.0, 1, 2]] * 2), strict=True)
     with pytest.raises(TypeError, match="Unsupported type"):
         cp.array([parts[0], np.float32(1)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from simgpu_commands import HALVE, empty, get, halved, put, start
-from test_simgpu_graphs import graph_of, stream_of
+from test_simgpu_graphs import capturing, graph_of, refused, stream_of
 
 from unrolled import kernels, simgpu
 from unrolled.simgpu import captures, jit
@@ -16,7 +16,7 @@ from unrolled.simgpu.chrome import HOST_ROW, chrome_events
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
 from unrolled.simgpu.machine import LocalMachine
-from unrolled.simgpu.trace import Launch, Trace
+from unrolled.simgpu.trace import Trace
 
 STREAM = 130
 
@@ -46,7 +46,7 @@ def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
         assert machine.launch_graph(graph, 1) > 1
         machine.synchronize()
         found += [get(machine, y), get(machine, total)]
-    for refused in (
+    for wrong in (
         lambda: machine.wait(fork, None),
         lambda: machine.elapsed(fork, join),
         lambda: machine.wait(fork, 0),
@@ -56,7 +56,7 @@ def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
         lambda: machine.end_capture(5),
     ):
         with pytest.raises((CUDARuntimeError, InvalidCommandError, RuntimeError)) as error:
-            refused()
+            wrong()
         said.append(str(error.value))
     machine.free(graph)
     with pytest.raises(InvalidCommandError, match="does not exist"):
@@ -75,10 +75,9 @@ def test_a_machine_in_another_process_does_the_same() -> None:
     with start() as link:
         there, traced, told = session(link)
     assert [x.tolist() for x in there] == [x.tolist() for x in values]
-    assert (told, traced.graphs[0].kernels, len(traced.launches)) == (said, 3, len(trace.launches))
-    assert [(one.op, one.start, one.graph) for one in traced.launches] == [
-        (one.op, one.start, one.graph) for one in trace.launches
-    ]
+    assert (told, traced.graphs[0].kernels) == (said, 3)
+    locally, elsewhere = ([(one.op, one.start, one.graph) for one in each.launches] for each in (trace, traced))
+    assert locally == elsewhere
 
 
 def test_a_fault_of_a_captured_kernel_comes_at_the_launch_with_its_line() -> None:
@@ -102,13 +101,14 @@ def test_a_bad_command_is_refused_at_the_capture() -> None:
     machine = LocalMachine()
     x, y = put(machine, np.ones(4, "f4")), empty(machine, (3,))
     machine.begin_capture(STREAM)
-    with pytest.raises(ValueError, match="shape"):
-        machine.launch("add", [x, x], [y], {}, STREAM)
-    with pytest.raises(InvalidCommandError, match="op is"):
-        machine.launch("ad", [x, x], [x], {}, STREAM)
+    for op, inputs, out, error, words in (
+        ("add", [x, x], y, ValueError, "shape"),
+        ("ad", [x, x], x, InvalidCommandError, "op is"),
+    ):
+        with pytest.raises(error, match=words):
+            machine.launch(op, inputs, [out], {}, STREAM)
     machine.launch("add", [x, 1], [x], {}, STREAM)
-    graph = machine.end_capture(STREAM)
-    machine.launch_graph(graph)
+    machine.launch_graph(machine.end_capture(STREAM))
     assert get(machine, x).tolist() == [2, 2, 2, 2]
 
 
@@ -142,8 +142,7 @@ def test_a_graph_is_one_launch_of_the_host_and_its_kernels_run_back_to_back() ->
     assert launch is graphed.graphs[0]
     assert (launch.kernels, launch.call) == (10, profile.host["graph"])
     assert graphed.host_parts["launching"] == pytest.approx(profile.host["graph"])
-    assert [one.graph for one in graphed.launches] == [launch.number] * 10
-    assert all(one.call == 0 and one.issued == launch.issued for one in graphed.launches)
+    assert {(one.graph, one.call, one.issued) for one in graphed.launches} == {(launch.number, 0, launch.issued)}
     ends = [one.end for one in graphed.launches]
     assert [one.start for one in graphed.launches] == [launch.start, *ends[:-1]]
     assert ends[-1] == launch.end
@@ -151,33 +150,16 @@ def test_a_graph_is_one_launch_of_the_host_and_its_kernels_run_back_to_back() ->
     assert shorter == pytest.approx([profile.graph_gain] * 10)
     assert graphed.seconds < eager.seconds / 3  # what the host does between kernels is what the GPU waits for
     assert (graphed.bytes, graphed.flops) == (eager.bytes, eager.flops)
+    assert Trace.from_json(graphed.to_json()) == graphed
+    events = [event for event in chrome_events(graphed) if event["ph"] == "X"]
+    on_host = [event["name"] for event in events if event["tid"] == HOST_ROW and not event["name"].startswith("wait")]
+    assert on_host == ["graph"]
+    assert [event["name"] for event in events if event["tid"] != HOST_ROW] == ["add"] * 10
 
 
-def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it() -> None:
-    x, y = simgpu.zeros(8), simgpu.zeros(8)
-    first, second = (stream_of() for _ in range(2))
-    with first:
-        first.begin_capture()
-        second.wait_event(first.record())
-        x += 1
-        with second:
-            y += 1
-        first.wait_event(second.record())
-        graph = first.end_capture()
-        with simgpu.trace() as trace:
-            graph.launch()
-            x += 1
-    one, other, after = trace.launches
-    assert one.start == other.start
-    assert one.stream != other.stream
-    assert after.start >= max(one.end, other.end)
-
-
-def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> None:
-    x, y, wide = simgpu.zeros(8), simgpu.zeros(8), simgpu.zeros(10**6)
-    first, second = (stream_of() for _ in range(2))
-    with first:
-        first.begin_capture()
+def test_lanes_of_a_graph_run_side_by_side_and_wait_for_each_other_and_other_streams_for_all_of_it() -> None:
+    x, y, wide, second = simgpu.zeros(8), simgpu.zeros(8), simgpu.zeros(10**6), stream_of()
+    with capturing() as first:
         x += 1
         second.wait_event(first.record())
         with second:
@@ -188,23 +170,12 @@ def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> 
         graph = first.end_capture()
         with simgpu.trace() as trace:
             graph.launch()
-    one, long, beside, joined = trace.launches
+            x += 1
+    one, long, beside, joined, after = trace.launches
     assert long.start == one.end == beside.start
+    assert long.stream != beside.stream
     assert joined.start == long.end > beside.end
-
-
-def test_a_trace_with_graphs_goes_through_json() -> None:
-    trace = steps(2)[1]
-    assert Trace.from_json(trace.to_json()) == trace
-    assert isinstance(trace.launches[0], Launch)
-
-
-def test_perfetto_shows_one_call_and_all_kernels() -> None:
-    graphed = steps(10)[1]
-    events = [event for event in chrome_events(graphed) if event["ph"] == "X"]
-    on_host = [event["name"] for event in events if event["tid"] == HOST_ROW and not event["name"].startswith("wait")]
-    assert on_host == ["graph"]
-    assert [event["name"] for event in events if event["tid"] != HOST_ROW] == ["add"] * 10
+    assert after.start >= joined.end
 
 
 def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
@@ -233,22 +204,19 @@ def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
 # the library's kernels, and those of a program
 
 
-def test_the_librarys_products_call_cublas_and_its_other_kernels_are_captured() -> None:
+def test_the_librarys_products_call_cublas_and_all_others_are_captured() -> None:
     x, y, out = simgpu.ones((4, 4), "f4"), simgpu.zeros((4, 4), "f4"), simgpu.zeros((4, 4), "f4")
+    whole, product = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
 
     def program() -> None:
         with pytest.raises(NotImplementedError, match="cuBLAS"):
             kernels.product([x[None], x[None]], [out[None]], kernels.PLAIN)
         kernels.relu([x], [y])
+        simgpu.matmul(whole, whole, out=product)
 
     graph_of(program, warm=False).launch()
     assert y.sum() == 16
-
-
-def test_whole_numbers_are_multiplied_without_cublas() -> None:
-    x, out = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
-    graph_of(lambda: simgpu.matmul(x, x, out=out), warm=False).launch()
-    assert out.tolist() == [[2, 3], [6, 11]]
+    assert product.tolist() == [[2, 3], [6, 11]]
 
 
 @jit.rawkernel()
@@ -271,26 +239,24 @@ def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
 
 
 def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -> None:
-    stream = stream_of()
     del_me = simgpu.empty(5000)
-    stream.begin_capture()
-    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureUnsupported"):
-        simgpu.empty(5000)
-    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
+    with capturing() as stream:
+        with refused("StreamCaptureUnsupported"):
+            simgpu.empty(5000)
+        with refused("StreamCaptureInvalidated"):
+            stream.end_capture()
+        del del_me
+        stream.begin_capture()
+        with stream_of():  # on any stream
+            assert simgpu.empty(5000).size == 5000
         stream.end_capture()
-    del del_me
-    stream.begin_capture()
-    with stream_of():  # on any stream
-        assert simgpu.empty(5000).size == 5000
-    stream.end_capture()
 
 
 def test_arrays_made_in_a_capture_are_told_apart() -> None:
-    stream, x = stream_of(), simgpu.ones(1000)
+    x = simgpu.ones(1000)
     made = x * 2
     del made
-    with simgpu.trace() as trace, stream:
-        stream.begin_capture()
+    with simgpu.trace() as trace, capturing() as stream:
         made = x * 2
         graph = stream.end_capture()
         graph.launch()
@@ -301,11 +267,9 @@ def test_arrays_made_in_a_capture_are_told_apart() -> None:
 
 def test_no_array_gets_the_memory_of_a_living_graph() -> None:
     pool = simgpu.get_default_memory_pool()
-    stream, out = stream_of(), simgpu.empty(1000)
-    x, warm = simgpu.ones(1000), simgpu.empty(1000)
+    x, out, warm = simgpu.ones(1000), simgpu.empty(1000), simgpu.empty(1000)
     del warm
-    with stream:
-        stream.begin_capture()
+    with capturing() as stream:
         simgpu.add(x * 2, 1, out=out)  # x * 2 is freed, but the graph writes it at each launch
         graph = stream.end_capture()
     del x
@@ -327,14 +291,12 @@ def test_no_array_gets_the_memory_of_a_living_graph() -> None:
 
 
 def test_a_capture_that_fails_gives_its_memory_back() -> None:
-    pool, stream, x = simgpu.get_default_memory_pool(), stream_of(), simgpu.ones(1000)
-    with stream:
-        stream.begin_capture()
+    pool, x = simgpu.get_default_memory_pool(), simgpu.ones(1000)
+    with capturing() as stream:
         x += 1
-        with pytest.raises(CUDARuntimeError):
-            stream.synchronize()
-        with pytest.raises(CUDARuntimeError):
-            stream.end_capture()
+        for fails in (stream.synchronize, stream.end_capture):
+            with pytest.raises(CUDARuntimeError):
+                fails()
     del x
     assert (pool.used_bytes(), pool.free_bytes()) == (0, 8192)
     x = simgpu.ones(1000)
@@ -344,9 +306,8 @@ def test_a_capture_that_fails_gives_its_memory_back() -> None:
 def test_there_is_an_end_to_nodes_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captures, "NODES", 3)
     monkeypatch.setattr(captures, "GRAPHS", 2)
-    stream, x = stream_of(), simgpu.ones(2)
-    with stream:
-        stream.begin_capture()
+    x = simgpu.ones(2)
+    with capturing() as stream:
         for _ in range(3):
             x += 1
         with pytest.raises(InvalidCommandError, match="more than 3 nodes"):
