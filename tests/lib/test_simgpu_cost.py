@@ -41,21 +41,17 @@ def test_a_large_addition_takes_its_bytes_at_the_memorys_bandwidth() -> None:
 
 
 def test_a_broadcast_value_is_read_once_and_overlapping_windows_as_far_as_they_reach() -> None:
-    assert of("add", [array(1000, 1000, strides=(0, 4)), 1.0], array(1000, 1000)).bytes_read == 4000
-    assert of("add", [array(1000, 1000, strides=(0, 0)), 1.0], array(1000, 1000)).bytes_read == 4
-    assert of("add", [array(1000, 1000, strides=(0, 400)), 1.0], array(1000, 1000)).bytes_read == 4000
-    windows = array(98, 3, strides=(4, 4))
-    assert of("copy", [windows], array(98, 3)).bytes_read == 400
+    for strides, read in (((0, 4), 4000), ((0, 0), 4), ((0, 400), 4000)):
+        assert of("add", [array(1000, 1000, strides=strides), 1.0], array(1000, 1000)).bytes_read == read
+    assert of("copy", [array(98, 3, strides=(4, 4))], array(98, 3)).bytes_read == 400
 
 
 def test_neighbours_that_lie_apart_cost_whole_sectors() -> None:
     dense = work("copy", [array(N)], array(N))
-    assert work("copy", [array(N, strides=(8,))], array(N)) == pytest.approx(dense * 1.5)
-    assert work("copy", [array(N, strides=(32,))], array(N)) == pytest.approx(dense * 4.5)
-    assert work("copy", [array(N, strides=(4000,))], array(N)) == pytest.approx(dense * 4.5)
-    transposed = array(2048, 2048, strides=(4, 8192))
-    factor = (H200.transposed + 1) / 2
-    assert work("copy", [transposed], array(2048, 2048)) == pytest.approx(dense * factor)
+    for step, factor in ((8, 1.5), (32, 4.5), (4000, 4.5)):
+        assert work("copy", [array(N, strides=(step,))], array(N)) == pytest.approx(dense * factor)
+    transposed = work("copy", [array(2048, 2048, strides=(4, 8192))], array(2048, 2048))
+    assert transposed == pytest.approx(dense * (H200.transposed + 1) / 2)
 
 
 def test_what_does_not_fit_in_the_l2_is_fetched_again() -> None:
@@ -121,15 +117,9 @@ def test_every_op_has_a_kind_that_every_profile_prices() -> None:
     for profile in PROFILES.values():
         assert {cost.kind(op, {}) for op in ops} <= set(profile.host)
         assert all(cost.host_seconds(op, {}, profile) > 0 for op in ops)
-    assert [cost.kind(op, {}) for op in ("add", "sum", "matmul", "getitem", "add.at", "fill", "fused")] == [
-        "ufunc",
-        "reduction",
-        "matmul",
-        "indexing",
-        "scatter_add",
-        "fill",
-        "kernel",
-    ]
+    kinds = {"add": "ufunc", "sum": "reduction", "matmul": "matmul", "getitem": "indexing", "add.at": "scatter_add"}
+    kinds |= {"fill": "fill", "fused": "kernel"}
+    assert {op: cost.kind(op, {}) for op in kinds} == kinds
 
 
 def test_a_kernel_of_the_library_is_priced_by_what_it_says_of_itself() -> None:
@@ -167,15 +157,20 @@ def test_a_measurement_replaces_figures_and_their_sources() -> None:
         measured(H200, {"bandwith": 1.0}, "a slip")
 
 
-def test_a_product_goes_by_the_unit_of_what_it_multiplies() -> None:
-    """float16 summed into float32 still takes the tensor cores; int8 has a unit where the kernel is ours."""
+@pytest.mark.parametrize(
+    ("kind", "out", "peak"),
+    [
+        ("float32", "float32", H200.float32),
+        ("float16", "float32", H200.tensor_float16),  # summed into float32 it still takes the tensor cores
+        ("float16", "float16", H200.tensor_float16),
+        ("int8", "int32", H200.tensor_int8),  # has a unit where the kernel is ours
+    ],
+)
+def test_a_product_goes_by_the_unit_of_what_it_multiplies(kind: str, out: str, peak: float) -> None:
     n = 8192
     turn = {"name": "product", "transpose_a": 0, "transpose_b": 0}
-    times = {}
-    for kind, out in (("float32", "float32"), ("float16", "float32"), ("float16", "float16"), ("int8", "int32")):
-        inputs: list[Operand] = [array(n, n, dtype=kind)] * 2
-        times[kind, out] = of("kernel", inputs, array(n, n, dtype=out), **turn).work
-        peak = {"float32": H200.float32, "float16": H200.tensor_float16, "int8": H200.tensor_int8}[kind]
-        assert times[kind, out] == pytest.approx(2 * n**3 / (H200.matmul_efficiency * peak))
-    ints: list[Operand] = [array(n, n, dtype="int8")] * 2
-    assert of("matmul", ints, array(n, n, dtype="int8")).work > times["float32", "float32"]
+    inputs: list[Operand] = [array(n, n, dtype=kind)] * 2
+    ours = of("kernel", inputs, array(n, n, dtype=out), **turn).work
+    assert ours == pytest.approx(2 * n**3 / (H200.matmul_efficiency * peak))
+    if kind == "int8":
+        assert of("matmul", inputs, array(n, n, dtype=kind)).work > 2 * n**3 / (H200.matmul_efficiency * H200.float32)

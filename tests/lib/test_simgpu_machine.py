@@ -41,21 +41,15 @@ def test_an_output_that_overlaps_an_input_gets_what_a_copy_would_have_given(op: 
     x = put(machine, host)
     early, late = View(x.buffer, 0, (8,), (8,), "float64"), View(x.buffer, 16, (8,), (8,), "float64")
     backwards = View(x.buffer, 7 * 8, (8,), (-8,), "float64")
-    expected = host.copy()
-    if op == "add":
-        machine.launch("add", [early, backwards], [late])
-        expected[2:] = host[:8] + host[7::-1]
-    elif op == "fused":
-        steps = [["add", [["in", 0], ["in", 1]], None]]
-        machine.launch("fused", [early, backwards], [late], {"steps": steps, "results": [["step", 0]]})
-        expected[2:] = host[:8] + host[7::-1]
-    elif op == "copy":
-        machine.launch("copy", [early], [late])
-        expected[2:] = host[:8]
-    else:
-        machine.launch("setitem", [early, put(machine, np.arange(7, -1, -1))], [late], {"axes": [0]})
-        expected[2:] = host[7::-1]
-    np.testing.assert_array_equal(get(machine, x), expected)
+    fused = {"steps": [["add", [["in", 0], ["in", 1]], None]], "results": [["step", 0]]}
+    inputs, options, expected = {
+        "add": ([early, backwards], {}, host[:8] + host[7::-1]),
+        "fused": ([early, backwards], fused, host[:8] + host[7::-1]),
+        "copy": ([early], {}, host[:8]),
+        "setitem": ([early, put(machine, np.arange(7, -1, -1))], {"axes": [0]}, host[7::-1]),
+    }[op]
+    machine.launch(op, inputs, [late], options)
+    np.testing.assert_array_equal(get(machine, x), [*host[:2], *expected])
 
 
 def test_nothing_that_is_raised_depends_on_values() -> None:
@@ -100,17 +94,10 @@ def test_no_view_reads_or_writes_outside_its_buffer(view: View) -> None:
     except InvalidCommandError:
         pass
     else:
-        places = np.add.outer(
-            sum(
-                (
-                    np.arange(n).reshape((-1,) + (1,) * (len(view.shape) - axis - 1)) * s
-                    for axis, (n, s) in enumerate(zip(view.shape, view.strides, strict=True))
-                ),
-                start=np.zeros(view.shape, int) + view.offset,
-            ),
-            np.arange(np.dtype(view.dtype).itemsize),
-        )
-        assert got == bytes(places.astype(np.uint8).tobytes())  # the byte at each place says where it lies
+        places = np.array(view.offset)
+        for n, step in zip((*view.shape, np.dtype(view.dtype).itemsize), (*view.strides, 1), strict=True):
+            places = places[..., None] + np.arange(n) * step
+        assert got == places.astype(np.uint8).tobytes()  # the byte at each place says where it lies
         assert not places.size or 0 <= places.min() <= places.max() < 64
         machine.launch("fill", [1], [view])
     assert get(machine, guards[0]).tobytes() == get(machine, guards[2]).tobytes() == b"\xff" * 64
@@ -123,16 +110,10 @@ def bad(**changes: Any) -> View:
 @pytest.mark.parametrize(
     "view",
     [
-        bad(buffer=9),
-        bad(buffer=True),
-        bad(buffer=[1]),
-        bad(shape=(5,)),
-        bad(offset=1),
-        bad(offset=0.0),
-        bad(shape=(4, 1)),
-        bad(shape=[4]),
-        bad(dtype="object"),
-        bad(dtype=["float32"]),
+        *(bad(buffer=buffer) for buffer in (9, True, [1])),
+        *(bad(shape=shape) for shape in ((5,), (4, 1), [4])),
+        *(bad(offset=offset) for offset in (1, 0.0)),
+        *(bad(dtype=dtype) for dtype in ("object", ["float32"])),
         bad(shape=(1,) * 40, strides=(4,) * 40),
         bad(shape=(10**12,), strides=(0,)),
     ],
@@ -147,53 +128,43 @@ def test_a_view_that_cannot_be_is_refused(view: View) -> None:
         machine.launch("fill", [1], [view])
 
 
-GOOD = bad()
-ROW = bad(shape=(1, 4), strides=(16, 4))
-COLUMN = bad(shape=(4, 1), strides=(4, 4))
+GOOD, ROW, COLUMN = bad(), bad(shape=(1, 4), strides=(16, 4)), bad(shape=(4, 1), strides=(4, 4))
+
+
+def fusing(*steps: Any) -> tuple[str, list[Any], dict[str, Any]]:
+    return "fused", [GOOD], {"steps": [*steps], "results": [["step", 0]]}
 
 
 @pytest.mark.parametrize(
-    ("op", "inputs", "outputs", "options"),
+    ("op", "inputs", "options"),
     [
-        ("system", [], [GOOD], {}),
-        ("add", [GOOD], [GOOD], {}),
-        ("add", [GOOD, "4"], [GOOD], {}),
-        ("add", [GOOD, np.float64(1)], [GOOD], {}),
-        ("power", [10**100, 10**100], [GOOD], {}),
-        ("add", [ROW, COLUMN], [GOOD], {}),
-        ("add", [GOOD, 1], [GOOD], {"casting": "evil"}),
-        ("add", [GOOD, 1], [GOOD], {"dtype": "object"}),
-        ("add", [GOOD, 1], [GOOD], {"signature": ["float32"]}),
-        ("sum", [GOOD], [GOOD], {"axis": None}),
-        ("sum", [GOOD], [GOOD], {"axis": 7}),
-        ("matmul", [GOOD, ROW], [GOOD], {}),
-        ("einsum", [GOOD], [GOOD], {"subscripts": "ij->i"}),
-        ("einsum", [GOOD], [GOOD], {}),
-        ("getitem", [GOOD, GOOD], [GOOD], {"axes": [0]}),
-        ("getitem", [GOOD, 0], [GOOD], {"axes": [4]}),
-        ("getitem", [GOOD, 0], [GOOD], {}),
-        ("setitem", [1.0, 0, 0], [GOOD], {"axes": [0, 0]}),
-        ("tril", [GOOD], [GOOD], {}),
-        ("concatenate", [GOOD, GOOD], [GOOD], {}),
-        ("arange", [], [GOOD], {"start": "0", "step": 1}),
-        ("random", [], [GOOD, GOOD], {"method": "random"}),
-        ("random", [], [GOOD, GOOD], {"method": "__init__"}),
-        ("fused", [GOOD], [GOOD], {"steps": [["eval", ["1"], None]], "results": [["step", 0]]}),
-        ("fused", [GOOD], [GOOD], {"steps": [["power", [10**100, 10**100], None]], "results": [["step", 0]]}),
-        ("fused", [GOOD], [GOOD], {"steps": [["add", [["step", 0], 1], None]], "results": [["step", 0]]}),
-        ("fused", [GOOD], [GOOD], {"steps": [["negative", [["in", 0]], None]] * 100, "results": [["step", 0]]}),
-        ("kernel", [GOOD], [GOOD], {"name": "no such kernel"}),
-        ("kernel", [GOOD], [GOOD], {}),
+        ("system", [], {}),
+        ("power", [10**100, 10**100], {}),
+        *(("add", inputs, {}) for inputs in ([GOOD], [GOOD, "4"], [GOOD, np.float64(1)], [ROW, COLUMN])),
+        *(("add", [GOOD, 1], o) for o in ({"casting": "evil"}, {"dtype": "object"}, {"signature": ["float32"]})),
+        *(("sum", [GOOD], {"axis": axis}) for axis in (None, 7)),
+        ("matmul", [GOOD, ROW], {}),
+        *(("einsum", [GOOD], options) for options in ({"subscripts": "ij->i"}, {})),
+        ("getitem", [GOOD, GOOD], {"axes": [0]}),
+        *(("getitem", [GOOD, 0], options) for options in ({"axes": [4]}, {})),
+        ("setitem", [1.0, 0, 0], {"axes": [0, 0]}),
+        ("tril", [GOOD], {}),
+        ("concatenate", [GOOD, GOOD], {}),
+        ("arange", [], {"start": "0", "step": 1}),
+        *(("random", [], {"method": method}) for method in ("random", "__init__")),
+        fusing(["eval", ["1"], None]),
+        fusing(["power", [10**100, 10**100], None]),
+        fusing(["add", [["step", 0], 1], None]),
+        fusing(*[["negative", [["in", 0]], None]] * 100),
+        *(("kernel", [GOOD], options) for options in ({"name": "no such kernel"}, {})),
     ],
 )
-def test_a_bad_command_raises_and_changes_nothing(
-    op: str, inputs: list[Any], outputs: list[Any], options: dict[str, Any]
-) -> None:
+def test_a_bad_command_raises_and_changes_nothing(op: str, inputs: list[Any], options: dict[str, Any]) -> None:
     machine = LocalMachine("T4")
     before = put(machine, X[0])
     clock = machine.clock()
     with pytest.raises((ValueError, TypeError)):
-        machine.launch(op, inputs, outputs, options)
+        machine.launch(op, inputs, [GOOD] * (2 if op == "random" else 1), options)
     assert machine.clock() == clock
     np.testing.assert_array_equal(get(machine, before), X[0])
 
@@ -201,40 +172,42 @@ def test_a_bad_command_raises_and_changes_nothing(
 def test_what_would_take_too_long_is_refused_before_it_begins() -> None:
     machine = LocalMachine("T4", limits=MachineLimits(elements=1000, flops=10_000, operands=4))
     machine.allocate(64)
-    wide = View(1, 0, (1000,), (0,), "float32")
-    square = View(1, 0, (30, 30), (0, 0), "float32")
-    for op, inputs, outputs, options in (
-        ("matmul", [square, square], [square], {}),
-        ("einsum", [wide, square], [wide], {"subscripts": "a,bc->a"}),
-        ("getitem", [wide, View(1, 0, (1000,), (0,), "int64"), 0], [wide], {"axes": [0]}),
-        ("setitem", [1.0, View(1, 0, (500,), (0,), "int64")], [View(1, 0, (2, 500), (0, 0), "int8")], {"axes": [0]}),
-        ("concatenate", [wide] * 5, [wide], {}),
-        ("exp", [View(1, 0, (1001,), (0,), "float32")], [wide], {}),
+
+    def repeated(*shape: int, dtype: str = "float32") -> View:
+        return View(1, 0, shape, (0,) * len(shape), dtype)
+
+    wide, square = repeated(1000), repeated(30, 30)
+    for op, inputs, output, options in (
+        ("matmul", [square, square], square, {}),
+        ("einsum", [wide, square], wide, {"subscripts": "a,bc->a"}),
+        ("getitem", [wide, repeated(1000, dtype="int64"), 0], wide, {"axes": [0]}),
+        ("setitem", [1.0, repeated(500, dtype="int64")], repeated(2, 500, dtype="int8"), {"axes": [0]}),
+        ("concatenate", [wide] * 5, wide, {}),
+        ("exp", [repeated(1001)], wide, {}),
     ):
         with pytest.raises(InvalidCommandError):
-            machine.launch(op, inputs, outputs, options)
+            machine.launch(op, inputs, [output], options)
 
 
 def test_the_pool_keeps_blocks_for_arrays_of_the_same_size() -> None:
+    def sizes() -> list[int]:
+        return [machine.memory()[key] for key in ("used", "total", "peak")]
+
     machine = LocalMachine("T4")
     first = machine.allocate(1000)
-    assert machine.memory() == {"used": 1024, "total": 1024, "peak": 1024, "capacity": machine.memory()["capacity"]}
+    assert machine.memory().keys() == {"used", "total", "peak", "capacity"}
+    assert sizes() == [1024, 1024, 1024]
     second = machine.allocate(1)
-    machine.free(first)
-    machine.free(first)
-    machine.free(999)
-    assert [machine.memory()[key] for key in ("used", "total", "peak")] == [512, 1536, 1536]
+    for buffer in (first, first, 999):
+        machine.free(buffer)
+    assert sizes() == [512, 1536, 1536]
     machine.allocate(1024)
     assert machine.memory()["total"] == 1536
     machine.free(second)
     machine.free_all()
     machine.reset_peak()
-    assert [machine.memory()[key] for key in ("used", "total", "peak")] == [1024, 1024, 1024]
-
-
-def test_a_gpu_has_no_more_memory_than_its_profile() -> None:
-    machine = LocalMachine("A100", memory_limit=10**15)
-    assert machine.memory()["capacity"] == 40 * 10**9
+    assert sizes() == [1024, 1024, 1024]
+    assert LocalMachine("A100", memory_limit=10**15).memory()["capacity"] == 40 * 10**9, "no more than the profile's"
 
 
 def test_upload_and_download_keep_to_any_strides() -> None:
