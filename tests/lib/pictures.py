@@ -1,7 +1,7 @@
 """Every picture of `unrolled.show`, with samples that show each of its sides; and the texts that stand for them.
 
-`picture_texts.json` holds what each of them says without being seen, at the start of its sliders and at both ends: read
-it as a reader of braille would. After a change of words, `python tests/lib/pictures.py` writes it anew.
+`picture_texts.json` holds what each of them says without being seen, at the start of its sliders and at both ends, each
+text once: read it as a reader of braille would. After a change of words, `python tests/lib/pictures.py` writes it anew.
 """
 
 from __future__ import annotations
@@ -316,6 +316,12 @@ def stills(made: Made) -> list[show.Picture]:
     return [made.still(), *(made.at(**values) for values in ends)]
 
 
+def texts(pictures: list[show.Picture]) -> str | list[str]:
+    """What stills say: the one text, or all texts that differ."""
+    said = list(dict.fromkeys(picture.alt for picture in pictures))
+    return said[0] if len(said) == 1 else said
+
+
 if __name__ == "__main__":
-    said = {name: [picture.alt for picture in stills(make())] for name, make in PICTURES.items()}
+    said = {name: texts(stills(make())) for name, make in PICTURES.items()}
     TEXTS.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -1,17 +1,195 @@
-"""compare_blocks on machines with a fake clock."""
+"""compare_blocks and its rule on machines with a fake clock: blocks, intervals, outcomes, the operating curve."""
 
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from timing_fakes import Machine, Noise, quiet
+from scipy.stats import binom  # type: ignore[import-untyped, unused-ignore]
 
-from unrolled.timing import BlockTime, Verdict, blocks, compare_blocks
+from unrolled.timing import BlockTime, Verdict, blocks, compare_blocks, rule
 from unrolled.timing.blocks import BlockTimer, block_calls
+
+Noise = Callable[["Machine"], float]
+
+
+@dataclass
+class Machine:
+    """`noise` multiplies the wall time of each block; CPU time only wavers by 1 %."""
+
+    noise: Noise = lambda machine: 1.0
+    seed: int = 0
+    now: float = 0.0
+    log: list[tuple[str, int, float]] = field(default_factory=list)  # name, calls, wall seconds
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def clock(self) -> float:
+        return self.now
+
+    def timer(self, name: str, seconds: float, busy: float = 1.0) -> BlockTimer:
+        """A block timer of a function of `seconds` a call, of which the share `busy` is CPU time."""
+
+        def block(calls: int) -> BlockTime:
+            work = calls * seconds
+            wall = work * self.noise(self)
+            self.now += wall
+            self.log.append((name, calls, wall))
+            return BlockTime(wall, busy * work * self.rng.lognormvariate(0, 0.01))
+
+        return block
+
+    def calls(self, name: str) -> list[int]:
+        return [calls for who, calls, _ in self.log if who == name]
+
+
+def quiet(machine: Machine) -> float:
+    """An idle machine: 3 % of noise."""
+    return machine.rng.lognormvariate(0, 0.03)
+
+
+def shaky(machine: Machine) -> float:
+    """15 % of noise on every block."""
+    return machine.rng.lognormvariate(0, 0.15)
+
+
+def spikes(machine: Machine) -> float:
+    """Now and then another process takes the core: one block in four lasts 1.5 to 4 times as long."""
+    spike = machine.rng.uniform(1.5, 4) if machine.rng.random() < 0.25 else 1.0
+    return spike * machine.rng.lognormvariate(0, 0.05)
+
+
+def drift(machine: Machine) -> float:
+    """The clock frequency halves and doubles over about a second."""
+    phase = machine.now % 1.0
+    return (1 + 2 * min(phase, 1 - phase)) * machine.rng.lognormvariate(0, 0.05)
+
+
+def crowded(machine: Machine) -> float:
+    """Four busy processes on two cores: every block shares its core, more or less."""
+    return machine.rng.choice((1.0, 2.0, 2.0, 3.0)) * machine.rng.lognormvariate(0, 0.1)
+
+
+NOISES = [quiet, shaky, spikes, drift, crowded]
+
+
+@pytest.mark.parametrize("n", range(6, 65))
+def test_the_interval_is_the_narrowest_that_covers_the_median_with_95_percent(n: int) -> None:
+    def coverage(k: int) -> float:  # the k-th smallest to the k-th largest
+        return float(binom.cdf(n - k, n, 0.5) - binom.cdf(k - 1, n, 0.5))
+
+    rank = rule.interval_rank(n)
+    assert coverage(rank) >= 0.95
+    assert coverage(rank + 1) < 0.95
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=40))
+@settings(max_examples=50)
+def test_the_interval_lies_within_the_values_and_around_their_middle(values: list[float]) -> None:
+    low, high = rule.median_interval(values)
+    middle = sorted(values)[len(values) // 2]
+    assert min(values) <= low <= middle <= high <= max(values)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "outcome"),
+    [
+        ([2.5] * 8, "pass"),
+        ([2.5] * 7 + [2.49], "inconclusive"),
+        ([1.99] * 8, "fail"),
+        ([1.99] * 7 + [2.0], "inconclusive"),
+        ([2.2] * 8, "inconclusive"),
+        ([9.0] * 7, "inconclusive"),
+        ([9.0] * 9, "inconclusive"),
+        ([9.0] * 13 + [0.1] * 3, "pass"),
+        ([9.0] * 12 + [0.1] * 4, "inconclusive"),
+        ([0.1] * 13 + [9.0] * 3, "fail"),
+        ([9.0] * 18 + [0.1] * 6, "pass"),
+        ([9.0] * 23 + [0.1] * 9, "pass"),
+        ([9.0] * 22 + [0.1] * 10, "inconclusive"),
+    ],
+)
+def test_decide(ratios: list[float], outcome: str) -> None:
+    assert rule.decide(ratios, 2.5) == outcome
+
+
+@pytest.mark.parametrize(
+    ("control", "noisy"),
+    [
+        ([1.0] * 8, False),
+        ([0.95, 1.05] * 4, False),
+        ([0.89] * 8, True),
+        ([1.11] * 8, True),
+        ([0.87] * 4 + [1.13] * 4, True),
+        ([1.0] * 7 + [5.0], False),  # one spike in eight is what the interval is made for
+        ([1.0] * 5 + [3.0] * 3, True),
+    ],
+)
+def test_noisy_control(control: list[float], noisy: bool) -> None:
+    assert rule.is_noisy(control) is noisy
+
+
+@pytest.mark.parametrize(
+    ("ratios", "hopeless"),
+    [
+        ([0.99] * 3, True),
+        ([1.0] * 3, False),
+        ([0.1, 0.1, 1.1], False),
+        ([0.99] * 7, True),
+        ([0.24] * 2, True),
+        ([0.25] * 2, False),
+        ([0.06], True),
+        ([0.07], False),
+        ([], False),
+    ],
+)
+def test_hopeless(ratios: list[float], hopeless: bool) -> None:
+    """A quarter of 4 with three pairs, a sixteenth with two, a sixty-fourth with one."""
+    assert rule.is_hopeless(ratios, 4.0) is hopeless
+
+
+def curve(margin: float, noise: Noise, runs: int, at_least: float = 4.0) -> list[str]:
+    """Outcomes of a candidate that is `margin` times as fast as asked, each on a machine of its own."""
+    outcomes = []
+    for seed in range(runs):
+        machine = Machine(noise, seed)
+        baseline, candidate = machine.timer("baseline", 0.02), machine.timer("candidate", 0.02 / at_least / margin)
+        outcomes.append(compare_blocks(candidate, baseline, at_least, seed=seed, clock=machine.clock).outcome)
+    return outcomes
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("margin", "runs", "never"), [(1.5, 200, "fail"), (2.0, 50, "fail"), (0.5, 50, "pass"), (0.67, 200, "pass")]
+)
+def test_no_honest_function_fails_and_slow_code_never_passes(
+    noise: Noise, margin: float, runs: int, never: str
+) -> None:
+    outcomes = curve(margin, noise, runs)
+    assert never not in outcomes
+    if margin == 2.0:
+        assert outcomes.count("pass") >= 45, "most honest functions pass even under load"
+
+
+@pytest.mark.parametrize(
+    ("margin", "outcome"),
+    [(0.5, "fail"), (0.67, "fail"), (0.9, "inconclusive"), (1.5, "pass"), (2.0, "pass")],  # fail starts at 0.8 T
+)
+def test_a_quiet_machine_always_decides_except_between_the_thresholds(margin: float, outcome: str) -> None:
+    assert {*curve(margin, quiet, 100 if outcome == "inconclusive" else 50)} == {outcome}
+
+
+def test_at_the_threshold_nothing_fails_and_the_four_looks_together_pass_a_few_in_a_hundred() -> None:
+    outcomes = curve(1.0, shaky, 200)
+    assert "fail" not in outcomes
+    assert outcomes.count("pass") <= 0.05 * 200
 
 
 def race(
