@@ -17,20 +17,17 @@ from unrolled.show.style import BLUE, RED
 RNG = np.random.default_rng(5)
 
 
-def test_numbers_stand_in_their_cells() -> None:
+def test_numbers_stand_in_their_cells_and_those_too_small_to_read_are_left_out() -> None:
     cells = Cells(1.0, 0.5, 2, 3, 0.4, 0.3)
     for i, (row, column) in enumerate(np.ndindex(2, 3)):
         sheet = Sheet(2.0)
         assert sheet.numbers(cells, ["" if j != i else "−12" for j in range(6)])
         (text,) = sheet.figure().axes[0].patches
-        (left, top), (right, bottom) = text.get_path().vertices.min(axis=0), text.get_path().vertices.max(axis=0)
-        box_left, box_top, width, height = cells.box(row, column)
-        assert box_left < left < right < box_left + width
-        assert box_top < top < bottom < box_top + height
-        assert (left + right) / 2 == pytest.approx(box_left + width / 2, abs=0.01)
-
-
-def test_numbers_too_small_to_read_are_left_out() -> None:
+        vertices, box = text.get_path().vertices, np.array(cells.box(row, column))
+        assert (box[:2] < vertices.min(axis=0)).all()
+        assert (vertices.max(axis=0) < box[:2] + box[2:]).all()
+        middle = (vertices.min(axis=0) + vertices.max(axis=0))[0] / 2
+        assert middle == pytest.approx(box[0] + box[2] / 2, abs=0.01)
     sheet = Sheet(2.0)
     assert not sheet.numbers(Cells(0, 0, 1, 1, 0.05, 0.05), ["1"])
     assert not sheet.figure().axes[0].patches
@@ -51,13 +48,20 @@ def test_convolution_ends_with_the_whole_output(drawn: Drawn, stride: int | tupl
     np.testing.assert_allclose(drawn.matrices[-1][1], expected)
 
 
-def test_convolution_fills_the_output_step_by_step(drawn: Drawn) -> None:
-    explorer = show.convolution(SQUARE, KERNEL, padding=1)
-    expected = reference(SQUARE[None], KERNEL[None], 1, 1)
-    for position in range(16):
-        output = drawn.at(explorer, position=position).matrices[-1][1]
-        assert np.isfinite(output).sum() == position + 1
-        np.testing.assert_array_equal(output.ravel()[: position + 1], expected.ravel()[: position + 1])
+@pytest.mark.parametrize(
+    ("explorer", "expected"),
+    [
+        (show.convolution(SQUARE, KERNEL, padding=1), reference(SQUARE[None], KERNEL[None], 1, 1)),
+        (show.max_pool2d(SQUARE, 2), np.array([[2, 3], [3, 2]])),
+    ],
+    ids=["convolution", "max_pool2d"],
+)
+def test_the_output_fills_step_by_step(drawn: Drawn, explorer: show.Explorer, expected: np.ndarray) -> None:
+    for position in range(expected.size):
+        *_, (_, output) = drawn.at(explorer, position=position).matrices
+        filled, empty = np.split(output.ravel(), [position + 1])
+        np.testing.assert_array_equal(filled, expected.ravel()[: position + 1])
+        assert np.isnan(empty).all()
 
 
 @pytest.mark.parametrize("position", [0, 3, 5])
@@ -125,15 +129,6 @@ def test_the_last_position_has_the_whole_pooling_and_everything_put_back(
         np.testing.assert_array_equal(shown[1], expected[0, channel])
         np.testing.assert_array_equal(shown[2], values[channel])
         np.testing.assert_allclose(shown[3], back[0, channel])
-
-
-def test_the_pooled_outputs_fill_step_by_step(drawn: Drawn) -> None:
-    explorer = show.max_pool2d(SQUARE, 2)
-    for position in range(4):
-        (_, image), (_, output) = drawn.at(explorer, position=position).matrices
-        np.testing.assert_array_equal(image, SQUARE)
-        np.testing.assert_array_equal(output.ravel()[: position + 1], [2, 3, 3, 2][: position + 1])
-        assert np.isnan(output.ravel()[position + 1 :]).all()
 
 
 def test_window_winner_and_place_are_framed(drawn: Drawn) -> None:
