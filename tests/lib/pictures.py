@@ -60,9 +60,8 @@ HISTORY = SimpleNamespace(
     validation_accuracy=[0.25, 0.6, 0.62],
 )
 TRAINING_ONLY = SimpleNamespace(loss=[2.0, 1.0], accuracy=[0.3, 0.7], validation_loss=[], validation_accuracy=[])
-LONG_HISTORY = SimpleNamespace(
-    loss=[0.0] * 99, accuracy=[1.0] * 99, validation_loss=[1e-3] * 99, validation_accuracy=[1.0] * 99
-)
+LONG_HISTORY = SimpleNamespace(**{name: [float("accuracy" in name)] * 99 for name in vars(HISTORY)})
+LONG_HISTORY.validation_loss = [1e-3] * 99
 BOX = (-4.0, 4.0, -2.0, 2.0)
 
 

@@ -152,10 +152,7 @@ def drop(x: Any) -> Any:
 drop.__name__ = "dropout"
 
 SAMPLES = np.random.default_rng(7).normal(size=(5, 7)).astype(np.float32)
-CALLS = {
-    "dropout": Call(drop, (SAMPLES,)),
-    "dropout_backward": Call(ops.dropout_backward, (SAMPLES, SAMPLES)),
-}
+CALLS = {"dropout": Call(drop, (SAMPLES,)), "dropout_backward": Call(ops.dropout_backward, (SAMPLES, SAMPLES))}
 """For `test_ops_contract.py`."""
 
 

@@ -206,10 +206,7 @@ REFUSED = [
         lambda: ops.lstm(gpu(X), [ops.LSTMWeights(*map(gpu, LAYER))], form="persistent"),
         "a hidden size of 64, 128 .* got float32 and 2",
     ),
-    (
-        lambda: ops.lstm(X, [LAYER], form="wavefront", mask=np.ones((T, N), bool)),
-        "form 'wavefront' takes no mask",
-    ),
+    (lambda: ops.lstm(X, [LAYER], form="wavefront", mask=np.ones((T, N), bool)), "form 'wavefront' takes no mask"),
     (lambda: ops.lstm_backward(GRAD, X, [LAYER], []), "kept is of 0 layers; expected 1"),
     (lambda: ops.lstm_backward(GRAD[:2], X[:2], [LAYER], GATES), r"kept\[0\].y has .*\(4, 3, 2\); expected \(2, 3, 2"),
 ]

@@ -70,15 +70,11 @@ def test_the_number_of_threads_changes_no_bit(kernel: int, stride: int, padding:
 
 
 @needs_control
-def test_threads_are_as_many_as_blas_may_use() -> None:
+def test_threads_are_as_many_as_blas_may_use_and_each_has_one_for_its_products() -> None:
     for number in (2, 3):
         with threadpoolctl.threadpool_limits(number):
             threads.share(meet(number), range(number * 2))
             assert blas_limit() == number
-
-
-@needs_control
-def test_products_of_a_thread_have_one_thread() -> None:
     seen = []
     with threadpoolctl.threadpool_limits(2):
         threads.share(lambda rest: seen.extend(blas_limit() for _ in rest), range(8))

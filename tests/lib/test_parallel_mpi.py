@@ -104,37 +104,6 @@ def test_a_sum_begins_without_those_who_come_late(found):
     assert found["ahead"] == [[{6.0}, {6.0}]] * 3
 
 
-def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
-    """Rank 0 is killed while it writes what came after step 4 of 6: that step alone is taken again."""
-    rng = np.random.default_rng(0)
-    images = data.Dataset(rng.standard_normal((23, 5)), rng.integers(0, 3, 23))
-
-    def network():
-        return nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
-
-    def program(comm, killed):
-        save = nn.Adam.save
-
-        def half(self, path):
-            if killed and self.steps == 4:
-                Path(path).write_bytes(b"half of a file")
-                os.kill(os.getpid(), signal.SIGKILL)
-            save(self, path)
-
-        nn.Adam.save, mine = half, network()  # of this process
-        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, buckets=2, checkpoint=tmp_path)
-        return np.array(mine.parameters), len(history.step_loss)
-
-    with pytest.raises(parallel.RankError, match="rank 0 died"):
-        run(program, True)
-    assert {path.name for path in tmp_path.iterdir()} == {"step-2", "step-3", "step-4.unfinished"}
-    one = network()
-    one.fit(images, epochs=2, batch_size=10, progress=False)
-    for parameters, steps in run(program, False):
-        assert steps == 6  # in the history; three were taken
-        np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
-
-
 def test_the_program_gets_all_named_arguments_and_one_blas_thread_and_its_prints_come_through(capfd):
     def program(comm, **named):
         import threadpoolctl
@@ -216,6 +185,14 @@ def endless(comm):
     comm.barrier()
 
 
+def killed(comm):
+    """The others add up, long enough to be met in the middle."""
+    if comm.rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    while True:
+        comm.all_reduce(np.ones(2**20))
+
+
 class Unreadable:
     """What raises an error in those who get it."""
 
@@ -280,6 +257,7 @@ WRONG = {
         parallel.RankError,
         "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'",
     ),
+    "a kill": (killed, parallel.RankError, "rank 1 died"),
     "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
 }
 IN_VAIN = {name for name in WRONG if name.startswith(("a deadlock", "a sender", "an endless", "a frozen"))}
@@ -318,7 +296,7 @@ def test_a_rank_may_work_longer_than_the_others_wait():
     assert run(program, timeout=4.0) == [0, 10**6]
 
 
-def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
+def test_an_engine_and_a_library_that_are_not_there_are_named(monkeypatch):
     def program(comm):
         return None
 
@@ -326,6 +304,11 @@ def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
     monkeypatch.setattr(mpi_start, "find_spec", lambda name: None)
     with pytest.raises(parallel.NoEngineError, match=r"function of a notebook or script .* pip install cloudpickle"):
         run(program)
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(parallel.NoEngineError, match="pip install mpi4py mpich"):
+        run(lambda comm: None)
+    with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
+        parallel.run(lambda comm: None, engine="gloo")
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "a", None, True])
@@ -333,31 +316,6 @@ def test_a_timeout_that_is_none_is_named(timeout):
     for start in (lambda: run(lambda comm: None, timeout=timeout), lambda: parallel.world(timeout=timeout)):
         with pytest.raises((TypeError, ValueError), match=f"timeout is {timeout!r}; expected".replace("'", ".")):
             start()
-
-
-def test_a_rank_that_is_killed_at_any_moment_ends_all_and_leaves_no_process(tmp_path):
-    rng = random.Random("a rank that is killed")
-    who, moment = rng.randrange(3), rng.uniform(0, 0.1)
-
-    def summing(comm):
-        """Sum without end; each sum is long enough to be met in its middle."""
-        x = np.ones(2**20)
-        comm.all_reduce(x)
-        Path(tmp_path, f"{comm.rank} is {os.getpid()}").touch()
-        while True:
-            comm.all_reduce(x)
-
-    def strike():
-        wait_for(lambda: len(list(tmp_path.iterdir())) == 3)
-        time.sleep(moment)
-        (path,) = tmp_path.glob(f"{who} is *")
-        os.kill(int(path.name.split()[-1]), signal.SIGKILL)
-
-    striker = threading.Thread(target=strike)
-    striker.start()
-    with pytest.raises(parallel.RankError, match=f"rank {who} died"):
-        run(summing, ranks=3)
-    striker.join()
 
 
 def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
@@ -495,14 +453,6 @@ def test_auto_takes_what_is_there(monkeypatch):
     monkeypatch.setattr(mpi_start.sys, "executable", "/nowhere/python")
     assert launch.chosen(2) == "emulation"
     assert parallel.run(lambda comm: comm.engine, ranks=2) == ["emulation"] * 2
-
-
-def test_an_engine_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(parallel.NoEngineError, match="pip install mpi4py mpich"):
-        run(lambda comm: None)
-    with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
-        parallel.run(lambda comm: None, engine="gloo")
 
 
 def wait_for(event):

@@ -432,11 +432,7 @@ def test_bad_options_are_named_before_anything_is_sent(options, error, says):
             ValueError,
             "accumulate is 0; expected at least 1",
         ),
-        (
-            lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm),
-            ValueError,
-            "dataset is empty",
-        ),
+        (lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm), ValueError, "dataset is empty"),
     ],
 )
 def test_what_is_wrong_outside_of_a_training_is_named(call, error, says):

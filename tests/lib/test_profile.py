@@ -159,21 +159,31 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> fake
     return fake_gpu.register(monkeypatch, request.param)
 
 
-def test_seconds_are_the_devices_and_the_hosts_stand_beside(gpu: fake_gpu.FakeGpu) -> None:
+def test_seconds_are_the_devices_and_the_hosts_stand_beside(gpu: fake_gpu.FakeGpu, tmp_path: Path) -> None:
     with profile.recording(gpu, name="step") as p:
+        gpu.log.clear()
         with p.span("forward"):
-            gpu.launch(0.1, 2.0)
+            gpu.launch(0.5, 2.0)
         with p.span("backward"):
-            gpu.launch(0.1, 3.0)
+            gpu.launch(0.5, 3.0)
             with p.span("fill"):
-                gpu.launch(0.1, 4.0)
-    assert p.seconds == pytest.approx(9.1)
-    assert p.remainder == pytest.approx(0)
-    assert [part.seconds for part in p.root.parts] == pytest.approx([2.1, 7.0])
-    assert [part.host_seconds for part in p.root.parts] == pytest.approx([0.1, 0.2])
-    assert p.at("backward", "fill").seconds == pytest.approx(4.0)
+                gpu.launch(0.5, 4.0)
+        assert set(gpu.log) == {"record", "launch"}, "nothing waits between the borders"
+    assert gpu.log[-1] == "synchronize"
+    assert gpu.ranges == ["<step", "<forward", ">", "<backward", "<fill", ">", ">", ">"]
+    assert (p.seconds, p.remainder) == pytest.approx((9.5, 0))
     assert "launch-bound" not in str(p)
     assert p.table().splitlines()[1].split() == ["calls", "s", "share", "self", "host"]
+    assert p.where == p.tree["where"] == ("modelled, paper" if gpu.simulated else "measured, NVIDIA Paper")
+    assert p.where in str(p)
+    path = p.chrome_trace(tmp_path / "trace.json")
+    on_host = [("step", 0, 1.5e6), ("forward", 0, 0.5e6), ("backward", 0.5e6, 1e6), ("fill", 1e6, 0.5e6)]
+    on_device = [("step", 0, 9.5e6), ("forward", 0, 2.5e6), ("backward", 2.5e6, 7e6), ("fill", 5.5e6, 4e6)]
+    assert [boxes(path, process) for process in (1, 2)] == [on_host, on_device]
+    for part, host, device in zip([*p.root.parts, p.at("backward", "fill")], on_host[1:], on_device[1:], strict=True):
+        assert (1e6 * part.host_seconds, 1e6 * part.seconds) == pytest.approx((host[2], device[2]))
+    rows = [event["args"]["name"] for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "M"]
+    assert rows == [f"spans, host ({p.where})", f"spans, device ({p.where})"]
 
 
 def test_launch_bound_code_shows(gpu: fake_gpu.FakeGpu) -> None:

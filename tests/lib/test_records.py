@@ -45,11 +45,7 @@ def test_smaller_numbers_are_recorded():
     record = records.precision()
     front = [row for row in record.rows.values() if row["section"] == "networks"]
     assert all({"name", "accuracy", "bytes", "seconds"} <= set(row) for row in front)
-    for name, most in (
-        ("int8", 0.5),
-        ("90 % pruned, one more epoch", 1),
-        ("trained in float16, mean of 3 seeds", 0.2),
-    ):
+    for name, most in (("int8", 0.5), ("90 % pruned, one more epoch", 1), ("trained in float16, mean of 3 seeds", 0.2)):
         assert abs(record.figure(name, "points")) <= most
 
 

@@ -339,11 +339,7 @@ FILLED = slots("F0 F1 F2 -  -  B0 B1 B2", "-  F0 F1 F2 B0 B1 B2")
 WRONG_PIPELINES = {
     "same slot": (slots("F0 - B0", "F0 B0"), [(1, 0)], "stage 1 does F0 in slot 0, before F0 of stage 0"),
     "backward first": (slots("B0 F0"), [(0, 0)], "stage 0 does B0 in slot 0, before F0 of stage 0"),
-    "not back yet": (
-        slots("F0 - B0", "- F0 B0"),
-        [(0, 2)],
-        "stage 0 does B0 in slot 2, before B0 of stage 1",
-    ),
+    "not back yet": (slots("F0 - B0", "- F0 B0"), [(0, 2)], "stage 0 does B0 in slot 2, before B0 of stage 1"),
     "neither": (
         slots("B0 F0 - B0", "- - F0 B0"),
         [(0, 0), (0, 3)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -44,9 +45,13 @@ def kernel(gpu: FakeGpu, work: float, host: float = 1e-5) -> Callable[..., Any]:
 
 def test_a_block_takes_as_long_as_the_device_not_as_the_calls(gpu: FakeGpu) -> None:
     timer = block_timer(kernel(gpu, work=0.5, host=0.001), [X], gpu)
-    assert timer(4).wall == pytest.approx(2.001)
+    assert timer(2).wall == pytest.approx(1.001)
+    assert gpu.log == BLOCK_OF_TWO
     gpu.launch(0.001, 50.0)  # work from before does not count
-    assert timer(1).wall == pytest.approx(0.501)
+    block = timer(1)
+    assert block.wall == pytest.approx(0.501)
+    assert math.isnan(block.cpu), "CPU time says nothing of a GPU"
+    assert not math.isnan(block_timer(lambda x: x, [X])(1).cpu)
 
 
 # compare
