@@ -45,14 +45,10 @@ class FakeGpu:
                 self.waited = True
 
         self.pending: list[Event] = []
-        nvtx = SimpleNamespace(
-            RangePush=lambda name: self.ranges.append(f"<{name}"), RangePop=lambda: self.ranges.append(">")
-        )
-        runtime = SimpleNamespace(
-            deviceSynchronize=self._synchronize,
-            getDevice=lambda: 0,
-            getDeviceProperties=lambda number: {"name": b"NVIDIA Paper"},
-        )
+        note, paper = self.ranges.append, {"name": b"NVIDIA Paper"}
+        nvtx = SimpleNamespace(RangePush=lambda name: note(f"<{name}"), RangePop=lambda: note(">"))
+        device_0 = {"getDevice": lambda: 0, "getDeviceProperties": lambda number: paper}
+        runtime = SimpleNamespace(deviceSynchronize=self._synchronize, **device_0)
         self.cuda = SimpleNamespace(Event=Event, runtime=runtime, get_elapsed_time=self._elapsed, nvtx=nvtx)
 
     def launch(self, host: float, work: float) -> None:

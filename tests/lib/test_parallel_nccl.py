@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -260,15 +259,13 @@ print("good from", comm.rank)
 """
 
 
-def start(script: str, rank: int, port: int) -> subprocess.Popen[str]:
+def start(rank: int, port: int, timeout: float) -> subprocess.Popen[str]:
     variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, "-c", script]
-    return subprocess.Popen(
-        command, env=os.environ | variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command, pipe = [sys.executable, "-c", SCRIPT.format(timeout=timeout)], subprocess.PIPE
+    return subprocess.Popen(command, env=os.environ | variables, text=True, stdout=pipe, stderr=pipe)
 
 
-@contextmanager
+@pytest.fixture
 def own_port() -> Iterator[int]:
     """A port that no other program gets meanwhile: bound here, and nobody listens before rank 0 does."""
     with socket.socket() as probe:
@@ -278,18 +275,16 @@ def own_port() -> Iterator[int]:
 
 
 @pytest.mark.usefixtures("fake_cupy")
-def test_processes_meet_by_environment_variables():
-    with own_port() as port:
-        started = [start(SCRIPT.format(timeout=60), rank, port) for rank in (1, 0)]
-        for rank, process in zip((1, 0), started, strict=True):
-            printed, errors = process.communicate()
-            assert printed == f"good from {rank}\n", errors
+def test_processes_meet_by_environment_variables(own_port):
+    started = {rank: start(rank, own_port, 60) for rank in (1, 0)}
+    for rank, process in started.items():
+        printed, errors = process.communicate()
+        assert printed == f"good from {rank}\n", errors
 
 
 @pytest.mark.usefixtures("fake_cupy")
-def test_a_rank_too_few_is_named():
-    with own_port() as port:
-        _, errors = start(SCRIPT.format(timeout=1.0), 0, port).communicate()
+def test_a_rank_too_few_is_named(own_port):
+    _, errors = start(0, own_port, 1.0).communicate()
     missing = "rank 1 is not there after 1 s: were all 2 ranks started?"
     start_waits = "no progress for 1 s: rank 0 waits in the start of NCCL; rank 1 waits for nobody"  # found out first
     assert f"RankError: {missing}" in errors or f"RankError: {start_waits}" in errors

@@ -78,10 +78,8 @@ def test_the_remainder_is_always_a_bar() -> None:
 
 
 def test_many_parts_are_gathered_but_none_is_lost() -> None:
-    parts = [node(f"layer {i}", float(i)) for i in range(1, 31)]
-    level = next(levels_of(node("forward", 465.0, *parts)))
-    assert len(level.bars) == 14
-    assert level.bars[-2].name == "18 others"
+    level = next(levels_of(node("forward", 465.0, *(node(f"layer {i}", float(i)) for i in range(1, 31)))))
+    assert (len(level.bars), level.bars[-2].name) == (14, "18 others")
     assert level.remainder == pytest.approx(0)
 
 
@@ -108,12 +106,6 @@ def report(source: str, *arrays: Any, threads: int) -> Any:
     return compiled.report
 
 
-def read(index: str, threads: int, dtype: str = "f") -> Any:
-    """What the simulated GPU counts where thread i reads x[index]."""
-    source = f"def kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    y[i] = x[{index}]\n"
-    return report(source, np.zeros(threads, dtype), np.zeros(64 * threads, dtype), threads=threads).total
-
-
 # warps
 
 
@@ -122,7 +114,8 @@ def read(index: str, threads: int, dtype: str = "f") -> Any:
 def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str, dtype: str) -> None:
     pattern: Callable[[int], int] = eval(f"lambda i: {index}")
     access = Access("x", places_of("x", pattern, 96), np.dtype(dtype).itemsize)
-    total = read(index, 96, dtype)
+    source = f"def kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    y[i] = x[{index}]\n"
+    total = report(source, np.zeros(96, dtype), np.zeros(64 * 96, dtype), threads=96).total
     assert sum(len(access.sectors(warp)) for warp in range(3)) == total.read_sectors
     assert sum(access.fewest(warp) for warp in range(3)) == total.read_ideal
 
