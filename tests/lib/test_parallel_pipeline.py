@@ -1,5 +1,6 @@
 """Schedules: what they promise, and what is wrong with others. Stages: the gradients of the uncut network."""
 
+import itertools
 import re
 
 import numpy as np
@@ -44,70 +45,43 @@ def test_faults_are_named(schedule, says):
 def runs(schedule, stages, micro_batches):
     """Whether stages that follow the schedule slot by slot always have what they need, and do all there is to do."""
     done, arrived = set(), {("F", 0, i) for i in range(micro_batches)}
-    for slot in range(max(map(len, schedule))):
+    for slot in itertools.zip_longest(*schedule):
         passed_on = set()
-        for stage, row in enumerate(schedule):
-            kind, i = (row[slot] if slot < len(row) else None) or ("", -1)
-            if not kind:
+        for stage, piece in enumerate(slot):
+            if piece is None:
                 continue
+            kind, i = piece
             if (kind, stage, i) in done or (kind, stage, i) not in arrived:
                 return False
             done.add((kind, stage, i))
-            if kind == "F":
-                # The way back needs the forward pass of this stage as well: its last stage begins it, the others
-                # cannot get a gradient before.
-                passed_on.add(("F", stage + 1, i) if stage + 1 < stages else ("B", stage, i))
-            else:
-                passed_on.add(("B", stage - 1, i))
+            # The way back needs the forward pass of this stage as well: its last stage begins it, the others cannot get
+            # a gradient before.
+            last = kind == "F" and stage + 1 == stages
+            passed_on.add(("B", stage, i) if last else (kind, stage + (1 if kind == "F" else -1), i))
         arrived |= passed_on
     return done == {(kind, stage, i) for kind in "FB" for stage in range(stages) for i in range(micro_batches)}
 
 
-@st.composite
-def valid_schedules(draw):
-    """Stages that take any of the passes that they could do, or wait."""
-    stages, micro_batches = draw(st.integers(1, 4)), draw(st.integers(1, 5))
-    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
-    done, schedule = [set() for _ in range(stages)], [[] for _ in range(stages)]
-    every = [(kind, i) for kind in "FB" for i in range(micro_batches)]
-    while any(len(there) < len(every) for there in done):
-        begun = []
-        for stage in range(stages):
-            ready = [
-                (kind, i)
-                for kind, i in every
-                if (kind, i) not in done[stage]
-                and (kind == "B" or stage == 0 or ("F", i) in done[stage - 1])
-                and (kind == "F" or ("F", i) in done[stage])
-                and (kind == "F" or stage == stages - 1 or ("B", i) in done[stage + 1])
-            ]
-            waits = not ready or rng.random() < 0.2
-            begun.append(None if waits else ready[rng.integers(len(ready))])
-        for stage, piece in enumerate(begun):
-            schedule[stage].append(piece)
-            done[stage] |= {piece} - {None}
-    return schedule, stages, micro_batches
-
-
-@settings(max_examples=300)
-@given(valid_schedules(), st.data())
-def test_a_changed_schedule_is_taken_if_it_runs_and_refused_if_not(drawn, data):
-    schedule, stages, micro_batches = drawn
-    row = schedule[data.draw(st.integers(0, stages - 1))]
-    first, second = (data.draw(st.integers(0, len(row) - 1)) for _ in range(2))
-    match data.draw(st.sampled_from(["swap", "drop", "twice", "earlier", "later", "another"])):
-        case "swap":
-            row[first], row[second] = row[second], row[first]
-        case "drop":
-            row[first] = None
-        case "twice":
-            row[first] = row[second]
-        case "earlier":
-            del row[first]
-        case "later":
-            row.insert(first, None)
-        case "another":
-            row[first] = (data.draw(st.sampled_from("FB")), data.draw(st.integers(-1, micro_batches)))
+@settings(max_examples=400)
+@given(st.integers(1, 4), st.integers(1, 5), st.sampled_from([gpipe, one_forward_one_backward]), st.data())
+def test_a_changed_schedule_is_taken_if_it_runs_and_refused_if_not(stages, micro_batches, make, data):
+    schedule = make(stages, micro_batches)
+    for change in data.draw(st.lists(st.sampled_from(["later", "swap", "drop", "twice", "earlier", "another"]))):
+        row = schedule[data.draw(st.integers(0, stages - 1))]
+        first, second = (data.draw(st.integers(0, len(row) - 1)) for _ in range(2))
+        match change:
+            case "swap":
+                row[first], row[second] = row[second], row[first]
+            case "drop":
+                row[first] = None
+            case "twice":
+                row[first] = row[second]
+            case "earlier" if len(row) > 1:
+                del row[first]
+            case "later":
+                row.insert(first, None)
+            case "another":
+                row[first] = (data.draw(st.sampled_from("FB")), data.draw(st.integers(-1, micro_batches)))
     assert (pipeline.faults(schedule, stages, micro_batches) == []) == runs(schedule, stages, micro_batches)
 
 

@@ -218,14 +218,14 @@ def test_the_notebook_and_the_journal_are_those_in_work(home, monkeypatch):
 
 
 def test_a_half_written_file_does_not_stay(home, monkeypatch):
-    def opened(path, mode):
-        path.touch(exist_ok=False)
-        file = mock.MagicMock()
-        file.__enter__().write.side_effect = OSError(28, "No space left on device")
-        file.write.side_effect = file.__enter__().write.side_effect
-        return file
+    opened = Path.open
 
-    monkeypatch.setattr(Path, "open", opened)
+    def full(path, mode):
+        file = opened(path, mode)
+        file.close()
+        return mock.MagicMock(**{"__enter__.return_value.write.side_effect": OSError(28, "No space left on device")})
+
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(submission.NotReadyError, match="No space left"):
         submission.pack(whole(), {}, "ada", LESSON, home)
     assert handed_in(home) == []
@@ -234,8 +234,8 @@ def test_a_half_written_file_does_not_stay(home, monkeypatch):
 def test_the_command_runs_the_notebook_and_submits_nothing_from_inside(home, capsys):
     shown = report("im2col", "fail", ("off by one",), points=2)
     shows = f"from IPython.display import display\ndisplay({ {MIME: shown.to_dict()}!r}, raw=True)"
-    inside = 'from unrolled import journal\njournal.submit("eve")'
-    saved(home, notebook(*map(exercise, NAMES), code(shows), code(inside), answer()))
+    submits = 'from unrolled import journal\njournal.submit("eve")'
+    saved(home, notebook(*map(exercise, NAMES), code(shows), code(submits), answer()))
     note("im2col")
     assert submit("--anyway") == 0
     out = capsys.readouterr().out
@@ -364,11 +364,11 @@ def test_a_colab_page_that_does_not_answer_is_said(colab, capsys, reply):
 
 
 def test_a_colab_that_changed_is_said(home, colab, capsys, monkeypatch):
-    gone = mock.Mock(side_effect=RuntimeError("no such message"))
-    monkeypatch.setattr(sys.modules["google.colab"].files, "download", gone)
+    page = sys.modules["google.colab"]
+    page.files.download = mock.Mock(side_effect=RuntimeError("no such message"))
     journal.submit("ada")
     assert "find it in the folder on the left" in capsys.readouterr().out
     assert len(handed_in(home)) == 1
-    monkeypatch.delattr(sys.modules["google.colab"], "_message")
+    del page._message
     journal.submit("ada")
     assert "Colab did not send the notebook" in capsys.readouterr().out
