@@ -99,60 +99,30 @@ def test_the_interval_lies_within_the_values_and_around_their_middle(values: lis
 
 
 @pytest.mark.parametrize(
-    ("ratios", "outcome"),
+    ("outcome", "several"),
     [
-        ([2.5] * 8, "pass"),
-        ([2.5] * 7 + [2.49], "inconclusive"),
-        ([1.99] * 8, "fail"),
-        ([1.99] * 7 + [2.0], "inconclusive"),
-        ([2.2] * 8, "inconclusive"),
-        ([9.0] * 7, "inconclusive"),
-        ([9.0] * 9, "inconclusive"),
-        ([9.0] * 13 + [0.1] * 3, "pass"),
-        ([9.0] * 12 + [0.1] * 4, "inconclusive"),
-        ([0.1] * 13 + [9.0] * 3, "fail"),
-        ([9.0] * 18 + [0.1] * 6, "pass"),
-        ([9.0] * 23 + [0.1] * 9, "pass"),
-        ([9.0] * 22 + [0.1] * 10, "inconclusive"),
+        ("pass", ([2.5] * 8, [9.0] * 13 + [0.1] * 3, [9.0] * 18 + [0.1] * 6, [9.0] * 23 + [0.1] * 9)),
+        ("fail", ([1.99] * 8, [0.1] * 13 + [9.0] * 3)),
+        ("inconclusive", ([2.5] * 7 + [2.49], [1.99] * 7 + [2.0], [2.2] * 8, [9.0] * 7, [9.0] * 9)),
+        ("inconclusive", ([9.0] * 12 + [0.1] * 4, [9.0] * 22 + [0.1] * 10)),
     ],
 )
-def test_decide(ratios: list[float], outcome: str) -> None:
-    assert rule.decide(ratios, 2.5) == outcome
+def test_decide(outcome: str, several: tuple[list[float], ...]) -> None:
+    assert {rule.decide(ratios, 2.5) for ratios in several} == {outcome}
 
 
-@pytest.mark.parametrize(
-    ("control", "noisy"),
-    [
-        ([1.0] * 8, False),
-        ([0.95, 1.05] * 4, False),
-        ([0.89] * 8, True),
-        ([1.11] * 8, True),
-        ([0.87] * 4 + [1.13] * 4, True),
-        ([1.0] * 7 + [5.0], False),  # one spike in eight is what the interval is made for
-        ([1.0] * 5 + [3.0] * 3, True),
-    ],
-)
-def test_noisy_control(control: list[float], noisy: bool) -> None:
-    assert rule.is_noisy(control) is noisy
+def test_noisy_control() -> None:
+    """One spike in eight is what the interval is made for."""
+    quiet_ones = [1.0] * 8, [0.95, 1.05] * 4, [1.0] * 7 + [5.0]
+    noisy_ones = [0.89] * 8, [1.11] * 8, [0.87] * 4 + [1.13] * 4, [1.0] * 5 + [3.0] * 3
+    assert not any(map(rule.is_noisy, quiet_ones))
+    assert all(map(rule.is_noisy, noisy_ones))
 
 
-@pytest.mark.parametrize(
-    ("ratios", "hopeless"),
-    [
-        ([0.99] * 3, True),
-        ([1.0] * 3, False),
-        ([0.1, 0.1, 1.1], False),
-        ([0.99] * 7, True),
-        ([0.24] * 2, True),
-        ([0.25] * 2, False),
-        ([0.06], True),
-        ([0.07], False),
-        ([], False),
-    ],
-)
-def test_hopeless(ratios: list[float], hopeless: bool) -> None:
+def test_hopeless() -> None:
     """A quarter of 4 with three pairs, a sixteenth with two, a sixty-fourth with one."""
-    assert rule.is_hopeless(ratios, 4.0) is hopeless
+    assert all(rule.is_hopeless(ratios, 4.0) for ratios in ([0.99] * 3, [0.99] * 7, [0.24] * 2, [0.06]))
+    assert not any(rule.is_hopeless(ratios, 4.0) for ratios in ([1.0] * 3, [0.1, 0.1, 1.1], [0.25] * 2, [0.07], []))
 
 
 def curve(margin: float, noise: Noise, runs: int, at_least: float = 4.0) -> list[str]:
