@@ -10,6 +10,21 @@ import pytest
 from unrolled import device
 
 
+class PaperClock:
+    """The wall clock of the host: it moves when it is told to, and by `reading` whenever it is read."""
+
+    now = reading = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += self.reading
+        return self.now
+
+    process_time = perf_counter
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
+
 class OnDevice:
     """An array that lies on the fake GPU."""
 

@@ -124,9 +124,6 @@ def test_it_works_on_arrays_of_a_gpu():
         assert all(device.to_host(result).tolist() == [6.0] * 4 for result in results)
 
 
-# what goes wrong
-
-
 def test_a_deadlock_names_each_line_that_ranks_wait_in_and_who_returned():
     def program(comm):
         if comm.rank >= 8:

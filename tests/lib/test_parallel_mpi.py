@@ -119,9 +119,6 @@ def test_the_program_gets_all_named_arguments_and_one_blas_thread_and_its_prints
     assert "this is rank 1" in printed
 
 
-# ranks that disagree
-
-
 SHAPES = "all_reduce of float64 (3,)", "all_reduce of float64 (4,)"
 DISAGREE = [
     (lambda comm: comm.all_reduce(np.zeros(4 if comm.rank == 1 else 3)), *SHAPES),
@@ -174,9 +171,6 @@ def test_a_message_of_another_shape_is_named_and_not_taken_for_the_next_one(foun
     assert "rank 0 calls send of float64 (100000,) in " in says
     assert "rank 1 calls receive from rank 0 of float64 (3,) in " in says
     assert values == [1.0, 1.0, 1.0]
-
-
-# what goes wrong
 
 
 def endless(comm):

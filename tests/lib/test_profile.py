@@ -11,24 +11,12 @@ from typing import Any
 import fake_gpu
 import numpy as np
 import pytest
+from fake_gpu import PaperClock
 
 from unrolled import nn, profile, show, simgpu, timing
 from unrolled.profile import REMAINDER, Recording
 from unrolled.profile.statements import spanned
 from unrolled.show.timeline import course_of, reading
-
-
-class PaperClock:
-    """The wall clock of the host: it moves when it is told to, and by `reading` whenever it is read."""
-
-    now, reading = 100.0, 0.0
-
-    def perf_counter(self) -> float:
-        self.now += self.reading
-        return self.now
-
-    def pass_by(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.fixture
@@ -50,9 +38,6 @@ def recorded(wall: PaperClock) -> profile.Recording:
         with p.span("backward"):
             wall.pass_by(5)
     return p
-
-
-# the tree
 
 
 def test_spans_of_one_name_add_up_where_they_stand(wall: PaperClock) -> None:
@@ -106,9 +91,6 @@ def test_there_is_no_tree_before_the_end() -> None:
     assert p.explained == pytest.approx(0, abs=1e-9)
 
 
-# the table
-
-
 def test_the_table_shows_what_no_part_accounts_for_and_can_be_cut(wall: PaperClock) -> None:
     p = recorded(wall)
     lines = str(p).splitlines()
@@ -144,9 +126,6 @@ def test_what_recording_itself_took_is_said(wall: PaperClock) -> None:
     p = recorded(wall)
     assert p.overhead == pytest.approx(4 * 0.002, rel=0.02)
     assert "Recording took about 8" in str(p)
-
-
-# on a GPU
 
 
 @pytest.fixture(params=[False, True], ids=["real", "simulated"])
@@ -190,9 +169,6 @@ def test_launch_bound_code_shows(gpu: fake_gpu.FakeGpu) -> None:
     assert "The host took 1 s: the GPU waited for it. That is launch-bound, unless the host itself" in str(p)
 
 
-# Chrome's trace
-
-
 def boxes(path: Path, process: int) -> list[tuple[str, float, float]]:
     events = json.loads(path.read_text())["traceEvents"]
     found = [event for event in events if event["ph"] == "X" and event["pid"] == process]
@@ -204,9 +180,6 @@ def test_a_trace_for_perfetto_holds_every_span(wall: PaperClock, tmp_path: Path)
     convs = [("conv", 0, 0.5e6), ("conv", 0.5e6, 1.5e6)]
     assert boxes(path, 1) == [("step", 0, 10e6), ("forward", 0, 3e6), *convs, ("backward", 5e6, 5e6)]
     assert boxes(path, 2) == []
-
-
-# a network
 
 
 def network() -> nn.Sequential:
@@ -339,9 +312,6 @@ def test_what_spans_cost_is_the_difference_of_pairs(wall: PaperClock) -> None:
     p = profile.statements(work, repeats=4)
     # 5 readings inside: the first border's is not among them
     assert (p.seconds, p.bare, p.overhead) == pytest.approx((1.25, 1.05, 0.2))
-
-
-# statements
 
 
 SCALE = 3

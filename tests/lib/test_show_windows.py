@@ -110,9 +110,6 @@ def test_im2col_lights_window_and_column_of_the_same_patch(drawn: Drawn, stride:
         np.testing.assert_array_equal(np.concatenate(patches), flat[:, 0])
 
 
-# max-pooling
-
-
 @pytest.mark.parametrize(("kernel_size", "stride"), [(2, None), (3, 1), ((2, 3), (1, 2))])
 def test_the_last_position_has_the_whole_pooling_and_everything_put_back(
     drawn: Drawn, kernel_size: Any, stride: Any

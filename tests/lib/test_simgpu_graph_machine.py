@@ -103,9 +103,6 @@ def test_a_fault_of_a_captured_kernel_comes_at_the_launch_with_its_line_and_a_ba
             assert get(machine, x).max() == 2
 
 
-# times
-
-
 def steps(launches: int) -> tuple[Trace, Trace]:
     """So many kernels on a stream, eager and as a graph."""
     x, stream, traces = simgpu.zeros(8), stream_of(), []
@@ -192,9 +189,6 @@ def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
     assert other.tolist() == [0, 0]
 
 
-# the library's kernels, and those of a program
-
-
 def test_the_librarys_products_call_cublas_and_all_others_are_captured() -> None:
     x, y, out = simgpu.ones((4, 4), "f4"), simgpu.zeros((4, 4), "f4"), simgpu.zeros((4, 4), "f4")
     whole, product = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
@@ -224,9 +218,6 @@ def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
         graph.launch()
     assert x.tolist() == [2] * 32
     assert [report.name for report in trace.kernels] == ["count_kernel"] * 2
-
-
-# memory
 
 
 def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -> None:

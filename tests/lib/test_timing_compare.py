@@ -188,9 +188,6 @@ def wavering(machine: Machine) -> float:
     return machine.rng.choice((1.0, 2.0)) if machine.log else 1.0
 
 
-# blocks
-
-
 @given(st.floats(1e-7, 2.0), st.floats(1e-7, 2.0))
 @settings(max_examples=300)
 def test_blocks_are_even_long_enough_and_not_too_long(baseline: float, candidate: float) -> None:
@@ -239,9 +236,6 @@ def test_the_warm_up_takes_three_calls_a_side_and_on_a_gpu_ten_and_half_a_second
         blocks.warm_up(machine.timer("kernel", per_call), blocks.ON_GPU, patience=2.0)
         assert sum(machine.calls("kernel")) >= calls
         assert machine.now >= 0.5
-
-
-# outcomes
 
 
 def test_order_of_the_pairs_is_random_and_follows_the_seed() -> None:
@@ -350,9 +344,6 @@ def test_a_delay_after_the_first_look_is_no_way_out(asleep_from: int) -> None:
     verdict = compare_blocks(candidate, machine.timer("baseline", 0.02), 2.5, clock=machine.clock, seed=7)
     assert verdict.outcome == "fail"
     assert not verdict.excused
-
-
-# the time limit
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,6 @@ def kernel(gpu: FakeGpu, work: float, host: float = 1e-5) -> Callable[..., Any]:
     return call
 
 
-# blocks
-
-
 def test_a_block_takes_as_long_as_the_device_not_as_the_calls(gpu: FakeGpu) -> None:
     timer = block_timer(kernel(gpu, work=0.5, host=0.001), [X], gpu)
     assert timer(2).wall == pytest.approx(1.001)
@@ -52,9 +49,6 @@ def test_a_block_takes_as_long_as_the_device_not_as_the_calls(gpu: FakeGpu) -> N
     assert block.wall == pytest.approx(0.501)
     assert math.isnan(block.cpu), "CPU time says nothing of a GPU"
     assert not math.isnan(block_timer(lambda x: x, [X])(1).cpu)
-
-
-# compare
 
 
 @pytest.mark.parametrize("where", ["inputs", "result", "nested"])
@@ -87,9 +81,6 @@ def test_a_comparison_in_modelled_time(model: FakeGpu, work: float, outcome: str
     assert str(Verdict.from_dict(data)) == str(verdict)
     del data["device"]  # a record from before
     assert Verdict.from_dict(data).device == ""
-
-
-# measure
 
 
 @pytest.fixture
@@ -147,9 +138,6 @@ def test_where_a_notebook_is_graded_a_gpu_is_not_warmed_up(clock: FakeGpu, monke
     monkeypatch.setattr(measuring, "is_graded", lambda: True)
     measure(kernel(clock, work=0.02), X)
     assert clock.log.count("launch") <= 4
-
-
-# ceilings
 
 
 @pytest.mark.parametrize("simulated", [False, True])

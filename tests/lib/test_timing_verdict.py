@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_gpu import PaperClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -144,65 +145,47 @@ def test_timing_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "set()"
 
 
-# measure; a fake clock where a number is compared
-
-
-class FakeClock:
-    """A clock that moves one unit of work at a time."""
-
-    now = 0.0
-
-    def read(self) -> float:
-        return self.now
-
-    def work(self, seconds: float) -> None:
-        self.now += seconds
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    fake = FakeClock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> PaperClock:
+    paper = PaperClock()
     for name in ("perf_counter", "process_time"):
-        monkeypatch.setattr(time, name, fake.read)
-    return fake
+        monkeypatch.setattr(time, name, getattr(paper, name))
+    return paper
 
 
 @pytest.mark.parametrize("per_call", [2e-6, 3e-4, 0.03])
-def test_measure_takes_the_median_within_its_budget(clock: FakeClock, per_call: float) -> None:
-    measured = measure(clock.work, {"seconds": per_call}, budget=0.5)
+def test_measure_takes_the_median_within_its_budget(clock: PaperClock, per_call: float) -> None:
+    measured = measure(clock.pass_by, {"seconds": per_call}, budget=0.5)
     assert [measured.seconds, measured.low, measured.high] == pytest.approx([per_call] * 3)
     assert measured.calls == sum(block.calls for block in measured.blocks)
     assert 0.3 < clock.now <= 0.5
     assert min(block.wall for block in measured.blocks) >= measuring.SHORT_BLOCK
 
 
-def test_measure_calls_a_slow_function_once_and_leaves_out_a_slow_first_call(clock: FakeClock) -> None:
-    measured = measure(clock.work, {"seconds": 7.0}, budget=0.5)
+def test_measure_calls_a_slow_function_once_and_leaves_out_a_slow_first_call(clock: PaperClock) -> None:
+    measured = measure(clock.pass_by, {"seconds": 7.0}, budget=0.5)
     assert (measured.seconds, measured.calls, clock.now) == (7.0, 1, 7.0)
     assert str(measured) == "7 s per call (7 s to 7 s, 1 call)"
     times = iter([0.2] + [0.01] * 99)
-    assert measure(lambda: clock.work(next(times)), {}).high == pytest.approx(0.01)
+    assert measure(lambda: clock.pass_by(next(times)), {}).high == pytest.approx(0.01)
 
 
-def test_measure_walks_through_several_inputs(clock: FakeClock) -> None:
-    measured = measure(clock.work, [{"seconds": seconds} for seconds in (0.01, 0.02, 0.03)])
+def test_measure_walks_through_several_inputs(clock: PaperClock) -> None:
+    measured = measure(clock.pass_by, [{"seconds": seconds} for seconds in (0.01, 0.02, 0.03)])
     assert [block.wall for block in measured.blocks[1:7]] == pytest.approx([0.03, 0.01, 0.02] * 2)
     assert measured.seconds == pytest.approx(0.02)
 
 
-# ceilings
-
-
 def test_ceilings_count_bytes_and_operations_and_are_the_best_of_several(
-    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    clock: PaperClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def product(a: Any, b: Any, out: Any) -> None:
         dtypes.update((a.dtype, b.dtype, out.dtype))
-        clock.work(next(times))
+        clock.pass_by(next(times))
 
     times, dtypes = iter([0.5, 0.03, 0.01] + [0.02] * 999), set()
     monkeypatch.setattr(measuring, "COPY_BYTES", 2**20)
-    monkeypatch.setattr(np, "copyto", lambda target, source: clock.work(0.01))
+    monkeypatch.setattr(np, "copyto", lambda target, source: clock.pass_by(0.01))
     monkeypatch.setattr(np, "matmul", product)
     assert copy_bandwidth() == pytest.approx(2 * 2**20 / 0.01)
     assert matmul_peak(size=100) == pytest.approx(2 * 100**3 / 0.01)
