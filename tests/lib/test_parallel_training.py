@@ -146,9 +146,6 @@ def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
     assert sum(read) == (53 + looked_at) * 36 * 4
 
 
-# model parallel
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_split_pair_of_layers_is_the_unsplit_pair(ranks):
     x, labels = RNG.standard_normal((5, 6)), RNG.integers(0, 4, 5)
@@ -180,9 +177,6 @@ def test_one_rank_may_look_at_a_split_network_by_itself():
         return mine.summary().parameters if comm.rank == 1 else None
 
     assert emulate(program) == [None, 4 * 6 + 4 + 4 * 4 + 4]
-
-
-# checkpoints
 
 
 class _EndError(Exception):
@@ -303,9 +297,6 @@ def test_what_is_no_checkpoint_is_left_alone_and_an_earlier_version_named(tmp_pa
     (tmp_path / "step-7").mkdir()
     with pytest.raises(ValueError, match=r"step-7 is of an earlier version.* network.load\('.*network.npz'\)"):
         emulate(trained, checkpoint=tmp_path)
-
-
-# what is wrong
 
 
 def changed(array, place, value):

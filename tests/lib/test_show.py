@@ -101,9 +101,7 @@ ARRAYS = {
     "images": lambda at: show.images(at(IMAGES), at(CLASSES), at(GUESSED)),
     "difference": lambda at: show.difference(at(IMAGES[0, 0]), at(IMAGES[1, 0])),
     "convolution": lambda at: show.convolution(at(IMAGES[0]), at(FEW_KERNELS[0])),
-    "conv2d_backward": lambda at: show.conv2d_backward(
-        at(IMAGES[0, 0]), at(FEW_KERNELS[0, 0]), at(IMAGES[1, 0, :4, :4])
-    ),
+    "conv2d_backward": lambda at: show.conv2d_backward(at(IMAGES[0, 0]), at(np.eye(3)), at(IMAGES[1, 0, :4, :4])),
     "im2col": lambda at: show.im2col(at(IMAGES[0, 0]), 3),
     "max_pool2d": lambda at: show.max_pool2d(at(IMAGES[0, 0]), 2, values=at(IMAGES[1, 0, :3, :3])),
     "filters": lambda at: show.filters(at(FEW_KERNELS), at(IMAGES[0])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,12 +37,7 @@ IMAGES = np.ones((10, 4, 4))
 NAIVE = forms()["naive"]
 
 
-def pooled(**changes: Any) -> Any:
-    return show.max_pool2d(**{"image": SQUARE, "kernel_size": 2, **changes})
-
-
-def convolved(**changes: Any) -> Any:
-    return show.convolution(**{"image": SQUARE, "kernel": KERNEL, **changes})
+convolved = partial(show.convolution, image=SQUARE, kernel=KERNEL)
 
 
 def raced(**contestants: Any) -> Any:
@@ -108,7 +104,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.lstm_cell(x=ONES(5), weight_ih=ONES((8, 5))), "room for 4 inputs and 3 units, got 5 and 2"),
     (lambda: show.lstm_cell(step=8), "start must be an index into the 8 values"),
     (lambda: show.matmul_workers(workers=9), "workers must be from 1 to 8, got 9"),
-    (lambda: pooled(values=ONES((2, 3))), r"values have shape \(2, 3\); expected \(1, 2, 2\)"),
+    (lambda: show.max_pool2d(SQUARE, 2, values=ONES((2, 3))), r"values have shape \(2, 3\); expected \(1, 2, 2\)"),
     (lambda: show.memory_walk(order="diagonal"), "order must be 'row', 'column' or None"),
     (lambda: sent(0), "sent must hold 1 to 400 messages, got 0"),
     (lambda: sent(1, to=16), "sent must be between 16 ranks at most, got 17"),

@@ -123,7 +123,6 @@ def test_no_transfer_and_no_wait_inside_of_a_training_step(road: str) -> None:
         with cp.trace() as t:
             loss, _ = net.loss_and_scores(images, labels)
             optimizer.step(net.parameters, net.gradients)
-    assert not t.transfers
-    assert not t.synchronizations
     assert t.launches
+    assert not t.transfers + t.synchronizations
     assert float(loss) > 0

@@ -53,8 +53,6 @@ def unnamed(monkeypatch):
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
 
 
-# What is missing
-
 NO_CELL, OTHER = "missing: no cell defines im2col", "its cell does not define im2col"
 STUB = code("def im2col(x):\n    # your code here\n    raise NotImplementedError", "im2col")
 LINES = {"cell_type": "code", "source": ["def im2col(x):\n", "    return x"], "metadata": {"id": "abc"}}  # Colab's
@@ -110,9 +108,6 @@ def test_a_line_for_each_exercise_with_what_the_check_says():
     ]
 
 
-# Whose notebook, of which lesson and version
-
-
 def test_the_lesson_and_the_version_are_what_the_notebook_says():
     assert submission.note_on_version(whole()) == ""
     assert "version 0.0.9 of the course" in submission.note_on_version(whole(version="0.0.9"))
@@ -135,9 +130,6 @@ def test_the_lesson_and_the_version_are_what_the_notebook_says():
 def test_another_lessons_notebook_is_refused(nb, wanted, words):
     with pytest.raises(submission.NotReadyError, match=words):
         submission.lesson_of(nb, wanted)
-
-
-# The command
 
 
 def saved(home, nb=None, name=f"{LESSON}.ipynb"):
@@ -243,9 +235,6 @@ def test_the_command_runs_the_notebook_and_submits_nothing_from_inside(home, cap
     assert "im2col passed in your notebook and does not here" in out
     assert handed_in(home) == [ZIP]
     assert journal.student() == "ada"
-
-
-# Inside a notebook
 
 
 SUBMIT = 'journal.submit("ada")'

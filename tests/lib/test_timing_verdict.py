@@ -31,14 +31,10 @@ def pairs(*ratios: float, cpu: float = math.nan) -> list[Pair]:
 @pytest.mark.parametrize(
     ("ratios", "at_least", "text"),
     [
-        (
-            [41.2, 38.1, 44.3, 41, 41.4, 40, 42, 41.3],
-            2.5,
-            "41x faster than the baseline (38 to 44); at least 2.5x was asked: pass.",
-        ),
+        ([38.1, *[41.2] * 6, 44.3], 2.5, "41x faster than the baseline (38 to 44); at least 2.5x was asked: pass."),
         ([1.3] * 8, 2.5, "1.3x faster than the baseline (1.3 to 1.3); at least 2.5x was asked: fail."),
         (
-            [0.31, 0.3, 0.32] * 2 + [0.31] * 2,
+            [0.3, *[0.31] * 6, 0.32],
             2.5,
             "3.2x slower than the baseline (3.1 to 3.3); at least 2.5x faster was asked: fail.",
         ),
