@@ -120,19 +120,13 @@ def test_the_program_gets_all_named_arguments_and_one_blas_thread_and_its_prints
 
 
 SHAPES = "all_reduce of float64 (3,)", "all_reduce of float64 (4,)"
+ROOTS = "broadcast from rank 0 of float64 (3,)", "broadcast from rank 1 of float64 (3,)"
+GATHER = "all_gather of float64 (3,)", "barrier"
 DISAGREE = [
     (lambda comm: comm.all_reduce(np.zeros(4 if comm.rank == 1 else 3)), *SHAPES),
     (lambda comm: comm.start_all_reduce(np.zeros(4 if comm.rank == 1 else 3)).wait(), *SHAPES),
-    (
-        lambda comm: comm.broadcast(np.zeros(3), root=int(comm.rank == 1)),
-        "broadcast from rank 0 of float64 (3,)",
-        "broadcast from rank 1 of float64 (3,)",
-    ),
-    (
-        lambda comm: comm.barrier() if comm.rank == 1 else comm.all_gather(np.zeros(3)),
-        "all_gather of float64 (3,)",
-        "barrier",
-    ),
+    (lambda comm: comm.broadcast(np.zeros(3), root=int(comm.rank == 1)), *ROOTS),
+    (lambda comm: comm.barrier() if comm.rank == 1 else comm.all_gather(np.zeros(3)), *GATHER),
 ]
 
 
@@ -439,8 +433,7 @@ def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
 
 
 def test_auto_takes_what_is_there(monkeypatch):
-    assert launch.chosen(1) == "emulation"
-    assert launch.chosen(10_000) == "emulation"
+    assert launch.chosen(1) == launch.chosen(10_000) == "emulation"
     monkeypatch.setattr(launch.os, "sched_getaffinity", lambda process: range(2))
     assert launch.chosen(2) == "mpi"
     monkeypatch.setattr(mpi_start.shutil, "which", lambda name: None)

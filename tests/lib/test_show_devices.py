@@ -35,8 +35,6 @@ from unrolled.show.wavefront import FIRING, Plan, slots_of
 from unrolled.show.wavefront import WRONG as TOO_EARLY
 from unrolled.simgpu import jit
 
-# the timeline
-
 
 def test_the_clock_can_stop_after_any_call_and_blocking_copies_make_it_honest() -> None:
     course = course_of(lying_clock())
@@ -62,9 +60,6 @@ def test_a_long_trace_has_few_stops_the_last_among_them() -> None:
     assert [piece.kind for piece in course.pieces].count("kernel") == 500
 
 
-# the waterfall
-
-
 def test_the_remainder_is_always_a_bar() -> None:
     for level in levels_of(STEP):
         assert level.bars[-1].kind == "remainder"
@@ -81,9 +76,6 @@ def test_many_parts_are_gathered_but_none_is_lost() -> None:
     level = next(levels_of(node("forward", 465.0, *(node(f"layer {i}", float(i)) for i in range(1, 31)))))
     assert (len(level.bars), level.bars[-2].name) == (14, "18 others")
     assert level.remainder == pytest.approx(0)
-
-
-# the roofline of kernels
 
 
 def test_kernels_of_a_trace_stand_on_the_roofline() -> None:
@@ -106,9 +98,6 @@ def report(source: str, *arrays: Any, threads: int) -> Any:
     return compiled.report
 
 
-# warps
-
-
 @pytest.mark.parametrize("dtype", ["f", "d", "B"])
 @pytest.mark.parametrize("index", ["i", "i + 1", "2 * i", "32 * i", "31 - i % 32", "i // 4", "i * 37 % 64", "0"])
 def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str, dtype: str) -> None:
@@ -118,9 +107,6 @@ def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str, dty
     total = report(source, np.zeros(96, dtype), np.zeros(64 * 96, dtype), threads=96).total
     assert sum(len(access.sectors(warp)) for warp in range(3)) == total.read_sectors
     assert sum(access.fewest(warp) for warp in range(3)) == total.read_ideal
-
-
-# banks
 
 
 @pytest.mark.parametrize("word", ["t", "32 * t", "33 * t", "2 * t", "t // 2", "0", "(t * 7) % 64", "t % 4 * 32 + t"])
@@ -177,9 +163,6 @@ def test_without_barriers_every_addition_is_done_and_the_sum_is_wrong(count: int
     assert not any(add.late for step in ordered.steps for add in step)
 
 
-# the cell
-
-
 @pytest.mark.parametrize(("inputs", "units"), [(2, 2), (4, 3), (1, 1)])
 def test_the_cell_in_the_picture_computes_what_the_library_does(inputs: int, units: int) -> None:
     rng = np.random.default_rng(0)
@@ -210,9 +193,6 @@ def test_the_cell_in_words() -> None:
     assert worked(long, 1) == "First value: 7 products and a bias = 0.19"
 
 
-# launches
-
-
 def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
     many, few = (Form.of(trace) for trace in traces().values())
     assert (many.launches, few.launches) == (8, 2)
@@ -232,9 +212,6 @@ def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
     assert other[3] < product[3]  # told apart without colours
     assert other[1] > product[1] + product[3]  # a row of its own for the second stream
     assert {"host", "stream 0", "stream 7"} <= set(drawn.texts)
-
-
-# the wavefront
 
 
 def plan(schedule: Any, layers: int = 3, steps: int = 4) -> Plan:
@@ -280,9 +257,6 @@ def test_a_slot_is_drawn_as_it_is(drawn: Drawn) -> None:
     assert box in [box for box, colour in drawn.fills if colour == TOO_EARLY]
 
 
-# the rungs
-
-
 def test_the_published_ladder_is_as_it_was_published() -> None:
     steps = steps_of("published", PUBLISHED)
     assert [step.gflops for step in steps] == [349, 724, 994, 1942, 2199, 2290, 3898]
@@ -305,9 +279,6 @@ def test_a_peak_that_the_caller_knows_gives_the_share_of_it() -> None:
     assert [step.of_peak for step in steps_of("recorded", RECORD, peak=1)] == [0.01, 0.02, 0.016, 0.2]
 
 
-# the ring
-
-
 @pytest.mark.parametrize("size", range(2, 9))
 def test_a_ring_adds_up_real_numbers(size: int) -> None:
     """Powers of two: their sum says which ranks are in it, and a rank that is added twice shows."""
@@ -323,9 +294,6 @@ def test_a_ring_adds_up_real_numbers(size: int) -> None:
         assert len(ring.moves(number)) == (size if number else 0)  # a chunk of each rank
     assert (values == 2**size - 1).all()
     assert ring.carried(ring.rounds) * size == 2 * (size - 1)
-
-
-# the pipeline
 
 
 FILLED = slots("F0 F1 F2 -  -  B0 B1 B2", "-  F0 F1 F2 B0 B1 B2")
@@ -371,9 +339,6 @@ def test_a_pipeline_is_drawn_as_it_is(drawn: Drawn) -> None:
     drawn.at(show.pipeline(WRONG_PIPELINES["again"][0]))
     assert sum(colour == EARLY_PASS for _, colour in drawn.fills) == 2
     assert [colour for _, colour in drawn.hatches] == [RED, RED]
-
-
-# strong and weak scaling
 
 
 def test_a_step_computes_and_then_reduces_its_gradient() -> None:
