@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import re
 import signal
 import subprocess
@@ -22,7 +21,7 @@ pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mp
 pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
 
 
-from unrolled import data, nn, parallel
+from unrolled import parallel
 from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.parallel import launch, mpi_start, store
 from unrolled.parallel.mpi import ANSWER_SECONDS
