@@ -153,9 +153,3 @@ def test_a_forked_process_makes_threads_of_its_own() -> None:
         [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=PATIENCE * 2, check=True
     )
     assert done.stdout.strip() == "{True}"
-
-
-def test_the_library_starts_without_threads() -> None:
-    code = "import sys, unrolled.ops; print({'concurrent.futures', 'threadpoolctl'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

@@ -135,8 +135,10 @@ def test_draw(ratios: list[float]) -> None:
     assert [len(np.asarray(line.get_xdata())) for line in points] == ([len(ratios)] if ratios else [])
 
 
-def test_timing_imports_nothing_heavy() -> None:
-    code = "import sys, unrolled.timing; print({'matplotlib', 'scipy', 'threadpoolctl', 'sklearn'} & set(sys.modules))"
+@pytest.mark.parametrize("module", ["timing", "ops"])
+def test_what_is_heavy_is_not_imported_before_it_is_needed(module: str) -> None:
+    heavy = {"matplotlib", "scipy", "threadpoolctl", "sklearn"} | ({"concurrent.futures"} if module == "ops" else set())
+    code = f"import sys, unrolled.{module}; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
