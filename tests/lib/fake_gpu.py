@@ -10,6 +10,21 @@ import pytest
 from unrolled import device
 
 
+class PaperClock:
+    """The wall clock of the host: it moves when it is told to, and by `reading` whenever it is read."""
+
+    now = reading = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += self.reading
+        return self.now
+
+    process_time = perf_counter
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
+
 class OnDevice:
     """An array that lies on the fake GPU."""
 
@@ -45,14 +60,10 @@ class FakeGpu:
                 self.waited = True
 
         self.pending: list[Event] = []
-        nvtx = SimpleNamespace(
-            RangePush=lambda name: self.ranges.append(f"<{name}"), RangePop=lambda: self.ranges.append(">")
-        )
-        runtime = SimpleNamespace(
-            deviceSynchronize=self._synchronize,
-            getDevice=lambda: 0,
-            getDeviceProperties=lambda number: {"name": b"NVIDIA Paper"},
-        )
+        note, paper = self.ranges.append, {"name": b"NVIDIA Paper"}
+        nvtx = SimpleNamespace(RangePush=lambda name: note(f"<{name}"), RangePop=lambda: note(">"))
+        device_0 = {"getDevice": lambda: 0, "getDeviceProperties": lambda number: paper}
+        runtime = SimpleNamespace(deviceSynchronize=self._synchronize, **device_0)
         self.cuda = SimpleNamespace(Event=Event, runtime=runtime, get_elapsed_time=self._elapsed, nvtx=nvtx)
 
     def launch(self, host: float, work: float) -> None:

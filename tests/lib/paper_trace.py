@@ -17,11 +17,7 @@ class PaperTrace(SimpleNamespace):
         self.streams: dict[int, float] = defaultdict(lambda: START)
 
     def launch(self, op: str, work: float, call: float = 1e-5, stream: int = 0, flops: int = 10**6) -> PaperTrace:
-        issued, self.end = self.end, self.end + call
-        start = max(self.end, self.streams[stream])
-        self.streams[stream] = start + work
-        figures = {"flops": flops, "bytes": 8 * 10**6}
-        self.launches.append(self._event(stream, issued, start, start + work, call=call, op=op, **figures))
+        self.launches.append(self._issued(stream, work, call=call, op=op, flops=flops, bytes=8 * 10**6))
         return self
 
     @property
@@ -32,10 +28,7 @@ class PaperTrace(SimpleNamespace):
         return {}
 
     def copy(self, direction: str, work: float, blocking: bool = True, call: float = 1e-5) -> PaperTrace:
-        issued, self.end = self.end, self.end + call
-        start = max(self.end, self.streams[0])
-        self.streams[0] = start + work
-        event = self._event(0, issued, start, start + work, call=call, direction=direction, blocking=blocking)
+        event = self._issued(0, work, call=call, direction=direction, blocking=blocking)
         self.transfers.append(event)
         self.end = event.end if blocking else self.end
         return self
@@ -55,8 +48,12 @@ class PaperTrace(SimpleNamespace):
             total.seconds += event.end - event.start
         return sums
 
-    def _event(self, stream: int, issued: float, start: float, end: float, **facts: Any) -> SimpleNamespace:
-        return SimpleNamespace(stream=stream, issued=issued, start=start, end=end, **facts)
+    def _issued(self, stream: int, work: float, call: float, **facts: Any) -> SimpleNamespace:
+        """Call for an event: it starts when its stream has done what was before it."""
+        issued, self.end = self.end, self.end + call
+        start = max(self.end, self.streams[stream])
+        end = self.streams[stream] = start + work
+        return SimpleNamespace(stream=stream, issued=issued, start=start, end=end, call=call, **facts)
 
 
 def lying_clock() -> PaperTrace:

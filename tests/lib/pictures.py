@@ -1,7 +1,7 @@
 """Every picture of `unrolled.show`, with samples that show each of its sides; and the texts that stand for them.
 
-`picture_texts.json` holds what each of them says without being seen, at the start of its sliders and at both ends: read
-it as a reader of braille would. After a change of words, `python tests/lib/pictures.py` writes it anew.
+`picture_texts.json` holds what each of them says without being seen, at the start of its sliders and at both ends, each
+text once: read it as a reader of braille would. After a change of words, `python tests/lib/pictures.py` writes it anew.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ HISTORY = SimpleNamespace(
     validation_accuracy=[0.25, 0.6, 0.62],
 )
 TRAINING_ONLY = SimpleNamespace(loss=[2.0, 1.0], accuracy=[0.3, 0.7], validation_loss=[], validation_accuracy=[])
-LONG_HISTORY = SimpleNamespace(
-    loss=[0.0] * 99, accuracy=[1.0] * 99, validation_loss=[1e-3] * 99, validation_accuracy=[1.0] * 99
-)
+LONG_HISTORY = SimpleNamespace(**{name: [float("accuracy" in name)] * 99 for name in vars(HISTORY)})
+LONG_HISTORY.validation_loss = [1e-3] * 99
 BOX = (-4.0, 4.0, -2.0, 2.0)
 
 
@@ -316,6 +315,12 @@ def stills(made: Made) -> list[show.Picture]:
     return [made.still(), *(made.at(**values) for values in ends)]
 
 
+def texts(pictures: list[show.Picture]) -> str | list[str]:
+    """What stills say: the one text, or all texts that differ."""
+    said = list(dict.fromkeys(picture.alt for picture in pictures))
+    return said[0] if len(said) == 1 else said
+
+
 if __name__ == "__main__":
-    said = {name: [picture.alt for picture in stills(make())] for name, make in PICTURES.items()}
+    said = {name: texts(stills(make())) for name, make in PICTURES.items()}
     TEXTS.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -42,9 +42,8 @@ def _array(draw: Any, rng: Any, shape: list[int]) -> Any:
         return np.asfortranarray(values)
     if layout == "turned":
         return values.transpose(np.argsort(order))
-    if layout == "reversed":
-        return values[(*(slice(None, None, -1) for _ in shape), ...)]
-    return values[(*(slice(None, None, 2) for _ in shape), ...)] if layout == "every second" else values
+    step = {"reversed": -1, "every second": 2}.get(layout)
+    return values[(*(slice(None, None, step) for _ in shape), ...)] if step else values
 
 
 @st.composite
@@ -77,9 +76,8 @@ def keys(draw: Any, shape: tuple[int, ...], advanced: bool = False) -> tuple[Any
             key.append(0)
     if draw(st.booleans()):
         key = key[: draw(st.integers(0, len(key)))]
-        key.insert(draw(st.integers(0, len(key))), Ellipsis) if not any(
-            isinstance(k, np.ndarray) for k in key
-        ) else None
+        if not any(isinstance(k, np.ndarray) for k in key):
+            key.insert(draw(st.integers(0, len(key))), Ellipsis)
     return tuple(key)
 
 
@@ -145,9 +143,9 @@ def _base(x: Any) -> tuple[Any, Any]:
     """An array without gaps, and the key that makes x of it, for what `arrays` draws by slicing."""
     if x.base is None or x.flags.forc or not x.size:
         return x, None
-    steps = [step // abs(step) if step else 1 for step in x.strides]
-    if min(steps, default=1) < 0:
-        return x[tuple(slice(None, None, -1) for _ in x.shape)], tuple(slice(None, None, -1) for _ in x.shape)
+    if min(x.strides, default=1) < 0:
+        backwards = (slice(None, None, -1),) * x.ndim
+        return x[backwards], backwards
     if x.base.size == x.size:
         return x, None
-    return x.base, tuple(slice(None, None, 2) for _ in x.shape)
+    return x.base, (slice(None, None, 2),) * x.ndim

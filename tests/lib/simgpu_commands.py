@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import Machine, View
+from unrolled.simgpu.command import KernelOrder, Machine, View
 from unrolled.simgpu.process import Link, serve
 
 
@@ -36,12 +36,37 @@ def get(machine: Machine, view: View) -> Any:
 
 
 @contextlib.contextmanager
-def start(profile: str = "T4", memory_limit: int | None = None) -> Iterator[Link]:
-    """A machine at the other end of a socket, served by a thread of this process until the block ends."""
+def serving(*profile: str, **words: Any) -> Iterator[tuple[socket.socket, threading.Thread]]:
+    """A socket whose other end is served by a thread of this process, which ends with the block."""
     here, there = socket.socketpair()
-    thread = threading.Thread(target=serve, args=(there, profile, memory_limit), daemon=True)
+    here.settimeout(120)
+
+    def run() -> None:
+        with there:
+            serve(there, *profile, **words)
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    with there, here:
-        yield Link(here)
-        here.close()
-        thread.join()
+    with here:
+        yield here, thread
+    thread.join(120)
+    assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def start(*profile: str, **words: Any) -> Iterator[Link]:
+    """A machine at the other end of a socket, until the block ends."""
+    with serving(*profile, **words) as (connection, _):
+        yield Link(connection)
+
+
+HALVE = {
+    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
+    "first_line": 3,
+    "constants": {"jit": {"name": "jit"}},
+}
+
+
+def halved(x: View, threads: tuple[int, int, int] = (32, 1, 1), **changed: Any) -> KernelOrder:
+    """The order to halve an array, or to run another program on it."""
+    return KernelOrder(HALVE | changed, [x, ("float32", 0.5)], (2, 1, 1), threads)

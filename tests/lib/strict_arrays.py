@@ -7,6 +7,7 @@ as CuPy's do. Code that runs on it runs on any module that keeps the contract.
 from __future__ import annotations
 
 import operator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,33 +71,26 @@ class StrictArray:
         return wrap(~self.host)
 
 
-def _operator(name: str) -> Any:
-    function = getattr(operator, name)
-    return lambda self, other: wrap(function(self.host, unwrap(other)))
+def _method(name: str, function: Any, reflected: bool = False) -> None:
+    """Give arrays the operator `name`, which makes a new array; one that begins with `i` changes its own."""
 
-
-def _reflected(name: str) -> Any:
-    function = getattr(operator, name)
-    return lambda self, other: wrap(function(unwrap(other), self.host))
-
-
-def _in_place(name: str) -> Any:
-    function = getattr(operator, f"i{name}")
-
-    def method(self: StrictArray, other: Any) -> StrictArray:
-        self.host = function(self.host, unwrap(other))
+    def method(self: StrictArray, other: Any) -> Any:
+        host = function(unwrap(other), self.host) if reflected else function(self.host, unwrap(other))
+        if not name.startswith("i"):
+            return wrap(host)
+        self.host = host
         return self
 
-    return method
+    setattr(StrictArray, f"__{name}__", method)
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul", "and_", "or_"):
-    _dunder = _name.strip("_")
-    setattr(StrictArray, f"__{_dunder}__", _operator(_name))
-    setattr(StrictArray, f"__r{_dunder}__", _reflected(_name))
-    setattr(StrictArray, f"__i{_dunder}__", _in_place(_dunder if _name.endswith("_") else _name))
+    _function, _plain = getattr(operator, _name), _name.strip("_")
+    _method(_plain, _function)
+    _method(f"r{_plain}", _function, reflected=True)
+    _method(f"i{_plain}", getattr(operator, f"i{_plain}"))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(StrictArray, f"__{_name}__", _operator(_name))
+    _method(_name, getattr(operator, _name))
 
 
 class _Runtime:
@@ -106,24 +100,15 @@ class _Runtime:
         self.synchronized += 1
 
 
-class _Cuda:
-    runtime = _Runtime()
-
-
 class _Generator:
     """Random numbers that are born where the arrays are, from NumPy's generator of the same seed."""
 
     def __init__(self, seed: Any) -> None:
+        check_supported("random.default_rng")
         self._host = np.random.default_rng(seed)
 
     def random(self, size: Any, dtype: Any = np.float64) -> StrictArray:
         return StrictArray(self._host.random(size, dtype))
-
-
-class _Random:
-    def default_rng(self, seed: Any) -> _Generator:
-        check_supported("random.default_rng")
-        return _Generator(seed)
 
 
 class _Fft:
@@ -135,9 +120,9 @@ class _Fft:
 class StrictModule:
     """The module: SUPPORTED, and the three names that move arrays and wait."""
 
-    cuda = _Cuda()
+    cuda = SimpleNamespace(runtime=_Runtime())
     fft = _Fft()
-    random = _Random()
+    random = SimpleNamespace(default_rng=_Generator)
 
     def asarray(self, host: Any) -> StrictArray:
         return StrictArray(np.array(host))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_cases import Geometry, agrees_with_torch, geometries, pairs
+from pictures import CHANNELS, KERNEL, KERNELS, SQUARE
 
 from unrolled import ops
 
@@ -60,31 +61,12 @@ WAYS = {
 every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 plain_ways = pytest.mark.parametrize("conv", [ops.conv2d, ops.conv2d_loops, ops.conv2d_positions])
 
-# From "Software acceleration and deep learning", a seminar of 2022. Its slide of the three-channel example prints
-# 39, 33, 15, 44; these arrays give 39, 37, 16, 46.
-SEMINAR_X = np.array(
-    [
-        [[1, 2, 4, 2], [0, 1, 2, 3], [3, 0, 1, 0], [2, 4, 0, 2]],
-        [[4, 0, 3, 1], [0, 1, 0, 3], [3, 0, 2, 0], [1, 3, 0, 1]],
-        [[1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1]],
-    ],
-    np.float32,
-)[None]
-SEMINAR_W = np.array(
-    [
-        [[2, 0, 1], [0, 3, 0], [1, 0, 2]],
-        [[0, 1, 3], [0, 1, 2], [1, 0, 0]],
-        [[2, 0, 1], [0, 1, 2], [1, 0, 2]],
-    ],
-    np.float32,
-)[None]
-
 
 @plain_ways
 def test_the_seminars_examples(conv: Any) -> None:
-    np.testing.assert_array_equal(conv(SEMINAR_X, SEMINAR_W), [[[[39, 37], [16, 46]]]])
-    one_channel = np.array([[2, 0, 1], [0, 2, 1], [1, 0, 1]], np.float32)[None, None]
-    biased = conv(SEMINAR_X[:, 2:], one_channel, np.array([3], np.float32))
+    """Of "Software acceleration and deep learning", 2022. Its slide prints 39, 33, 15, 44 for the first."""
+    np.testing.assert_array_equal(conv(CHANNELS[None], KERNELS[None]), [[[[39, 37], [16, 46]]]])
+    biased = conv(SQUARE[None, None], KERNEL[None, None], np.array([3]))
     np.testing.assert_array_equal(biased, [[[[15, 12], [8, 17]]]])
     matrix = np.array([[2, 0, 1], [0, 2, 3], [1, 3, 1]])[None, None]
     np.testing.assert_array_equal(conv(matrix, np.array([[1, 0], [0, 2]])[None, None]), [[[[6, 6], [6, 4]]]])
@@ -137,6 +119,19 @@ def test_what_float32_loses(way: str, g: Geometry, most: float) -> None:
     for value, expected in zip(found, exact, strict=True):
         assert value.dtype == np.float32
         assert np.abs(value - expected).max() < most * np.abs(expected).max()
+
+
+@settings(max_examples=40, deadline=None)
+@given(geometries())
+def test_im2col_and_col2im_are_pytorchs_unfold_and_fold(g: Geometry) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
+    x, options = g.arrays()[0], {"kernel_size": g.kernel_size, "stride": g.stride, "padding": g.padding}
+    patches = torch.nn.functional.unfold(torch.tensor(x), **options)  # (N, C * KH * KW, OH * OW)
+    columns = ops.im2col(x, **options)
+    np.testing.assert_array_equal(columns, patches.permute(1, 0, 2).reshape(columns.shape))
+    back = torch.nn.functional.fold(patches, g.size, **options)
+    for col2im in (ops.col2im, ops.col2im_loops):
+        np.testing.assert_allclose(col2im(columns, x.shape, **options), back, rtol=1e-12, atol=1e-12)
 
 
 def test_memory_does_not_grow_with_the_columns_of_the_whole_batch() -> None:

@@ -1,17 +1,50 @@
-"""The methods of conv2d: each gives the same, gemm stays as it was, and auto follows its table."""
+"""The methods of conv2d: each gives the same, gemm stays as it was, auto follows its table; what each refuses."""
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from ops_cases import Geometry
+from ops_cases import Call, Geometry
 from strict_arrays import strict
 
 from unrolled import ops
-from unrolled.ops import fft, methods
+from unrolled.ops import cudnn, fft, methods
 from unrolled.ops.windows import Windows
+
+
+def floats(*shape: int) -> Any:
+    return np.random.default_rng(7).normal(size=shape).astype(np.float32)
+
+
+def by_4(x: Any, weight: Any, bias: Any) -> Any:
+    return ops.winograd_conv2d(x, weight, bias, 1, 1, tile=4)
+
+
+def by_4_backward(grad: Any, x: Any, weight: Any) -> Any:
+    return ops.winograd_conv2d_backward(grad, x, weight, 1, 1, tile=4)
+
+
+by_4.__name__, by_4_backward.__name__ = "winograd_conv2d", "winograd_conv2d_backward"
+IMAGES, OBLONG, SQUARE, ALONG = floats(2, 3, 6, 5), floats(4, 3, 3, 2), floats(4, 3, 3, 3), floats(4)
+LONG, LONG_WEIGHT = floats(1, 1, 3, 90), floats(2, 1, 2, 3)
+STRIDED = (2, 1), (1, 2)
+CALLS = {
+    "fft_conv2d": Call(ops.fft_conv2d, (IMAGES, OBLONG, ALONG), STRIDED),
+    "fft_conv2d, no bias": Call(ops.fft_conv2d, (IMAGES, OBLONG)),
+    "fft_conv2d, tiles": Call(ops.fft_conv2d, (LONG, LONG_WEIGHT)),
+    "fft_conv2d_backward": Call(ops.fft_conv2d_backward, (floats(2, 4, 3, 8), IMAGES, OBLONG), STRIDED),
+    "fft_conv2d_backward, tiles": Call(ops.fft_conv2d_backward, (floats(1, 2, 2, 88), LONG, LONG_WEIGHT)),
+    "winograd_conv2d": Call(ops.winograd_conv2d, (IMAGES, SQUARE, ALONG), (1, (1, 2))),
+    "winograd_conv2d, no bias": Call(ops.winograd_conv2d, (IMAGES, SQUARE)),
+    "winograd_conv2d, 4": Call(by_4, (IMAGES, SQUARE, ALONG)),
+    "winograd_conv2d_backward": Call(ops.winograd_conv2d_backward, (floats(2, 4, 6, 5), IMAGES, SQUARE), (1, 1)),
+    "winograd_conv2d_backward, 4": Call(by_4_backward, (floats(2, 4, 6, 5), IMAGES, SQUARE)),
+}
+"""For `test_ops_contract.py`."""
 
 X, WEIGHT, BIAS = Geometry(2, 3, 4, (7, 6), (3, 3), (1, 1), (1, 1), 0).arrays()
 Y = ops.conv2d(X, WEIGHT, BIAS, padding=1)
@@ -69,3 +102,57 @@ def test_auto_takes_what_it_chose_and_gemm_for_float16(
     assert methods.module_for("auto", x, weight, windows) is fft
     assert chosen == [(2, 3, 4)]
     assert methods.module_for("auto", x.astype("float16"), weight, windows) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weight": np.zeros((4, 3, 3, 1))}, r"weight has kernels of \(3, 1\); expected \(3, 3\) for Winograd"),
+        ({"stride": (1, 2)}, r"stride is \(1, 2\); expected 1 for Winograd"),
+        ({"tile": 3}, "tile is 3; expected 2 or 4"),
+    ],
+)
+def test_what_winograd_does_not_take_is_named_both_ways(changes: dict[str, Any], message: str) -> None:
+    arguments = {"x": np.zeros((2, 3, 8, 8)), "weight": np.zeros((4, 3, 3, 3))} | changes
+    with pytest.raises(ValueError, match=message):
+        ops.winograd_conv2d(**arguments)
+    grad = np.zeros((2, 4, *ops.conv2d_output_size((8, 8), arguments["weight"].shape[2:], changes.get("stride", 1))))
+    with pytest.raises(ValueError, match=message):
+        ops.winograd_conv2d_backward(grad, **arguments)
+
+
+HALF = X.astype(np.float16), WEIGHT.astype(np.float16)
+ON_HOST = "x is an array of numpy; method 'cudnn' expects CuPy's, on an NVIDIA GPU"
+FLOAT16 = "x is float16; expected float32 or float64"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ops.fft_conv2d(*HALF), FLOAT16),
+        (lambda: ops.fft_conv2d_backward(GRAD.astype(np.float16), *HALF, 1, 1), FLOAT16),
+        (lambda: ops.conv2d(X, WEIGHT, method="cudnn"), ON_HOST),
+        (lambda: ops.conv2d_backward(GRAD, X, WEIGHT, 1, 1, method="cudnn"), ON_HOST),
+    ],
+)
+def test_arrays_that_a_method_does_not_take_are_named(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_missing_package_or_library_of_cudnn_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> int:
+        raise RuntimeError("libcudnn is not there")
+
+    kept = (cudnn.frontend, cudnn._handle, cudnn._compiled)
+    for function in kept:
+        function.cache_clear()
+    monkeypatch.setattr(cudnn, "array_module", lambda x: SimpleNamespace(__name__="cupy"))
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    with pytest.raises(ImportError, match="method 'cudnn' needs cuDNN and its front end: pip install nvidia-cudnn-f"):
+        cudnn.check(IMAGES)
+    monkeypatch.setitem(sys.modules, "cudnn", SimpleNamespace(backend_version=broken))
+    with pytest.raises(ImportError, match=r"nvidia-cudnn-cu12 .*\(libcudnn is not there\)"):
+        cudnn.frontend()
+    for function in kept:
+        function.cache_clear()

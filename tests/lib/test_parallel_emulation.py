@@ -1,5 +1,8 @@
 """Emulated ranks: collectives against NumPy, the model's times and counts, and what goes wrong, by name."""
 
+from __future__ import annotations
+
+import sys
 import threading
 import time
 
@@ -16,6 +19,7 @@ from unrolled.parallel.network import Call, Outcome
 
 DTYPES = ["float32", "float64", "int64"]
 SOME = np.zeros(5)
+MISMATCH, DEADLOCK = parallel.MismatchError, parallel.DeadlockError
 
 
 def ring(comm, x):
@@ -120,57 +124,29 @@ def test_it_works_on_arrays_of_a_gpu():
         assert all(device.to_host(result).tolist() == [6.0] * 4 for result in results)
 
 
-# what goes wrong
-
-
-def test_a_deadlock_names_each_line_that_ranks_wait_in():
+def test_a_deadlock_names_each_line_that_ranks_wait_in_and_who_returned():
     def program(comm):
+        if comm.rank >= 8:
+            return
         if comm.rank < 6:
             comm.receive(np.empty(3), comm.rank + 1)
         else:
             comm.barrier()
 
     with pytest.raises(parallel.DeadlockError) as caught:
-        emulate(program, ranks=8)
+        emulate(program, ranks=10)
     _, *lines = str(caught.value).splitlines()
     assert lines[3:5] == ["rank 3 in receive(source=4), there as well", "2 more, there as well"]
     assert lines[5].startswith("rank 6 in barrier(), at line ")
-    assert lines[6:] == ["rank 7 in barrier(), there as well"]
+    assert lines[6:] == ["rank 7 in barrier(), there as well", "ranks 8, 9 returned"]
 
 
-def test_a_rank_that_returns_early_is_named():
-    with pytest.raises(parallel.DeadlockError, match=r"\nrank 0 returned without this barrier: every rank must"):
-        emulate(lambda comm: comm.rank and comm.barrier())
-    with pytest.raises(parallel.DeadlockError, match=r"\nranks 0, 2 returned$"):
-        emulate(lambda comm: comm.receive(np.empty(1), 0) if comm.rank == 1 else None, ranks=3)
-
-
-@pytest.mark.parametrize(
-    ("program", "says"),
-    [
-        (lambda comm: comm.all_reduce(np.zeros(3 + comm.rank)), r"all_reduce\(\) with float64 \(3,\)"),
-        (lambda comm: comm.all_reduce(np.zeros(3, f"f{4 + 4 * comm.rank}")), r"float32 \(3,\)"),
-        (lambda comm: comm.barrier() if comm.rank else comm.all_gather(np.zeros(2)), r"calls barrier\(\)"),
-        (lambda comm: comm.broadcast(np.zeros(2), comm.rank), r"broadcast\(root=1\)"),
-        (lambda comm: comm.receive(np.zeros(4), 0) if comm.rank else comm.send(np.zeros(3), 1), r"send\(to=1\) with"),
-    ],
-)
-def test_ranks_that_disagree_are_named(program, says):
-    with pytest.raises(parallel.MismatchError, match=says):
-        emulate(program)
-
-
-def test_a_message_that_nobody_receives_is_named():
-    def program(comm):
-        if comm.rank == 0:
-            comm.send(np.zeros(3), 1)
-            comm.send(np.zeros(4), 1)
-        else:
-            comm.receive(np.empty(3), 0)
-
-    says = r"rank 0's send\(to=1\) with float64 \(4,\) was never received, at line \d+ of program, .*zeros\(4\)"
-    with pytest.raises(parallel.RankError, match=says):
-        emulate(program)
+def unheard(comm):
+    if comm.rank == 0:
+        comm.send(np.zeros(3), 1)
+        comm.send(np.zeros(4), 1)
+    else:
+        comm.receive(np.empty(3), 0)
 
 
 def test_an_endless_rank_is_stopped_with_the_run():
@@ -188,6 +164,14 @@ def test_an_endless_rank_is_stopped_with_the_run():
 @pytest.mark.parametrize(
     ("program", "error", "says"),
     [
+        (lambda comm: comm.all_reduce(np.zeros(3 + comm.rank)), MISMATCH, r"all_reduce\(\) with float64 \(3,\)"),
+        (lambda comm: comm.all_reduce(np.zeros(3, f"f{4 + 4 * comm.rank}")), MISMATCH, r"float32 \(3,\)"),
+        (lambda comm: comm.barrier() if comm.rank else comm.all_gather(np.zeros(2)), MISMATCH, r"calls barrier\(\)"),
+        (lambda comm: comm.broadcast(np.zeros(2), comm.rank), MISMATCH, r"broadcast\(root=1\)"),
+        (lambda comm: comm.receive(np.zeros(4), 0) if comm.rank else comm.send(SOME, 1), MISMATCH, r"send\(to=1\) wi"),
+        (lambda comm: comm.rank and comm.barrier(), DEADLOCK, r"\nrank 0 returned without this barrier: every rank m"),
+        (lambda comm: comm.receive(np.empty(1), 0) if comm.rank == 1 else None, DEADLOCK, r"\nrank 0 returned$"),
+        (unheard, parallel.RankError, r"rank 0's send\(to=1\) .*\(4,\) was never received, at line \d+ of unheard"),
         (lambda comm: comm.send(np.zeros(2), 2), ValueError, "to is 2; expected a rank from 0 to 1"),
         (lambda comm: comm.receive(np.zeros(2), comm.rank), ValueError, "this rank itself"),
         (lambda comm: comm.all_reduce(np.zeros((3, 3))[:, 0]), ValueError, "not contiguous"),
@@ -205,19 +189,16 @@ def test_an_endless_rank_is_stopped_with_the_run():
         (lambda comm: comm.all_gather(np.zeros(())), ValueError, "no axis"),
     ],
 )
-def test_bad_arguments_are_named(program, error, says):
+def test_what_is_wrong_is_named(program, error, says):
     with pytest.raises(error, match=says):
         emulate(program)
 
 
-def test_bad_ranks_and_links_are_named():
+def test_bad_ranks_links_and_networks_are_named():
     with pytest.raises(ValueError, match="ranks is 0; expected at least 1"):
         emulate(lambda comm: None, ranks=0)
     with pytest.raises(ValueError, match="link is 'string'; expected one of NVLink 4"):
         Network(2, "string")
-
-
-def test_what_is_no_new_network_is_named():
     network = Network(2)
     emulate(lambda comm: None, network=network)
     with pytest.raises(ValueError, match="has carried a run already"):
@@ -238,3 +219,68 @@ def test_a_network_refuses_a_rank_that_it_did_not_let_run():
     assert outcome == Outcome.GO_ON
     with pytest.raises(ValueError, match="is not the one that runs"):
         network(1 - rank, Call.SEND, rank, np.zeros(1))
+
+
+WITH_SHAPES = ["all_reduce", "start_all_reduce", "all_gather", "reduce_scatter", "broadcast", "ring"]
+STEPS = [*WITH_SHAPES, "barrier", "from_rank_0"]
+FAULTS = {
+    "raises": (ZeroDivisionError, None),
+    "exits": (SystemExit, None),
+    "returns": (parallel.DeadlockError, r"rank.* returned"),
+    "forgets": (parallel.ParallelError, "ranks disagree|deadlock"),
+    "sends another shape": (parallel.ParallelError, "ranks disagree|deadlock"),
+}
+"""What a rank does, and what is raised then. One that forgets a step meets the others in another one, or in none."""
+
+
+def do(comm, step, shape):
+    """One step of a program that all ranks run."""
+    x, right, left = np.ones(shape), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    if step == "ring":
+        comm.send(x, right)
+        comm.receive(x, left)
+    elif step == "from_rank_0":
+        for other in range(1, comm.size):
+            comm.send(x, other) if comm.rank == 0 else comm.rank == other and comm.receive(x, 0)
+    elif step == "start_all_reduce":
+        comm.start_all_reduce(x).wait()
+    elif step == "reduce_scatter":
+        comm.reduce_scatter(np.ones((comm.size, *shape)))
+    elif step == "barrier":
+        comm.barrier()
+    else:
+        getattr(comm, step)(x)
+
+
+def program(comm, steps, who, when, fault):
+    """Do the steps; at one of them a rank fails."""
+    for number, step in enumerate(steps):
+        fails = (comm.rank, number) == (who, when)
+        if fails and fault == "raises":
+            raise ZeroDivisionError
+        if fails and fault == "exits":
+            sys.exit(3)
+        if fails and fault == "returns":
+            return None
+        if not (fails and fault == "forgets"):
+            do(comm, step, (3,) if fails and fault == "sends another shape" else (2,))
+    return comm.rank
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5), st.lists(st.sampled_from(STEPS), min_size=1, max_size=12), st.data())
+def test_a_rank_that_fails_at_any_moment_ends_all_of_them(fault, ranks, steps, data):
+    who, when = data.draw(st.integers(0, ranks - 1)), data.draw(st.integers(0, len(steps) - 1))
+    if fault == "sends another shape":
+        steps[when] = data.draw(st.sampled_from(WITH_SHAPES))
+    elif fault == "forgets" and who > 0 and steps[when] == "from_rank_0":
+        steps[when] = "ring"  # a message that nobody takes is no error
+    steps += ["barrier", "all_gather"]  # as at the end of training
+    seed, before = data.draw(st.integers(0, 99)), threading.active_count()
+    error, says = FAULTS[fault]
+    with time_limit(120):
+        assert emulate(program, steps, -1, 0, "", ranks=ranks, seed=seed) == list(range(ranks))
+        with pytest.raises(error, match=says):
+            emulate(program, steps, who, when, fault, ranks=ranks, seed=seed)
+    assert threading.active_count() == before

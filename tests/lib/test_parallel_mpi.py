@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from subprocess import PIPE, STDOUT
+from subprocess import DEVNULL, PIPE, STDOUT
 
 import numpy as np
 import pytest
@@ -19,9 +20,8 @@ import pytest
 pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
 pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
 
-from rank_group import Group
 
-from unrolled import data, nn, parallel
+from unrolled import parallel
 from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.parallel import launch, mpi_start, store
 from unrolled.parallel.mpi import ANSWER_SECONDS
@@ -30,54 +30,54 @@ from unrolled.parallel.mpi_start import launcher
 MARK = "UNROLLED_TESTED_BY", str(os.getpid())  # in the environment of ranks, since other tests have some, too
 LONG = 60.0  # seconds that a rank may wait where something happens
 SHORT = 5.0  # where it waits in vain
-DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64"]
 
 
 @pytest.fixture(autouse=True)
-def _marked(monkeypatch):
+def _leaves_no_process(monkeypatch):
     monkeypatch.setenv(*MARK)
     monkeypatch.setattr(mpi_start, "ABORT_SECONDS", 0.2)  # that nobody needs to wait for the end of what is frozen
+    yield
+    assert ranks_of_ours() == []
 
 
 @pytest.fixture(scope="module")
-def group():
-    """Three ranks, for what neither begins nor ends them."""
-    with Group(3) as started:
-        yield started
+def found():
+    """What three ranks, started once, find in each of these programs."""
+    programs = {"all": everything, "ahead": ahead, "another shape": another_shape}
+    programs |= {number: partial(caught, program=case[0]) for number, case in enumerate(DISAGREE)}
+    results = run(lambda comm: {name: program(comm) for name, program in programs.items()}, ranks=3)
+    return {name: [result[name] for result in results] for name in programs}
 
 
 def run(program, *arguments, ranks=2, timeout=LONG, **named):
     return parallel.run(program, *arguments, ranks=ranks, engine="mpi", timeout=timeout, **named)
 
 
-def everything(comm, values):
+def everything(comm):
     """All operations on each dtype, as (got, expected)."""
-    found = []
-    for dtype in DTYPES:
-        x, total = values[comm.rank].astype(dtype), values.astype(dtype).sum(axis=0).astype(dtype)
-        rows = len(x) // comm.size
+    found, values = [], np.random.default_rng(0).integers(0, 9, (3, 6, 3))
+    right, left, rows = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size, 6 // comm.size
+    for dtype in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64"):
+        all_values = values.astype(dtype)
+        x, total = all_values[comm.rank], all_values.sum(axis=0).astype(dtype)
         pending = comm.start_all_reduce(x)
-        found += [(comm.all_reduce(x), total), (comm.all_gather(x), values.astype(dtype).reshape(-1, 3))]
+        found += [(comm.all_reduce(x), total), (comm.all_gather(x), all_values.reshape(-1, 3))]
         found += [(comm.reduce_scatter(x), total[comm.rank * rows : (comm.rank + 1) * rows])]
-        found += [(comm.broadcast(x, comm.size - 1), values[-1].astype(dtype)), (pending.wait(), total)]
-        comm.send(x, (comm.rank + 1) % comm.size)
-        comm.send(x[0], (comm.rank + 1) % comm.size)
-        left = (comm.rank - 1) % comm.size
-        found += [(comm.receive(np.empty_like(x), left), values[left].astype(dtype))]
-        found += [(comm.receive(np.empty_like(x[0]), left), values[left, 0].astype(dtype))]
+        found += [(comm.broadcast(x, comm.size - 1), all_values[-1]), (pending.wait(), total)]
+        comm.send(x, right)
+        comm.send(x[0], right)
+        found += [(comm.receive(np.empty_like(x), left), all_values[left])]
+        found += [(comm.receive(np.empty_like(x[0]), left), all_values[left, 0])]
         comm.barrier()
         x = x.copy()
         assert comm.all_reduce(x, out=x) is x
         found += [(x, total)]
-    return [(got.dtype == expected.dtype, got.tolist(), expected.tolist()) for got, expected in found]
+    return found
 
 
-def test_operations_give_what_numpy_gives(group):
-    values = np.random.default_rng(0).integers(0, 9, (3, 6, 3))
-    for found in group(everything, values):
-        for same, got, expected in found:
-            assert same
-            assert got == expected
+def test_operations_give_what_numpy_gives(found):
+    for got, expected in itertools.chain(*found["all"]):
+        np.testing.assert_array_equal(got, expected, strict=True)
 
 
 def ahead(comm):
@@ -99,37 +99,8 @@ def ahead(comm):
     return [set(pending.wait().tolist()) for pending in begun]
 
 
-def test_a_sum_begins_without_those_who_come_late(group):
-    assert group(ahead) == [[{6.0}, {6.0}]] * 3
-
-
-def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
-    """Rank 0 is killed while it writes what came after step 4 of 6: that step alone is taken again."""
-    rng = np.random.default_rng(0)
-    images = data.Dataset(rng.standard_normal((23, 5)), rng.integers(0, 3, 23))
-
-    def program(comm, killed):
-        save = nn.Adam.save
-
-        def half(self, path):
-            if killed and self.steps == 4:
-                Path(path).write_bytes(b"half of a file")
-                os.kill(os.getpid(), signal.SIGKILL)
-            save(self, path)
-
-        nn.Adam.save = half  # of this process
-        mine = nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
-        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, buckets=2, checkpoint=tmp_path)
-        return np.array(mine.parameters), len(history.step_loss)
-
-    with pytest.raises(parallel.RankError, match="rank 0 died"):
-        run(program, True)
-    assert {path.name for path in tmp_path.iterdir()} == {"step-2", "step-3", "step-4.unfinished"}
-    one = nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
-    one.fit(images, epochs=2, batch_size=10, progress=False)
-    for parameters, steps in run(program, False):
-        assert steps == 6  # in the history; three were taken
-        np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
+def test_a_sum_begins_without_those_who_come_late(found):
+    assert found["ahead"] == [[{6.0}, {6.0}]] * 3
 
 
 def test_the_program_gets_all_named_arguments_and_one_blas_thread_and_its_prints_come_through(capfd):
@@ -147,31 +118,15 @@ def test_the_program_gets_all_named_arguments_and_one_blas_thread_and_its_prints
     assert "this is rank 1" in printed
 
 
-# ranks that disagree
-
-
-def shapes(comm):
-    comm.all_reduce(np.zeros(4 if comm.rank == 1 else 3))
-
-
-def begun_shapes(comm):
-    comm.start_all_reduce(np.zeros(4 if comm.rank == 1 else 3)).wait()
-
-
-def roots(comm):
-    comm.broadcast(np.zeros(3), root=int(comm.rank == 1))
-
-
-def calls(comm):
-    comm.barrier() if comm.rank == 1 else comm.all_gather(np.zeros(3))
-
-
-DISAGREE = {
-    shapes: ("all_reduce of float64 (3,)", "all_reduce of float64 (4,)"),
-    begun_shapes: ("all_reduce of float64 (3,)", "all_reduce of float64 (4,)"),
-    roots: ("broadcast from rank 0 of float64 (3,)", "broadcast from rank 1 of float64 (3,)"),
-    calls: ("all_gather of float64 (3,)", "barrier"),
-}
+SHAPES = "all_reduce of float64 (3,)", "all_reduce of float64 (4,)"
+ROOTS = "broadcast from rank 0 of float64 (3,)", "broadcast from rank 1 of float64 (3,)"
+GATHER = "all_gather of float64 (3,)", "barrier"
+DISAGREE = [
+    (lambda comm: comm.all_reduce(np.zeros(4 if comm.rank == 1 else 3)), *SHAPES),
+    (lambda comm: comm.start_all_reduce(np.zeros(4 if comm.rank == 1 else 3)).wait(), *SHAPES),
+    (lambda comm: comm.broadcast(np.zeros(3), root=int(comm.rank == 1)), *ROOTS),
+    (lambda comm: comm.barrier() if comm.rank == 1 else comm.all_gather(np.zeros(3)), *GATHER),
+]
 
 
 def caught(comm, program):
@@ -183,34 +138,32 @@ def caught(comm, program):
     return ""
 
 
-@pytest.mark.parametrize("program", DISAGREE, ids=lambda program: program.__name__)
-def test_ranks_that_disagree_are_named_with_both_lines_on_all_of_them(program, group):
-    line = f" in test_parallel_mpi.py:{program.__code__.co_firstlineno + 1}"
-    usual, other = (f"calls {call}{line}" for call in DISAGREE[program])
-    assert group(caught, program) == [
+@pytest.mark.parametrize("number", range(len(DISAGREE)))
+def test_ranks_that_disagree_are_named_with_both_lines_on_all_of_them(number, found):
+    program, *called = DISAGREE[number]
+    usual, other = (f"calls {call} in <lambda>:{program.__code__.co_firstlineno}" for call in called)
+    assert found[number] == [
         f"ranks disagree: rank 1 {other}; rank 0 {usual}",
         f"ranks disagree: rank 0 {usual}; rank 1 {other}",
         f"ranks disagree: rank 1 {other}; rank 2 {usual}",
     ]
 
 
-def test_a_message_of_another_shape_is_named_and_not_taken_for_the_next_one(group):
-    def program(comm):
-        if comm.rank == 0:
-            comm.send(np.zeros(10**5), 1)
-            comm.send(np.ones(3), 1)
-        if comm.rank != 1:
-            return None
-        says = caught(comm, lambda comm: comm.receive(np.empty(3), 0))
-        return says, comm.receive(np.empty(3), 0).tolist()
+def another_shape(comm):
+    if comm.rank == 0:
+        comm.send(np.zeros(10**5), 1)
+        comm.send(np.ones(3), 1)
+    if comm.rank != 1:
+        return None
+    says = caught(comm, lambda comm: comm.receive(np.empty(3), 0))
+    return says, comm.receive(np.empty(3), 0).tolist()
 
-    says, values = group(program)[1]
+
+def test_a_message_of_another_shape_is_named_and_not_taken_for_the_next_one(found):
+    says, values = found["another shape"][1]
     assert "rank 0 calls send of float64 (100000,) in " in says
     assert "rank 1 calls receive from rank 0 of float64 (3,) in " in says
     assert values == [1.0, 1.0, 1.0]
-
-
-# what goes wrong
 
 
 def endless(comm):
@@ -219,10 +172,12 @@ def endless(comm):
     comm.barrier()
 
 
-def stopped(comm):
+def killed(comm):
+    """The others add up, long enough to be met in the middle."""
     if comm.rank:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    comm.barrier()
+        os.kill(os.getpid(), signal.SIGKILL)
+    while True:
+        comm.all_reduce(np.ones(2**20))
 
 
 class Unreadable:
@@ -230,9 +185,6 @@ class Unreadable:
 
     def __reduce__(self):
         return divmod, (1, 0)
-
-
-UNREADABLE = Unreadable()
 
 
 def unheard(comm):
@@ -249,17 +201,20 @@ def late(comm):
     comm.receive(np.empty(3), 1 - comm.rank)
 
 
+def waits(rank):
+    return f"rank {rank} waits in receive from rank {1 - rank}"
+
+
 WRONG = {
     "work that cannot be read": (
-        lambda comm, work=UNREADABLE: comm.barrier(),
+        lambda comm, work=Unreadable(): comm.barrier(),  # noqa: B008
         parallel.RankError,
         "rank [01] raised ZeroDivisionError",
     ),
     "a deadlock of ranks that come one after the other": (
         late,
         parallel.DeadlockError,
-        "rank 0 waits in receive from rank 1 .*; rank 1 waits in receive from rank 0|"
-        "rank 1 waits in receive from rank 0 .*; rank 0 waits in receive from rank 1",
+        f"{waits(0)} .*; {waits(1)}|{waits(1)} .*; {waits(0)}",
     ),
     "a rank that returns early": (
         lambda comm: comm.rank and comm.barrier(),
@@ -269,7 +224,7 @@ WRONG = {
     "a sender that returns early": (
         lambda comm: comm.rank and comm.receive(np.empty(3), 0),
         parallel.DeadlockError,
-        "rank 1 waits in receive from rank 0 .*; rank 0 has returned",
+        f"{waits(1)} .*; rank 0 has returned",
     ),
     "a message that nobody receives": (
         unheard,
@@ -278,22 +233,21 @@ WRONG = {
         rf":{unheard.__code__.co_firstlineno + 3} was never received",
     ),
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
-    "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 5 s|rank 1 waits for nobody"),
+    "a frozen rank": (
+        lambda comm: (comm.rank and os.kill(os.getpid(), signal.SIGSTOP)) or comm.barrier(),
+        parallel.RankError,
+        "rank 1 has given no sign of life for 5 s|rank 1 waits for nobody",
+    ),
     "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
     "a result that cannot be brought here": (
         lambda comm: (x for x in "x") if comm.rank else None,
         parallel.RankError,
         "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'",
     ),
+    "a kill": (killed, parallel.RankError, "rank 1 died"),
     "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
 }
-
-IN_VAIN = (
-    "a deadlock of ranks that come one after the other",
-    "a sender that returns early",
-    "an endless rank",
-    "a frozen rank",
-)
+IN_VAIN = {name for name in WRONG if name.startswith(("a deadlock", "a sender", "an endless", "a frozen"))}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -301,7 +255,6 @@ def test_what_goes_wrong_is_named_and_leaves_no_process(name):
     program, error, says = WRONG[name]
     with pytest.raises(error, match=says), time_limit(120):
         run(program, timeout=SHORT if name in IN_VAIN else LONG)
-    assert ranks_of_ours() == []
 
 
 def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
@@ -315,7 +268,6 @@ def test_a_thread_that_never_ends_keeps_nobody_from_the_results(monkeypatch):
 
     with time_limit(120):
         assert run(program) == [0, 1]
-    assert ranks_of_ours() == []
 
 
 def test_a_rank_may_work_longer_than_the_others_wait():
@@ -331,7 +283,7 @@ def test_a_rank_may_work_longer_than_the_others_wait():
     assert run(program, timeout=4.0) == [0, 10**6]
 
 
-def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
+def test_an_engine_and_a_library_that_are_not_there_are_named(monkeypatch):
     def program(comm):
         return None
 
@@ -339,6 +291,11 @@ def test_a_function_of_a_script_asks_for_cloudpickle(monkeypatch):
     monkeypatch.setattr(mpi_start, "find_spec", lambda name: None)
     with pytest.raises(parallel.NoEngineError, match=r"function of a notebook or script .* pip install cloudpickle"):
         run(program)
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(parallel.NoEngineError, match="pip install mpi4py mpich"):
+        run(lambda comm: None)
+    with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
+        parallel.run(lambda comm: None, engine="gloo")
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "a", None, True])
@@ -346,33 +303,6 @@ def test_a_timeout_that_is_none_is_named(timeout):
     for start in (lambda: run(lambda comm: None, timeout=timeout), lambda: parallel.world(timeout=timeout)):
         with pytest.raises((TypeError, ValueError), match=f"timeout is {timeout!r}; expected".replace("'", ".")):
             start()
-
-
-def summing(comm, folder):
-    """Sums without end, each long enough to be met in its middle."""
-    x = np.ones(2**20)
-    comm.all_reduce(x)
-    Path(folder, f"{comm.rank} is {os.getpid()}").touch()
-    while True:
-        comm.all_reduce(x)
-
-
-def test_a_rank_that_is_killed_at_any_moment_ends_all_and_leaves_no_process(tmp_path):
-    rng = random.Random("a rank that is killed")
-    who, moment = rng.randrange(3), rng.uniform(0, 0.1)
-
-    def strike():
-        wait_for(lambda: len(list(tmp_path.iterdir())) == 3)
-        time.sleep(moment)
-        (path,) = tmp_path.glob(f"{who} is *")
-        os.kill(int(path.name.split()[-1]), signal.SIGKILL)
-
-    striker = threading.Thread(target=strike)
-    striker.start()
-    with pytest.raises(parallel.RankError, match=f"rank {who} died"):
-        run(summing, str(tmp_path), ranks=3)
-    striker.join()
-    assert ranks_of_ours() == []
 
 
 def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
@@ -386,7 +316,6 @@ def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "START_SECONDS", SHORT)
     with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 5 s"), time_limit(120):
         run(lambda comm: None, timeout=SHORT)
-    assert ranks_of_ours() == []
 
 
 SCRIPT = """
@@ -405,58 +334,60 @@ with parallel.world(timeout=float(patience)) as comm:
     comm.all_reduce(np.ones(2**20))
 """
 KILL, STOP = (f"os.kill(os.getpid(), signal.SIG{name})" for name in ("KILL", "STOP"))
-SCRIPTS = {
-    "an error of rank 0": ("1 / 0", "0", "RankError: rank 0 raised ZeroDivisionError"),
-    "a kill": (KILL, "1", "RankError: rank 1 died|Killed .signal 9"),
-    "a frozen rank 0": (
-        STOP,
-        "0",
-        "rank 1 waits in all_reduce .*; the process that listens at .* does not answer",
-    ),
-    "a frozen rank outside": (STOP, "1 outside", r"Timeout \(0:00:05\)!(.|\n)*script.py"),
-}
+FROZEN = "rank 1 waits in all_reduce .*; the process that listens at .* does not answer"
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(name, tmp_path):
-    fault, who, says = SCRIPTS[name]
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [launcher(), "-n", "2", sys.executable, "script.py", fault, who, str(SHORT if fault == STOP else LONG)]
+def script(tmp_path, text):
+    """Write a script, and return the command that runs it on two ranks."""
+    (tmp_path / "script.py").write_text(text)
+    return [launcher(), "-n", "2", sys.executable, "script.py"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "who", "says"),
+    [
+        ("1 / 0", "0", "RankError: rank 0 raised ZeroDivisionError"),
+        (KILL, "1", "RankError: rank 1 died|Killed .signal 9"),
+        (STOP, "0", FROZEN),
+        (STOP, "1 outside", r"Timeout \(0:00:05\)!(.|\n)*script.py"),
+    ],
+)
+def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(fault, who, says, tmp_path):
+    command = [*script(tmp_path, SCRIPT), fault, who, str(SHORT if fault == STOP else LONG)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode
     assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr
-    assert ranks_of_ours() == []
 
 
-ENDS = {
-    "an exit with 0": ("sys.exit(0)", True, ""),
-    "a message that nobody receives": (
-        "comm.send(np.ones(3), 1 - comm.rank)",
-        False,
-        r"RankError: rank 0's send to rank 1 of float64 \(3,\) in script.py:7 was never received",
-    ),
-    "a thread": (
-        "comm.rank and threading.Thread(target=open, args=('fifo',)).start()",
-        True,
-        r"Timeout \(0:00:00.5(.|\n)* in _finalize",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_how_a_script_ends(name, tmp_path):
-    line, well, says = ENDS[name]
-    (tmp_path / "script.py").write_text(
+@pytest.mark.parametrize(
+    ("line", "well", "says"),
+    [
+        ("sys.exit(0)", True, ""),
+        (
+            "comm.send(np.ones(3), 1 - comm.rank)",
+            False,
+            r"RankError: rank 0's send to rank 1 of float64 \(3,\) in script.py:7 was never received",
+        ),
+        (
+            "comm.rank and threading.Thread(target=open, args=('fifo',)).start()",
+            True,
+            r"Timeout \(0:00:00.5(.|\n)* in _finalize",
+        ),
+    ],
+    ids=["an exit with 0", "a message that nobody receives", "a thread"],
+)
+def test_how_a_script_ends(line, well, says, tmp_path):
+    command = script(
+        tmp_path,
         "import sys, threading\n"
         "import numpy as np\n"
         "from unrolled import parallel\n"
         "from unrolled.parallel import mpi\n"
         "mpi.NOTICE_SECONDS = 0.5\n"
         "with parallel.world() as comm:\n"
-        f"    {line}\n"
+        f"    {line}\n",
     )
     os.mkfifo(tmp_path / "fifo")
-    command = [launcher(), "-n", "2", sys.executable, "script.py"]
     with time_limit(120), subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT, text=True) as process:
         printed = ""
         try:
@@ -473,18 +404,16 @@ def test_how_a_script_ends(name, tmp_path):
 
 def test_ranks_end_with_the_process_that_started_them(tmp_path):
     """Killed as it is, it can tell nobody."""
-    script = tmp_path / "starter.py"
-    script.write_text(
+    (*_, python, name) = script(
+        tmp_path,
         "import pathlib, time\n"
         "from unrolled import parallel\n"
         "def program(comm):\n"
-        f"    pathlib.Path({str(tmp_path)!r}, str(comm.rank)).touch()\n"
+        "    pathlib.Path(str(comm.rank)).touch()\n"
         "    while True: time.sleep(0.01)\n"
-        "parallel.run(program, engine='mpi')\n"
+        "parallel.run(program, engine='mpi')\n",
     )
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as starter:
+    with subprocess.Popen([python, name], cwd=tmp_path, stdout=DEVNULL, stderr=DEVNULL) as starter:
         wait_for(lambda: all(Path(tmp_path, rank).exists() for rank in "01"))
         mine = ranks_of_ours()
         assert len(mine) >= 2
@@ -494,34 +423,22 @@ def test_ranks_end_with_the_process_that_started_them(tmp_path):
 
 def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "many-devices.md").read_text()
-    script = text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1")
-    (tmp_path / "train.py").write_text(script)
+    command = script(tmp_path, text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1"))
     found = []
-    for start in ([launcher(), "-n", "2"], []):  # one after the other, as the page has them: the second is trained
-        done = subprocess.run(
-            [*start, sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
+    for start in (command, command[3:]):  # one after the other, as the page has them: the second is trained
+        done = subprocess.run(start, cwd=tmp_path, capture_output=True, text=True, check=True)
         found += re.findall("(.) ranks: (.*) of the test images", done.stdout)
     assert found == [("2", found[0][1]), ("1", found[0][1])]
 
 
 def test_auto_takes_what_is_there(monkeypatch):
-    assert launch.chosen(1) == "emulation"
-    assert launch.chosen(10_000) == "emulation"
+    assert launch.chosen(1) == launch.chosen(10_000) == "emulation"
     monkeypatch.setattr(launch.os, "sched_getaffinity", lambda process: range(2))
     assert launch.chosen(2) == "mpi"
     monkeypatch.setattr(mpi_start.shutil, "which", lambda name: None)
     monkeypatch.setattr(mpi_start.sys, "executable", "/nowhere/python")
     assert launch.chosen(2) == "emulation"
     assert parallel.run(lambda comm: comm.engine, ranks=2) == ["emulation"] * 2
-
-
-def test_an_engine_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(parallel.NoEngineError, match="pip install mpi4py mpich"):
-        run(lambda comm: None)
-    with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
-        parallel.run(lambda comm: None, engine="gloo")
 
 
 def wait_for(event):

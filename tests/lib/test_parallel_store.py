@@ -6,6 +6,7 @@ import socket
 import threading
 from contextlib import closing
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -21,8 +22,8 @@ def server():
         yield made
 
 
-def door(server: StoreServer, rank: int) -> Store:
-    return Store("127.0.0.1", server.server_address[1], rank, 2, LONG)
+def door(server: StoreServer, rank: int, ranks: int = 2) -> Store:
+    return Store("127.0.0.1", server.server_address[1], rank, ranks, LONG)
 
 
 def test_a_note_reaches_who_waits_for_it(server):
@@ -36,22 +37,6 @@ def test_a_note_reaches_who_waits_for_it(server):
     assert ours.get("nobody leaves it", 0.01) is None
     ours.put("id", None)
     assert theirs.get("id", 0.01) is None
-
-
-class Line:
-    """The end of a rank's connection from which these come, one a read; None for a read that nothing comes to."""
-
-    def __init__(self, *reads: bytes | None) -> None:
-        self._reads = iter(reads)
-
-    def settimeout(self, seconds: float) -> None:
-        assert seconds == 3.0 / QUIET_READS
-
-    def recv(self, size: int) -> bytes:
-        read = next(self._reads)
-        if read is None:
-            raise TimeoutError
-        return read
 
 
 BEAT, BYE, NOTHING = b"beat\n", b"bye\n", [None] * (QUIET_READS - 1)
@@ -68,15 +53,18 @@ BEAT, BYE, NOTHING = b"beat\n", b"bye\n", [None] * (QUIET_READS - 1)
     ],
 )
 def test_how_a_rank_ends(reads, says):
+    """Reads of a rank's connection; None is a read that nothing comes to."""
     visitor = store._Visitor.__new__(store._Visitor)
-    visitor.server, visitor.request = SimpleNamespace(silence=3.0), Line(*reads)  # type: ignore[assignment]
+    recv = mock.Mock(side_effect=[TimeoutError if read is None else read for read in reads])
+    visitor.server, visitor.request = SimpleNamespace(silence=3.0), mock.Mock(recv=recv)  # type: ignore[assignment]
     assert visitor._ended("rank 1") == says
+    visitor.request.settimeout.assert_called_with(3.0 / QUIET_READS)
 
 
 def test_a_rank_that_does_not_come_is_a_failure(monkeypatch):
     monkeypatch.setattr("unrolled.parallel.store.START_SECONDS", 0.3)
     with closing(StoreServer("127.0.0.1", 0, 3, 0.3)) as server:
-        Store("127.0.0.1", server.server_address[1], 1, 3, LONG).leave()
+        door(server, 1, 3).leave()
         assert server.get("from rank 0", LONG)["failure"]["text"] == "ranks 0, 2 are not there after 0.3 s"
 
 
@@ -89,27 +77,21 @@ def test_the_first_failure_counts_and_keeps_its_kind(server):
         ours.get("anything")
 
 
-def test_wrong_groups_are_named(server):
+def test_wrong_groups_and_an_address_in_use_are_named(server):
     door(server, 1)
     with pytest.raises(ParallelError, match="two processes say that they are rank 1"):
         door(server, 1)
     with pytest.raises(ParallelError, match="this group has 2 ranks, rank 0 was told 3"):
-        Store("127.0.0.1", server.server_address[1], 0, 3, LONG)
-
-
-def test_an_address_in_use_is_named(server):
+        door(server, 0, 3)
     with pytest.raises(ParallelError, match=r"cannot listen at port \d+: .*MASTER_PORT"):
         StoreServer("127.0.0.1", server.server_address[1], 2, LONG)
 
 
-def test_nobody_at_the_address_is_named():
+def test_nobody_and_something_else_at_the_address_are_named():
     with closing(socket.socket()) as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(RankError, match=r"rank 0 does not answer at 127.0.0.1:\d+ within 0.2 s"):
             Store("127.0.0.1", taken.getsockname()[1], 1, 2, 0.2)
-
-
-def test_something_else_at_the_address_is_named():
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         threading.Thread(target=lambda: other.accept()[0].sendall(b"220 mail\r\n"), daemon=True).start()
         with pytest.raises(ParallelError, match="something else answers"):

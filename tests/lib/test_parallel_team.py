@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -32,15 +34,16 @@ def drawn():
     return [{"x": rng.standard_normal((7, 3))} for _ in range(COUNT)]
 
 
-def prepared(team):
-    """Have the team make ready for the drawn inputs; return its results, by number and rank."""
-    team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
-    return team.bytes[ROOM : ROOM + COUNT * SLOT].view("f8").reshape(COUNT, 2, 3)
+@contextlib.contextmanager
+def team_of(function, ranks=2):
+    """A team that is ready for the drawn inputs, and its results, by number and rank."""
+    with Team(function, share, ranks, size=ROOM + COUNT * SLOT) as team:
+        team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+        yield team, team.bytes[ROOM : ROOM + COUNT * SLOT].view("f8").reshape(COUNT, 2, 3)
 
 
 def test_each_rank_leaves_its_result_for_each_input_and_no_other_call_is_made():
-    with Team(summed, share, 2, size=ROOM + COUNT * SLOT) as team:
-        results = prepared(team)
+    with team_of(summed) as (team, results):
         team.run(1, first=3)
         assert [bool(found.any()) for found in results] == [False, False, False, True, False]
         team.run(2)
@@ -53,17 +56,17 @@ def test_each_rank_leaves_its_result_for_each_input_and_no_other_call_is_made():
 
 
 def test_a_function_that_knows_nothing_of_ranks_runs_on_one():
-    with Team(alone(lambda x: x.max(axis=0)), share, 1, size=ROOM + COUNT * SLOT) as team:
-        results = prepared(team)
+    with team_of(alone(lambda x: x.max(axis=0)), 1) as (team, results):
         team.run(1)
         np.testing.assert_array_equal(results[0, 0], drawn()[0]["x"].max(axis=0))
 
 
 def test_what_a_rank_raises_is_raised_here():
-    with Team(lambda comm, x: 1 // comm.rank, share, 2, size=ROOM + COUNT * SLOT) as team:
-        prepared(team)
-        with pytest.raises(parallel.RankError, match="rank 0 raised ZeroDivisionError"):
-            team.run(1)
+    with (
+        team_of(lambda comm, x: 1 // comm.rank) as (team, _),
+        pytest.raises(parallel.RankError, match="rank 0 raised ZeroDivisionError"),
+    ):
+        team.run(1)
 
 
 def test_an_endless_rank_is_ended_with_the_team(tmp_path):
@@ -72,13 +75,11 @@ def test_an_endless_rank_is_ended_with_the_team(tmp_path):
         while True:
             pass
 
-    team = Team(endless, share, 2, size=ROOM + COUNT * SLOT)
-    prepared(team)
-    for line in team._lines:
-        line.sendall(b'{"calls": 1, "first": 0}\n')
-    while len(numbers := [path.name.split()[-1] for path in tmp_path.iterdir()]) < 2:
-        time.sleep(0.01)
-    team.close()
+    with team_of(endless) as (team, _):
+        for line in team._lines:
+            line.sendall(b'{"calls": 1, "first": 0}\n')
+        while len(numbers := [path.name.split()[-1] for path in tmp_path.iterdir()]) < 2:
+            time.sleep(0.01)
     assert not team._thread.is_alive()
     while any(map(lives, numbers)):  # they end by themselves, once nobody hears them
         time.sleep(0.01)
@@ -98,8 +99,6 @@ def test_too_few_cores_and_no_mpi_are_named(monkeypatch):
     assert missing(4, 3) == "4 ranks need 4 cores, and here are 3"
     assert missing(2, 2) == ""
 
-    def none():
-        raise parallel.NoEngineError("no mpiexec")
-
-    monkeypatch.setattr("unrolled.parallel.team.launcher", none)
+    no_launcher = mock.Mock(side_effect=parallel.NoEngineError("no mpiexec"))
+    monkeypatch.setattr("unrolled.parallel.team.launcher", no_launcher)
     assert missing(2, 2) == "no mpiexec"

@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,8 +19,17 @@ PLAN = {"epochs": 2, "batch_size": 10}
 
 
 def network(seed=0):
-    layers = nn.Conv2d(3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(7), nn.ReLU(), nn.Linear(4)
-    return nn.Sequential(*layers, seed=seed, dtype=np.float64)
+    layers = nn.Conv2d(3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.2), nn.Linear(7), nn.ReLU()
+    return nn.Sequential(*layers, nn.Dropout(0.5), nn.Linear(4), seed=seed, dtype=np.float64)
+
+
+def of(*layers, **options):
+    """A network of these layers on flat images."""
+    return nn.Sequential(nn.Flatten(), *layers, **{"dtype": np.float64} | options)
+
+
+def assert_close(found, expected, atol=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
 def adam():
@@ -41,10 +51,10 @@ def trained(comm, **options):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 @pytest.mark.parametrize("options", [{}, {"accumulate": 3}, {"buckets": 3}], ids=["plain", "accumulated", "in buckets"])
-def test_any_number_of_ranks_takes_the_steps_of_one(ranks, options, alone):
+def test_any_number_of_ranks_takes_the_steps_of_one_and_drops_the_same(ranks, options, alone):
     one, expected = alone
     for parameters, history in emulate(trained, ranks=ranks, **options):
-        np.testing.assert_allclose(parameters, one.parameters, rtol=0, atol=1e-12)
+        assert_close(parameters, one.parameters)
         assert_same(history, expected)
 
 
@@ -59,12 +69,10 @@ def test_a_step_takes_one_all_reduce_and_buckets_as_many_as_asked():
     def sums(**options):
         net = Network(2)
         emulate(trained, network=net, **options)
-        size = network().build((1, 6, 6)).parameters.nbytes
-        return [count for name, count in net.collectives if name.endswith("all_reduce")], size
+        return [count for name, count in net.collectives if name.endswith("all_reduce")]
 
-    plain, size = sums()
+    size, plain, pieces = network().build((1, 6, 6)).parameters.nbytes, sums(), sums(buckets=3)
     assert plain.count(size) == 12
-    pieces, _ = sums(buckets=3)
     assert size not in pieces
     assert sum(pieces) == sum(plain)
 
@@ -77,33 +85,9 @@ def test_shards_share_all_rows_evenly(count, size):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_shard_of_no_rank_is_named():
-    with pytest.raises(TypeError, match=r"rank is 0.5; expected a whole number"):
-        shard(3, 0.5, 2)
-    with pytest.raises(ValueError, match="rank is 2; expected 0 to 1"):
-        shard(3, 2, 2)
-
-
-def test_dropout_drops_what_one_rank_drops():
-    def dropping(seed=0):
-        layers = nn.Flatten(), nn.Dropout(0.2), nn.Linear(9), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4)
-        return nn.Sequential(*layers, seed=seed, dtype=np.float64)
-
-    def program(comm, **options):
-        mine = dropping(seed=comm.rank)
-        parallel.fit(mine, IMAGES, comm, **PLAN, **options)
-        return np.array(mine.parameters)
-
-    one = dropping()
-    one.fit(IMAGES, **PLAN, progress=False)
-    for ranks, options in ((1, {}), (2, {"accumulate": 3}), (7, {"buckets": 2})):  # the last batch has 3 images
-        for parameters in emulate(program, ranks=ranks, **options):
-            np.testing.assert_allclose(parameters, one.parameters, rtol=0, atol=1e-12)
-
-
 def test_dropout_drops_the_same_whatever_ranks_have_drawn_before():
     def program(comm, before):
-        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(4), dtype=np.float64).build((1, 6, 6))
+        mine = of(nn.Dropout(0.5), nn.Linear(4)).build((1, 6, 6))
         before(comm, mine)
         mine.parameters = np.ones(len(mine.parameters))
         parallel.fit(mine, IMAGES, comm, **PLAN)
@@ -119,7 +103,7 @@ def test_dropout_drops_the_same_whatever_ranks_have_drawn_before():
     (expected,) = emulate(program, one_image, ranks=1)
     for before in one_image, rank_0_alone:
         for parameters in emulate(program, before, ranks=3):
-            np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-12)
+            assert_close(parameters, expected)
 
 
 def test_what_rank_0s_optimizer_remembers_is_everybodys():
@@ -137,7 +121,8 @@ def test_what_rank_0s_optimizer_remembers_is_everybodys():
 
 
 def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
-    np.save(tmp_path / "images.npy", IMAGES.images.astype(np.float32))
+    images = IMAGES.images.astype(np.float32)
+    np.save(tmp_path / "images.npy", images)
     read = []
 
     class Reading(np.memmap):
@@ -147,24 +132,18 @@ def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
             return found
 
     def program(comm):
-        images = np.load(tmp_path / "images.npy", mmap_mode="r").view(Reading)
-        mine = network32().build((1, 6, 6), simgpu)
-        parallel.fit(mine, data.Dataset(images, IMAGES.labels), comm, epochs=1, batch_size=10)
+        there = np.load(tmp_path / "images.npy", mmap_mode="r").view(Reading)
+        mine = of(nn.Linear(4), dtype=np.float32).build((1, 6, 6), simgpu)
+        parallel.fit(mine, data.Dataset(there, IMAGES.labels), comm, epochs=1, batch_size=10)
         return simgpu.asnumpy(mine.parameters)
-
-    def network32():
-        return nn.Sequential(nn.Flatten(), nn.Linear(4))
 
     first, second = emulate(program)
     np.testing.assert_array_equal(first, second)
-    one = network32()
-    one.fit(data.Dataset(IMAGES.images.astype(np.float32), IMAGES.labels), epochs=1, batch_size=10, progress=False)
-    np.testing.assert_allclose(first, one.parameters, rtol=0, atol=1e-5)
+    one = of(nn.Linear(4), dtype=np.float32)
+    one.fit(data.Dataset(images, IMAGES.labels), epochs=1, batch_size=10, progress=False)
+    assert_close(first, one.parameters, atol=1e-5)
     looked_at = 2 * 53  # both look at some of the images before: of so few, at all
     assert sum(read) == (53 + looked_at) * 36 * 4
-
-
-# model parallel
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -200,46 +179,43 @@ def test_one_rank_may_look_at_a_split_network_by_itself():
     assert emulate(program) == [None, 4 * 6 + 4 + 4 * 4 + 4]
 
 
-@pytest.mark.parametrize("layer", [ColumnLinear, RowLinear])
-def test_a_split_layer_without_a_communicator_is_named(layer):
-    with pytest.raises(TypeError, match="comm is 3; expected a communicator"):
-        layer(6, comm=3)
-
-
-# checkpoints
-
-
 class _EndError(Exception):
     pass
 
 
-@pytest.mark.parametrize("steps", [1, 5, 6, 8, 12])  # 6 to an epoch
-def test_a_training_goes_on_after_a_death(tmp_path, monkeypatch, steps, alone):
-    taken = []
-    save = checkpoint.Checkpoint.save
+@pytest.mark.parametrize(
+    ("dies_in", "steps", "twice"),  # 6 to an epoch
+    [*((checkpoint.Checkpoint, steps, 0) for steps in (1, 5, 6, 8, 12)), (nn.Adam, 4, 1), (nn.Adam, 7, 1)],
+)
+def test_a_training_goes_on_after_a_death(tmp_path, monkeypatch, dies_in, steps, twice):
+    """Rank 0 dies when so many checkpoints are complete, or when the last of them is not."""
+    saved, save = [], dies_in.save
+
+    def program(comm, **options):
+        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
+        history = parallel.fit(mine, IMAGES, comm, **PLAN, validation=IMAGES, **options)
+        return np.concatenate([mine.state, mine.parameters]), history
 
     def dying(self, *arguments):
         save(self, *arguments)
-        taken.append(1)
-        if len(taken) == steps:
+        saved.append(1)
+        if len(saved) == steps:
             raise _EndError
 
-    monkeypatch.setattr(checkpoint.Checkpoint, "save", dying)
+    (expected, history), _ = emulate(program)
+    monkeypatch.setattr(dies_in, "save", dying)
     with pytest.raises(_EndError):
-        emulate(trained, checkpoint=tmp_path)
-    for parameters, history in emulate(trained, checkpoint=tmp_path):
-        np.testing.assert_allclose(parameters, alone[0].parameters, rtol=0, atol=1e-12)
-        assert_same(history, alone[1])
-    assert len(taken) == 12  # no step was taken twice
+        emulate(program, checkpoint=tmp_path)
+    for state, resumed in emulate(program, checkpoint=tmp_path):
+        assert_close(state, expected)
+        assert_same(resumed, history)
+    assert len(saved) == 12 + twice
     assert {path.name for path in tmp_path.iterdir()} == {"step-11", "step-12"}
 
 
 def test_the_history_survives_a_death_before_the_validation(tmp_path, monkeypatch, alone):
-    def dying(*arguments):
-        raise _EndError
-
     with monkeypatch.context() as patch:
-        patch.setattr(data_parallel, "evaluate", dying)
+        patch.setattr(data_parallel, "evaluate", mock.Mock(side_effect=_EndError))
         with pytest.raises(_EndError):
             emulate(trained, checkpoint=tmp_path)
     for again in range(2):  # the second has no step to take
@@ -247,50 +223,24 @@ def test_the_history_survives_a_death_before_the_validation(tmp_path, monkeypatc
             assert_same(history, alone[1])
 
 
-def test_batch_normalization_and_dropout_go_on_after_a_death(tmp_path, monkeypatch):
-    def program(comm, **options):
-        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
-        history = parallel.fit(mine, IMAGES, comm, **PLAN, validation=IMAGES, **options)
-        return np.concatenate([mine.state, mine.parameters]), history
-
-    def dying(self, path):
-        save(self, path)
-        if self.steps == steps + 1:  # while that checkpoint is not complete
-            raise _EndError
-
-    (expected, history), _ = emulate(program)
-    save = nn.Adam.save
-    for steps in (3, 6):  # 6 to an epoch
-        with monkeypatch.context() as patch:
-            patch.setattr(nn.Adam, "save", dying)
-            with pytest.raises(_EndError):
-                emulate(program, checkpoint=tmp_path / str(steps))
-        for state, resumed in emulate(program, checkpoint=tmp_path / str(steps)):
-            np.testing.assert_allclose(state, expected, rtol=0, atol=1e-12)
-            assert_same(resumed, history)
-
-
-def test_a_training_that_is_spoiled_keeps_the_last_good_checkpoint(tmp_path):
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_training_that_is_spoiled_keeps_the_last_good_checkpoint(tmp_path, every):
     """The first wild step leaves finite parameters, of which the second has a loss that is not."""
     errors = []
 
     def program(comm, wild, **options):
         mine = nn.Sequential(nn.Conv2d(3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(7), nn.ReLU(), nn.Linear(4))
+        schedule = lambda epoch: wild if epoch == 2 else 1.0  # noqa: E731
         try:
-            schedule = {"schedule": lambda epoch: wild if epoch == 2 else 1.0}
-            parallel.fit(mine, IMAGES, comm, epochs=3, batch_size=10, **schedule, **options)
+            parallel.fit(mine, IMAGES, comm, epochs=3, batch_size=10, schedule=schedule, **options)
         except nn.NonFiniteError as error:
             errors.append(str(error))
         return np.array(mine.parameters)
 
-    for every in (1, 4):
-        kept = {"checkpoint": tmp_path / str(every), "every": every}
-        for parameters in emulate(program, 1e38, **kept):
-            assert np.isfinite(parameters).all()
-        expected, _ = emulate(program, 1.0)
-        for parameters in emulate(program, 1.0, **kept):
-            np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-5)
-    assert len(errors) == 4
+    kept = {"checkpoint": tmp_path, "every": every}
+    assert np.isfinite(emulate(program, 1e38, **kept)).all()
+    assert_close(emulate(program, 1.0, **kept), emulate(program, 1.0), atol=1e-5)
+    assert len(errors) == 2
     assert {error.partition(":")[0] for error in errors} == {"training stopped at step 14"}
     assert all("has the parameters that epoch 3 began with." in error for error in errors)
 
@@ -313,7 +263,7 @@ def test_a_checkpoint_of_another_training_is_named_on_all_ranks(changed, says, t
 
     def program(comm, options):
         given = {"layer": nn.Linear(4), "train": IMAGES, "checkpoint": tmp_path} | PLAN | options
-        mine = nn.Sequential(nn.Flatten(), given.pop("layer"), dtype=np.float64)
+        mine = of(given.pop("layer"))
         try:
             parallel.fit(mine, given.pop("train"), comm, **given)
         except ValueError as error:
@@ -327,16 +277,9 @@ def test_a_checkpoint_of_another_training_is_named_on_all_ranks(changed, says, t
     assert re.search(f"checkpoint {tmp_path}/step-24 is of .*{says}", named[0])
 
 
-def test_a_checkpoint_of_an_earlier_version_is_named(tmp_path):
-    (tmp_path / "step-7").mkdir()
-    with pytest.raises(ValueError, match=r"step-7 is of an earlier version.* network.load\('.*network.npz'\)"):
-        emulate(trained, checkpoint=tmp_path)
-
-
 def test_dropout_goes_on_in_the_same_process(tmp_path):
     def program(comm, *epochs):
-        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
-        optimizer = adam()
+        mine, optimizer = of(nn.Dropout(0.3), nn.Linear(4)), adam()
         for until in epochs:
             goal = {"epochs": until, "checkpoint": tmp_path / str(len(epochs))}
             parallel.fit(mine, IMAGES, comm, batch_size=10, optimizer=optimizer, **goal)
@@ -345,14 +288,15 @@ def test_dropout_goes_on_in_the_same_process(tmp_path):
     np.testing.assert_array_equal(emulate(program, 2, 4), emulate(program, 4))
 
 
-def test_what_is_no_checkpoint_is_left_alone(tmp_path):
-    for name in ("step-old", "step-", "notes"):
+def test_what_is_no_checkpoint_is_left_alone_and_an_earlier_version_named(tmp_path):
+    others = {"step-old", "step-", "notes"}
+    for name in others:
         (tmp_path / name).mkdir()
     emulate(trained, checkpoint=tmp_path, every=6)
-    assert {path.name for path in tmp_path.iterdir()} == {"step-old", "step-", "notes", "step-1", "step-2"}
-
-
-# what is wrong
+    assert {path.name for path in tmp_path.iterdir()} == {*others, "step-1", "step-2"}
+    (tmp_path / "step-7").mkdir()
+    with pytest.raises(ValueError, match=r"step-7 is of an earlier version.* network.load\('.*network.npz'\)"):
+        emulate(trained, checkpoint=tmp_path)
 
 
 def changed(array, place, value):
@@ -366,6 +310,7 @@ def changed(array, place, value):
     [
         ("network", {"network": nn.Linear(5)}),
         ("network", {"network": nn.Linear(4, weight_scale=1.0)}),
+        ("network", {"loss": lambda scores, labels: (1, scores)}),
         ("seed", {"seed": 1}),
         ("optimizer", {"optimizer": nn.SGD(0.1)}),
         ("epochs, schedule", {"epochs": 3}),
@@ -391,7 +336,8 @@ def test_ranks_that_differ_are_named_before_the_first_step(name, given):
     def program(comm):
         options = {"train": IMAGES, "network": nn.Linear(4), "optimizer": Counted(), "epochs": 2}
         options |= given if comm.rank == 1 else {}
-        mine = nn.Sequential(nn.Flatten(), options.pop("network"))
+        loss = {"loss": options.pop("loss")} if "loss" in options else {}
+        mine = of(options.pop("network"), dtype=np.float32, **loss)
         parallel.fit(mine, options.pop("train"), comm, **options)
 
     with pytest.raises(parallel.MismatchError, match=f"rank 1 differs from rank 0 in {name}; here"):
@@ -440,15 +386,6 @@ def test_what_differs_has_other_words_and_the_same_in_another_process(differing)
     assert same.words(cloudpickle.loads(cloudpickle.dumps(differing[0]))) == first
 
 
-def test_losses_that_differ_are_named():
-    def program(comm):
-        loss = (lambda scores, labels: (1, scores)) if comm.rank else (lambda scores, labels: (2, scores))
-        parallel.fit(nn.Sequential(nn.Flatten(), nn.Linear(4), loss=loss), IMAGES, comm)
-
-    with pytest.raises(parallel.MismatchError, match="rank 1 differs from rank 0 in network; here"):
-        emulate(program)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
@@ -474,11 +411,21 @@ def test_bad_options_are_named_before_anything_is_sent(options, error, says):
     assert not net.collectives
 
 
-def test_gradients_in_no_part_are_none():
-    with pytest.raises(ValueError, match="accumulate is 0; expected at least 1"):
-        emulate(lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0))
-
-
-def test_nothing_to_evaluate_is_named():
-    with pytest.raises(ValueError, match="dataset is empty"):
-        emulate(lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm))
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda comm: shard(3, 0.5, 2), TypeError, r"rank is 0.5; expected a whole number"),
+        (lambda comm: shard(3, 2, 2), ValueError, "rank is 2; expected 0 to 1"),
+        (lambda comm: ColumnLinear(6, comm=3), TypeError, "comm is 3; expected a communicator"),
+        (lambda comm: RowLinear(6, comm=3), TypeError, "comm is 3; expected a communicator"),
+        (
+            lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0),
+            ValueError,
+            "accumulate is 0; expected at least 1",
+        ),
+        (lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm), ValueError, "dataset is empty"),
+    ],
+)
+def test_what_is_wrong_outside_of_a_training_is_named(call, error, says):
+    with pytest.raises(error, match=says):
+        emulate(call)

@@ -1,5 +1,6 @@
 """The record of a real GPU that travels with the library."""
 
+import itertools
 import json
 
 import pytest
@@ -26,34 +27,26 @@ def record(tmp_path, monkeypatch):
     records.gpu.cache_clear()
 
 
-def test_a_row_by_its_name(record):
-    assert record.row("mnist step, batch 8")["ours_s"] == 0.0004
-
-
-def test_a_name_that_is_not_there(record):
+def test_rows_and_figures_by_their_names(record):
+    name = "mnist step, batch 8"
+    assert record.row(name)["ours_s"] == 0.0004
+    assert record.figure(name, "ours_s", 1e3) == pytest.approx(0.4)
     with pytest.raises(KeyError, match=r"no row 'mnist step'; it has 'mnist step, batch 8'"):
         record.row("mnist step")
-
-
-def test_a_figure_of_a_row_in_another_unit(record):
-    assert record.figure("mnist step, batch 8", "ours_s", 1e3) == pytest.approx(0.4)
     with pytest.raises(KeyError, match=r"has no 'host_us'; it has 'name', 'ours_s'"):
-        record.figure("mnist step, batch 8", "host_us")
+        record.figure(name, "host_us")
+    assert str(record) == (
+        "Measured on NVIDIA H200, driver 580.159, cupy 14.2.0, on 2026-11-21 by `python benchmarks/gpu.py`."
+    )
 
 
 def test_smaller_numbers_are_recorded():
     assert records.gpu_precision().figure("matmul float16 8192", "ratio") > 10
-    front = [row for row in records.precision().rows.values() if row["section"] == "networks"]
+    record = records.precision()
+    front = [row for row in record.rows.values() if row["section"] == "networks"]
     assert all({"name", "accuracy", "bytes", "seconds"} <= set(row) for row in front)
-    assert abs(records.precision().figure("int8", "points")) <= 0.5
-    assert abs(records.precision().figure("90 % pruned, one more epoch", "points")) <= 1
-    assert abs(records.precision().figure("trained in float16, mean of 3 seeds", "points")) <= 0.2
-
-
-def test_it_says_where_its_figures_come_from(record):
-    assert str(record) == (
-        "Measured on NVIDIA H200, driver 580.159, cupy 14.2.0, on 2026-11-21 by `python benchmarks/gpu.py`."
-    )
+    for name, most in (("int8", 0.5), ("90 % pruned, one more epoch", 1), ("trained in float16, mean of 3 seeds", 0.2)):
+        assert abs(record.figure(name, "points")) <= most
 
 
 @pytest.mark.parametrize("read", [records.gpu, records.precision, records.convolutions, records.compiled])
@@ -61,17 +54,12 @@ def test_where_figures_come_from_fits_the_lines_of_an_output(read):
     assert max(map(len, str(read()).splitlines())) <= records.LINE
 
 
-def test_the_record_of_convolutions_has_a_crossover_for_every_kernel_and_image():
-    rows = [row for row in records.convolutions().rows.values() if row["section"] == "crossovers"]
-    kernels, sizes = ({row[key] for row in rows} for key in ("kernel", "size"))
-    assert {(row["kernel"], row["size"]) for row in rows} == {(kernel, size) for kernel in kernels for size in sizes}
-    assert len(rows) == len(kernels) * len(sizes)
-
-
-def test_auto_on_a_gpu_never_chose_what_the_record_measured_to_be_slower():
-    rows = [row for row in records.convolutions().rows.values() if row["section"] != "CPU" and row["method"] == "fft"]
-    chosen = [row["faster"] for row in rows if row["auto"] == "fft"]
-    missed = [row["faster"] for row in rows if row["auto"] == "gemm"]
+def test_the_record_of_convolutions_has_all_crossovers_and_auto_on_a_gpu_never_chose_what_was_slower():
+    everything = records.convolutions().rows.values()
+    places = [(row["kernel"], row["size"]) for row in everything if row["section"] == "crossovers"]
+    assert sorted(places) == sorted(itertools.product(*map(set, zip(*places, strict=True))))
+    rows = [row for row in everything if row["section"] != "CPU" and row["method"] == "fft"]
+    chosen, missed = ([row["faster"] for row in rows if row["auto"] == auto] for auto in ("fft", "gemm"))
     assert len(chosen) > 10
     assert min(chosen) > 1
     assert max(missed) < 1.5

@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from pictures import KERNEL, NETWORK, PICTURES, RNG, SQUARE, TEXTS, stills
+from pictures import KERNEL, NETWORK, PICTURES, RNG, SQUARE, TEXTS, stills, texts
 from PIL import Image
 
 import unrolled
@@ -38,7 +38,7 @@ def test_every_picture_of_the_library_is_here() -> None:
 @EVERY
 def test_says_what_it_is_known_to_say(name: str) -> None:
     """Read `picture_texts.json` by eye when it changes."""
-    assert [picture.alt for picture in made(name)] == json.loads(TEXTS.read_text("utf-8"))[name]
+    assert texts(made(name)) == json.loads(TEXTS.read_text("utf-8"))[name]
 
 
 @pytest.mark.parametrize("name", MAIN)
@@ -57,18 +57,15 @@ def test_looks_the_same_in_every_session_and_leaves_no_trace_there(name: str) ->
 @EVERY
 def test_nothing_leaves_the_paper(name: str) -> None:
     for picture in made(name):
-        width, height = picture.figure.get_size_inches()
-        assert width <= 7.5
-        assert height <= 7.5
-        left, low, right, high = extent(picture.figure)
-        assert left > -0.02
-        assert low > -0.02
-        assert right < width + 0.02
-        assert high < height + 0.02
+        size = picture.figure.get_size_inches()
+        low, high = extent(picture.figure)
+        assert (size <= 7.5).all()
+        assert (low > -0.02).all()
+        assert (high < size + 0.02).all()
 
 
-def extent(figure: Figure) -> tuple[float, float, float, float]:
-    """Left, low, right and high end, in inches, of all that is drawn."""
+def extent(figure: Figure) -> tuple[np.ndarray, np.ndarray]:
+    """The low and the high ends, in inches, of all that is drawn."""
     corners = []
     for axes in figure.axes:
         if axes.axison:
@@ -80,7 +77,7 @@ def extent(figure: Figure) -> tuple[float, float, float, float]:
         paths = [path for artist in axes.collections for path in artist.get_paths()]
         corners += [path.vertices for path in paths + [patch.get_path() for patch in axes.patches]]
     points = np.concatenate(corners)
-    return (*points.min(axis=0), *points.max(axis=0))
+    return points.min(axis=0), points.max(axis=0)
 
 
 @EVERY
@@ -104,9 +101,7 @@ ARRAYS = {
     "images": lambda at: show.images(at(IMAGES), at(CLASSES), at(GUESSED)),
     "difference": lambda at: show.difference(at(IMAGES[0, 0]), at(IMAGES[1, 0])),
     "convolution": lambda at: show.convolution(at(IMAGES[0]), at(FEW_KERNELS[0])),
-    "conv2d_backward": lambda at: show.conv2d_backward(
-        at(IMAGES[0, 0]), at(FEW_KERNELS[0, 0]), at(IMAGES[1, 0, :4, :4])
-    ),
+    "conv2d_backward": lambda at: show.conv2d_backward(at(IMAGES[0, 0]), at(np.eye(3)), at(IMAGES[1, 0, :4, :4])),
     "im2col": lambda at: show.im2col(at(IMAGES[0, 0]), 3),
     "max_pool2d": lambda at: show.max_pool2d(at(IMAGES[0, 0]), 2, values=at(IMAGES[1, 0, :3, :3])),
     "filters": lambda at: show.filters(at(FEW_KERNELS), at(IMAGES[0])),
@@ -166,42 +161,26 @@ CELLS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def kernel_outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict]]:
-    """What a real kernel gives for CELLS."""
+def test_a_real_kernel_gives_the_widget_and_the_still_and_without_ipywidgets_the_still(tmp_path: Path) -> None:
     import nbformat
 
     from unrolled.notebook import run
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    path = str(Path(unrolled.__file__).parents[1])
-    executed = run.execute(notebook, cwd=tmp_path_factory.mktemp("kernel"), env={"PYTHONPATH": path})
+    executed = run.execute(notebook, cwd=tmp_path, env={"PYTHONPATH": str(Path(unrolled.__file__).parents[1])})
     assert (executed.stopped, executed.errors) == (None, ())
-    return [cell.outputs for cell in executed.notebook.cells]
-
-
-def printed(outputs: list[dict]) -> str:
-    """All of it: a slow kernel sends a line and its end apart."""
-    return "".join(output.get("text", "") for output in outputs)
-
-
-def test_kernel_with_ipywidgets_gives_the_widget_and_the_still(kernel_outputs: list[list[dict]]) -> None:
-    data = kernel_outputs[0][-1]["data"]
-    assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/html", "image/png", "text/plain"}
+    outputs = [cell.outputs for cell in executed.notebook.cells]
+    data, alone = outputs[0][-1]["data"], outputs[4][-1]["data"]
+    assert set(alone) == {"text/html", "image/png", "text/plain"}
+    assert set(data) == {*alone, "application/vnd.jupyter.widget-view+json"}
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"]
     assert data["text/plain"] == str(show.convolution([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0], [0, 1]]))
-
-
-def test_moving_a_slider_changes_image_and_words(kernel_outputs: list[list[dict]]) -> None:
-    before, after = (printed(kernel_outputs[i]) for i in (1, 2))
+    # All that is printed: a slow kernel sends a line and its end apart.
+    before, after, words = ("".join(output.get("text", "") for output in outputs[i]) for i in (1, 2, 3))
     assert before.split("alt=")[0] != after.split("alt=")[0]
     assert "adds up to 8" in before
     assert "adds up to 14" in after
-    assert printed(kernel_outputs[3]).strip() == "output position | row 1, column 1 | 3 400"
-
-
-def test_kernel_without_ipywidgets_gives_the_still(kernel_outputs: list[list[dict]]) -> None:
-    assert set(kernel_outputs[4][-1]["data"]) == {"text/html", "image/png", "text/plain"}
+    assert words.strip() == "output position | row 1, column 1 | 3 400"
 
 
 def test_a_graded_notebook_gets_half_the_pixels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,20 +37,11 @@ IMAGES = np.ones((10, 4, 4))
 NAIVE = forms()["naive"]
 
 
-def pooled(**changes: Any) -> Any:
-    return show.max_pool2d(**{"image": SQUARE, "kernel_size": 2, **changes})
-
-
-def convolved(**changes: Any) -> Any:
-    return show.convolution(**{"image": SQUARE, "kernel": KERNEL, **changes})
+convolved = partial(show.convolution, image=SQUARE, kernel=KERNEL)
 
 
 def raced(**contestants: Any) -> Any:
     return show.race(IMAGES, TEN, contestants)
-
-
-def agreed(groups: Any, **options: Any) -> Any:
-    return show.agreement(groups, **options)
 
 
 def sent(count: int, to: int = 1) -> Any:
@@ -58,8 +50,8 @@ def sent(count: int, to: int = 1) -> Any:
 
 VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.Slider("a", [1, 2], 2), "start must be an index into the 2 values, got 2"),
-    (lambda: agreed({"kernels": {"add": (0, 1e-6)}}), r"\(measured, modelled\) seconds above 0"),
-    (lambda: agreed(MODELLED, within=1), "within must be above 1, got 1"),
+    (lambda: show.agreement({"kernels": {"add": (0, 1e-6)}}), r"\(measured, modelled\) seconds above 0"),
+    (lambda: show.agreement(MODELLED, within=1), "within must be above 1, got 1"),
     (lambda: show.amdahl(90), "fraction must be from 0 to 1, got 90"),
     (lambda: show.banks({}), "start must be one of the patterns"),
     (lambda: show.banks({"far": lambda lane: 40 * lane}), "wants the words 0 to 1240; expected words from 0 to 1151"),
@@ -67,10 +59,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.bars({"a": 0.0}, "s", log=True), "above 0"),
     (lambda: show.causes(CLIMB[:1]), "expected at least two"),
     (lambda: show.causes([CLIMB[0], {"label": "x", "seconds": 0.0, "cause": "code"}]), "'x' must be above 0"),
-    (
-        lambda: show.causes([CLIMB[0], {"label": "x", "seconds": 1.0}]),
-        "cause of rung 'x' is None; expected code",
-    ),
+    (lambda: show.causes([CLIMB[0], {"label": "x", "seconds": 1.0}]), "cause of rung 'x' is None; expected code"),
     (lambda: show.clipping([1, 1]), "not all the same"),
     (lambda: show.clipping([1, 2], 9), "bits must be 2 to 8, got 9"),
     (lambda: show.col2im(ONES((4, 3)), (3, 3), 2), r"columns has shape \(4, 3\); expected \(4, 4\) for an image"),
@@ -101,18 +90,12 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.guesses([]), "at least one guess"),
     (lambda: show.hardware(), "expected at least one GPU"),
     (lambda: show.images(IMAGES, TEN[:9]), "labels must hold one value an image: got 9 for 10 images"),
-    (
-        lambda: show.images(ONES((2, 3, 4, 5))),
-        r"images must be \(N, H, W\) or \(N, 1, H, W\), got",
-    ),
+    (lambda: show.images(ONES((2, 3, 4, 5))), r"images must be \(N, H, W\) or \(N, 1, H, W\), got"),
     (lambda: show.ladder([], references=()), "nothing to draw"),
     (lambda: show.ladder([{"label": "x", "seconds": 0}]), "seconds of rung 'x' must be above 0, got 0"),
     (lambda: show.launches({}), r"start must be one of the traces, got None for \[\]"),
     (lambda: show.launches({"naive": NAIVE, "empty": PaperTrace()}), r"traces\['empty'\]: the trace is empty"),
-    (
-        lambda: show.launches({"a": NAIVE, "b": PaperTrace("H200").launch("add", 1.0)}),
-        "modelled, H200 and modelled, T4",
-    ),
+    (lambda: show.launches({"a": NAIVE, "b": PaperTrace("H200").launch("add", 1)}), "modelled, H200 and modelled, T4"),
     (lambda: show.learning_curves(HISTORY, [1, 2]), "values for"),
     (lambda: show.learning_curves(NO_HISTORY), "values for"),
     (lambda: show.losses({}), "curves is empty"),
@@ -121,7 +104,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.lstm_cell(x=ONES(5), weight_ih=ONES((8, 5))), "room for 4 inputs and 3 units, got 5 and 2"),
     (lambda: show.lstm_cell(step=8), "start must be an index into the 8 values"),
     (lambda: show.matmul_workers(workers=9), "workers must be from 1 to 8, got 9"),
-    (lambda: pooled(values=ONES((2, 3))), r"values have shape \(2, 3\); expected \(1, 2, 2\)"),
+    (lambda: show.max_pool2d(SQUARE, 2, values=ONES((2, 3))), r"values have shape \(2, 3\); expected \(1, 2, 2\)"),
     (lambda: show.memory_walk(order="diagonal"), "order must be 'row', 'column' or None"),
     (lambda: sent(0), "sent must hold 1 to 400 messages, got 0"),
     (lambda: sent(1, to=16), "sent must be between 16 ranks at most, got 17"),
@@ -139,10 +122,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.roofline(1e13, 4e11, kernels={"add": (1, 2, 0)}), "kernel 'add' has 1 flops, 2 bytes, 0 s"),
     (lambda: show.rungs({}, published=False), "ladders must be 1 to 3 with the published one, got 0"),
     (lambda: show.rungs({"mine": {}}), "ladder 'mine' is empty"),
-    (
-        lambda: show.rungs({"mine": {"naive": 0.0}}),
-        "'naive' of ladder 'mine' has seconds 0.0; expected",
-    ),
+    (lambda: show.rungs({"mine": {"naive": 0.0}}), "'naive' of ladder 'mine' has seconds 0.0; expected"),
     (lambda: show.rungs({"mine": [{"name": "lstm, naive"}]}), "'naive' of ladder 'mine' has none of speedup, gflops"),
     (lambda: show.rungs({"mine": [{"speedup": 1.0}]}), "ladder 'mine' has a row without a name"),
     (lambda: show.rungs({"mine": RECORD}, {"H200": 1.0}), "peaks has 'H200'; expected a title of a ladder"),
@@ -150,10 +130,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.scaling({**LINES, "x": ([16], [0.1], "a guess")}), "must say how its times came about: measured"),
     (lambda: show.scaling({"x": ([16, 64], [0.1], "measured")}), "as many sizes as seconds"),
     (lambda: show.scaling_curves(compute=0), "compute must be above 0, got 0"),
-    (
-        lambda: show.scaling_curves(weak=[(65, 0.1, "a")]),
-        r"weak holds \(65, 0.1, 'a'\); expected 1 to 64 ranks",
-    ),
+    (lambda: show.scaling_curves(weak=[(65, 0.1, "a")]), r"weak holds \(65, 0.1, 'a'\); expected 1 to 64 ranks"),
     (lambda: show.systolic_array([[1, 2]], [[1, 2]]), "a and b must"),
     (lambda: show.timeline(PaperTrace()), "the trace is empty"),
     (lambda: show.warps({"x[i - 1]": lambda i: i - 1}), r"'x\[i - 1\]' is the place -1 for some thread"),
@@ -177,13 +154,10 @@ TYPE_ERRORS: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("draw", "words"), VALUE_ERRORS, ids=[words[:40] for _, words in VALUE_ERRORS])
-def test_values_that_cannot_be_drawn_are_refused(draw: Callable[[], Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        draw()
+ERRORS = [(error, *row) for error, rows in ((ValueError, VALUE_ERRORS), (TypeError, TYPE_ERRORS)) for row in rows]
 
 
-@pytest.mark.parametrize(("draw", "words"), TYPE_ERRORS, ids=[words[:40] for _, words in TYPE_ERRORS])
-def test_what_is_no_value_is_refused(draw: Callable[[], Any], words: str) -> None:
-    with pytest.raises(TypeError, match=words):
+@pytest.mark.parametrize(("error", "draw", "words"), ERRORS, ids=[words[:40] for *_, words in ERRORS])
+def test_what_cannot_be_drawn_is_refused(error: type[Exception], draw: Callable[[], Any], words: str) -> None:
+    with pytest.raises(error, match=words):
         draw()

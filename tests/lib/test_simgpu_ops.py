@@ -56,9 +56,7 @@ def test_ops_refuse_to_mix_host_and_device(call: Call, road: str) -> None:
             call.function(cp.asarray(call.arrays[0]), *call.arrays[1:], *call.integers, *call.options)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(CALLS) - {name for name in CALLS if "loops" in name or "positions" in name})
-)
+@pytest.mark.parametrize("name", [name for name in CALLS if "loops" not in name and "positions" not in name])
 def test_ops_neither_move_nor_wait(name: str, road: str) -> None:
     call = CALLS[name]
     arrays = [cp.asarray(x) for x in (*call.arrays, *call.integers)]
@@ -72,37 +70,21 @@ def test_ops_neither_move_nor_wait(name: str, road: str) -> None:
     ("method", "tells"),
     [("gemm", "im2col"), ("auto", "im2col"), ("fft", "rfft2"), ("winograd", "matmul")],  # gemm's product is a kernel
 )
+@pytest.mark.usefixtures("t4")
 def test_a_convolution_goes_the_way_that_is_asked_for(method: str, tells: str) -> None:
-    cp.connect(LocalMachine("T4"))
     x, weight, grad = (cp.ones(shape, dtype="float32") for shape in ((2, 3, 6, 6), (4, 3, 3, 3), (2, 4, 4, 4)))
-    for call in (
-        lambda: ops.conv2d(x, weight, method=method),
-        lambda: ops.conv2d_backward(grad, x, weight, method=method),
-    ):
+    for function, arrays in ((ops.conv2d, [x, weight]), (ops.conv2d_backward, [grad, x, weight])):
         with cp.trace() as trace:
-            call()
+            function(*arrays, method=method)
         names = {launch.op for launch in trace.launches}
         assert tells in names
         assert ("im2col" in names, "rfft2" in names) == (tells == "im2col", tells == "rfft2")
-    cp.disconnect()
 
 
 def network() -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(4, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2, padding=1),
-        nn.Conv2d(3, 2),
-        nn.Tanh(),
-        nn.BatchNorm2d(),
-        nn.AvgPool2d(2, stride=1),
-        nn.Dropout(0.3),
-        nn.Flatten(),
-        nn.Linear(12),
-        nn.Sigmoid(),
-        nn.Linear(5),
-        seed=3,
-    )
+    images = nn.Conv2d(4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1), nn.Conv2d(3, 2), nn.Tanh()
+    pooled = nn.BatchNorm2d(), nn.AvgPool2d(2, stride=1), nn.Dropout(0.3), nn.Flatten()
+    return nn.Sequential(*images, *pooled, nn.Linear(12), nn.Sigmoid(), nn.Linear(5), seed=3)
 
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
@@ -120,18 +102,11 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 def test_training_gives_what_it_gives_on_numpy(name: str, road: str) -> None:
     rng = np.random.default_rng(1)
     images, labels = rng.random((48, 2, 8, 8), dtype=np.float32), rng.integers(0, 5, 48)
-    networks = {module: network() for module in (np, cp, strict)}
-    histories = {
-        module: net.fit(
-            Dataset(module.asarray(images), module.asarray(labels)),
-            epochs=2,
-            batch_size=16,
-            optimizer=OPTIMIZERS[name](),
-            progress=False,
-        )
-        for module, net in networks.items()
-        if module is not strict or road == "plain"
-    }
+    networks = {module: network() for module in (np, cp, *([strict] if road == "plain" else []))}
+    histories = {}
+    for module, net in networks.items():
+        train, plan = Dataset(module.asarray(images), module.asarray(labels)), {"epochs": 2, "batch_size": 16}
+        histories[module] = net.fit(train, **plan, optimizer=OPTIMIZERS[name](), progress=False)
     np.testing.assert_allclose(histories[cp].loss, histories[np].loss, rtol=1e-4)
     parameters = cp.asnumpy(networks[cp].parameters)
     np.testing.assert_allclose(parameters, networks[np].parameters, rtol=1e-3, atol=1e-4)
@@ -148,7 +123,6 @@ def test_no_transfer_and_no_wait_inside_of_a_training_step(road: str) -> None:
         with cp.trace() as t:
             loss, _ = net.loss_and_scores(images, labels)
             optimizer.step(net.parameters, net.gradients)
-    assert not t.transfers
-    assert not t.synchronizations
     assert t.launches
+    assert not t.transfers + t.synchronizations
     assert float(loss) > 0

@@ -8,44 +8,19 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simgpu_commands import empty, get, put, start
+from simgpu_commands import HALVE, empty, get, halved, put, serving, start
 
 from unrolled.simgpu import process
-from unrolled.simgpu.command import InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
+from unrolled.simgpu.command import InvalidCommandError, Machine, OutOfMemoryError, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault, OperatorError, UnsupportedError
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
-from unrolled.simgpu.process import Link, LinkError, serve
-
-KERNEL = {
-    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
-    "first_line": 3,
-    "constants": {"jit": {"name": "jit"}},
-}
-
-
-@contextlib.contextmanager
-def serving(**words: Any) -> Iterator[tuple[socket.socket, threading.Thread]]:
-    """A socket whose other end is served, by a thread of this process."""
-    here, there = socket.socketpair()
-    here.settimeout(120)
-
-    def run() -> None:
-        with there:
-            serve(there, **words)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    with here:
-        yield here, thread
-    thread.join(120)
-    assert not thread.is_alive()
+from unrolled.simgpu.process import Link, LinkError
 
 
 def session(machine: Machine) -> tuple[list[bytes], Any, list[Any]]:
@@ -65,9 +40,9 @@ def session(machine: Machine) -> tuple[list[bytes], Any, list[Any]]:
     machine.launch("random", [], [total, state], {"method": "random", "arguments": {"dtype": "float32"}})
     waves = empty(machine, (3,), "complex64")
     machine.launch("multiply", [total, 2 - 1j], [waves])
-    report = machine.run_kernel(KernelOrder(KERNEL, [x, ("float32", 0.5)], (2, 1, 1), (32, 1, 1)))
+    report = machine.run_kernel(halved(x))
     with contextlib.suppress(KernelFault):
-        machine.run_kernel(KernelOrder(KERNEL, [x, ("float32", 0.5)], (2, 1, 1), (2, 2, 1)), 1)
+        machine.run_kernel(halved(x, (2, 2, 1)), 1)
     machine.wait(first, None)
     last = machine.record()
     machine.upload(x, bytes(48), stream=1, blocking=False)
@@ -110,21 +85,23 @@ def test_its_memory_is_limited_and_who_hung_up_has_no_machine() -> None:
         link.clock()
 
 
-def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
-        x = put(link, np.ones(3))
-        with pytest.raises(InvalidCommandError, match="none of that name"):
-            link.launch("system", [x], [x])
-        with pytest.raises(TypeError):
-            link.launch("bitwise_and", [x, x], [x])
-        with pytest.raises(ValueError, match="broadcast"):
-            link.launch("add", [x, put(link, np.ones(2))], [x])
-        with pytest.raises(InvalidCommandError):
-            link.launch("add", [x, "1"], [x])  # type: ignore[list-item]
-        with pytest.raises(TypeError):
-            link.launch("add", [x, np.float32(1)], [x])  # no JSON: it never left
+def test_errors_come_back_as_they_are_and_the_next_call_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    with start() as link:
+        x, y = put(link, np.ones(3)), put(link, np.ones(2))
+        for op, inputs, error, words in (
+            ("system", [x], InvalidCommandError, "none of that name"),
+            ("bitwise_and", [x, x], TypeError, ""),
+            ("add", [x, y], ValueError, "broadcast"),
+            ("add", [x, "1"], InvalidCommandError, ""),
+            ("add", [x, np.float32(1)], TypeError, ""),  # no JSON: it never left
+        ):
+            with pytest.raises(error, match=words or None):
+                link.launch(op, inputs, [x])
         np.testing.assert_array_equal(get(link, x), np.ones(3))
+        monkeypatch.setattr(process, "MESSAGE_LIMIT", 1000)
+        with pytest.raises(InvalidCommandError, match="too long"):
+            link.launch("sum", [1.0] * 1000, [])
+        assert link.clock() > 0
 
 
 @pytest.mark.parametrize(
@@ -145,24 +122,19 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
     ],
 )
 def test_what_the_compiler_refuses_comes_back_as_it_was_raised(kind: type[Exception], line: str) -> None:
-    there, here = LocalMachine(), LocalMachine()
-    program = {**KERNEL, "source": f"def k(x):\n    {line}\n"}
-    with serving() as (connection, _):
-        raised = []
-        for machine in (Link(connection), there, here):
-            order = KernelOrder(program, [put(machine, np.ones((3, 4), "float32"))], (1, 1, 1), (1, 1, 1))
+    raised = []
+    with start() as link:
+        for machine in (link, LocalMachine(), LocalMachine()):
+            x = put(machine, np.ones((3, 4), "float32"))
             with pytest.raises(kind) as caught:
-                machine.run_kernel(order)
+                machine.run_kernel(halved(x, (1, 1, 1), source=f"def k(x, by):\n    {line}\n"))
             raised.append((type(caught.value), str(caught.value)[:1900], vars(caught.value)))
     assert raised[0] == raised[1] == raised[2]
 
 
 def test_a_launch_that_cuda_refuses_is_told_as_such() -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
-        order = KernelOrder(KERNEL, [put(link, np.ones((3, 4), "float32")), ("float32", 1)], (1, 1, 1), (0, 1, 1))
-        with pytest.raises(CUDADriverError, match="CUDA_ERROR_INVALID_VALUE") as caught:
-            link.run_kernel(order)
+    with start() as link, pytest.raises(CUDADriverError, match="CUDA_ERROR_INVALID_VALUE") as caught:
+        link.run_kernel(halved(put(link, np.ones((3, 4), "float32")), (0, 1, 1)))
     assert caught.value.fault.kind == "threads"
 
 
@@ -170,11 +142,9 @@ def test_the_seed_decides_the_order_of_blocks_and_no_report_tells_the_next() -> 
     def seeds(seed: int) -> list[int]:
         link.use("T4", seed)
         x = put(link, np.ones((3, 4), "float32"))
-        order = KernelOrder(KERNEL, [x, ("float32", 0.5)], (2, 1, 1), (32, 1, 1))
-        return [link.run_kernel(order).seed for _ in range(3)]
+        return [link.run_kernel(halved(x)).seed for _ in range(3)]
 
-    with serving() as (connection, _):
-        link = Link(connection)
+    with start() as link:
         first, again, other = seeds(5), seeds(5), seeds(6)
     assert first == again
     assert len({*first, *other}) == 6
@@ -182,13 +152,11 @@ def test_the_seed_decides_the_order_of_blocks_and_no_report_tells_the_next() -> 
 
 
 def test_a_serving_machine_keeps_less_for_a_kernel() -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
+    program = {"source": "def k(x, by):\n    x[0] = cp.int8(1)\n", "constants": {"cp": {"name": "cupy"}}}
+    with start() as link:
         wide = View(link.allocate(2**24 + 1), 0, (2**24 + 1,), (1,), "int8")
-        program = {**KERNEL, "source": "def k(x):\n    x[0] = cp.int8(1)\n"}
-        program["constants"] = {"cp": {"name": "cupy"}}
         with pytest.raises(ValueError, match="writes 16,777,217 values of arrays; at most 16,777,216"):
-            link.run_kernel(KernelOrder(program, [wide], (1, 1, 1), (1, 1, 1)))
+            link.run_kernel(halved(wide, **program))
 
 
 class Garbage:
@@ -202,8 +170,7 @@ class Garbage:
 
 
 def test_finalizers_may_free_in_the_middle_of_a_call() -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
+    with start() as link:
         threshold = gc.get_threshold()
         gc.set_threshold(1)
         try:
@@ -216,8 +183,7 @@ def test_finalizers_may_free_in_the_middle_of_a_call() -> None:
 
 
 def test_another_profile_is_a_fresh_machine() -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
+    with start() as link:
         buffer = link.allocate(1000)
         assert link.use("H200").name == "H200" == link.profile.name
         assert (link.clock(), link.memory()["used"]) == (0, 0)
@@ -240,6 +206,9 @@ def test_a_link_whose_other_side_is_too_slow_is_dead_from_then_on() -> None:
             link.record()
 
 
+TOO_LONG = [(2**32 - 1, 0), (process.MESSAGE_LIMIT + 1, 0), (2, 2**32 - 1), (2, 100_001)]  # of 100,000 bytes
+
+
 def packed(message: Any, data: bytes = b"") -> bytes:
     text = message if isinstance(message, bytes) else json.dumps(message).encode()
     return struct.pack("!II", len(text), len(data)) + text + data
@@ -255,85 +224,66 @@ def packed(message: Any, data: bytes = b"") -> bytes:
         packed(b"[" * 10_000),
         packed(b'{"call": ' + b"9" * 2_000 + b"}"),
         struct.pack("!II", 100, 0) + b"{",
+        *(struct.pack("!II", *lengths) for lengths in TOO_LONG),
     ],
     ids=lambda stream: repr(stream[:24]),
 )
-def test_what_is_no_message_ends_the_serving(stream: bytes) -> None:
+def test_what_is_no_message_ends_the_serving_and_what_is_too_long_is_not_waited_for(stream: bytes) -> None:
     with serving(memory_limit=100_000) as (connection, thread):
         connection.sendall(stream)
-        connection.shutdown(socket.SHUT_WR)
+        if len(stream) > 8:
+            connection.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):  # it has left without reading all
             assert connection.recv(100) == b""
         thread.join(120)
         assert not thread.is_alive()
 
 
-@pytest.mark.parametrize(
-    "lengths",
-    [(2**32 - 1, 0), (process.MESSAGE_LIMIT + 1, 0), (2, 2**32 - 1), (2, 100_001)],  # the machine has 100,000 bytes
-)
-def test_a_message_that_is_announced_too_long_is_not_waited_for(lengths: tuple[int, int]) -> None:
-    with serving(memory_limit=100_000) as (connection, thread):
-        connection.sendall(struct.pack("!II", *lengths))
-        assert connection.recv(100) == b""
-        thread.join(120)
-        assert not thread.is_alive()
+def launching(*arguments: Any) -> dict[str, Any]:
+    return {"call": "launch", "arguments": ["add", *arguments]}
 
 
-def answer_to(connection: socket.socket, message: Any) -> dict[str, Any]:
-    connection.sendall(packed(message))
-    size, data = struct.unpack("!II", connection.recv(8, socket.MSG_WAITALL))
-    answer: dict[str, Any] = json.loads(connection.recv(size, socket.MSG_WAITALL))
-    assert not data
-    return answer
+def running(**changes: Any) -> dict[str, Any]:
+    """An order of a kernel, with something wrong."""
+    order = {"kernel": HALVE, "arguments": [VIEW, ["float32", 1]], "blocks": [1] * 3, "threads": [1] * 3}
+    return {"call": "run_kernel", "arguments": [*(order | {"shared": 0, "stream": 0} | changes).values()]}
 
 
 VIEW = {"view": [1, 0, [2], [4], "float32"]}
+BAD_CALLS = {
+    **{name: [[]] for name in ("__init__", "_pool", "limits", "launch", "download", "run_kernel")},
+    "clock": [{"a": 1}, [1]],
+    "allocate": [["1"], [True], [10**30]],
+    "download": [[], [5], [{"view": [1, 0, 2, [4], "float32"]}], [{"view": [1, 0, [[2]], [4], "float32"]}]],
+    "upload": [[VIEW]],
+    "stop_trace": [[{}], [0]],
+    "use": [[5], ["H100"]],
+    "wait": [[0, 0]],
+    "elapsed": [[-1, 0]],
+}
 
 
 @pytest.mark.parametrize(
     "message",
     [
         {},
-        {"call": "__init__", "arguments": []},
-        {"call": "_pool", "arguments": []},
-        {"call": "limits", "arguments": []},
         {"call": ["clock"], "arguments": []},
-        {"call": "clock", "arguments": {"a": 1}},
-        {"call": "clock", "arguments": [1]},
-        {"call": "allocate", "arguments": ["1"]},
-        {"call": "allocate", "arguments": [True]},
-        {"call": "allocate", "arguments": [10**30]},
-        {"call": "launch", "arguments": []},
-        {"call": "launch", "arguments": ["add", VIEW, [VIEW], {}, 0]},
-        {"call": "launch", "arguments": ["add", [VIEW, 1], [1], {}, 0]},
-        {"call": "launch", "arguments": ["add", [VIEW, 1], [VIEW], [], 0]},
-        {"call": "launch", "arguments": ["add", [VIEW, 1], [VIEW], {}, -1]},
-        {"call": "launch", "arguments": ["add", [VIEW, 1], [VIEW], {}, 10**9]},
+        *({"call": call, "arguments": arguments} for call, several in BAD_CALLS.items() for arguments in several),
+        launching(VIEW, [VIEW], {}, 0),
+        launching([VIEW, 1], [1], {}, 0),
+        launching([VIEW, 1], [VIEW], [], 0),
+        launching([VIEW, 1], [VIEW], {}, -1),
+        launching([VIEW, 1], [VIEW], {}, 10**9),
+        launching([VIEW, {"view": []}], [VIEW], {}, 0),
+        launching([VIEW, {"complex": [1, 2]}], [VIEW], {}, 0),
         {"call": "launch", "arguments": [["add"], [VIEW, 1], [VIEW], {}, 0]},
-        {"call": "launch", "arguments": ["add", [VIEW, {"view": []}], [VIEW], {}, 0]},
-        {"call": "launch", "arguments": ["add", [VIEW, {"complex": [1, 2]}], [VIEW], {}, 0]},
-        {"call": "download", "arguments": []},
-        {"call": "download", "arguments": [5]},
-        {"call": "download", "arguments": [{"view": [1, 0, 2, [4], "float32"]}]},
-        {"call": "download", "arguments": [{"view": [1, 0, [[2]], [4], "float32"]}]},
-        {"call": "upload", "arguments": [VIEW]},
-        {"call": "run_kernel", "arguments": []},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW], [1, 1, 1], [1, 1, 1], 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, VIEW, [1, 1, 1], [1, 1, 1], 0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, 1], [1, 1, 1], [1, 1, 1], 0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", [1]]], [1, 1, 1], [1, 1, 1], 0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1], [1, 1, 1], 0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, True], [1, 1, 1], 0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, 2**62], [1, 1, 1], 0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, 1], [1, 1, 1], 0.0, 0]},
-        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, 1], [1, 1, 1], 0, -1]},
-        {"call": "stop_trace", "arguments": [{}]},
-        {"call": "stop_trace", "arguments": [0]},
-        {"call": "use", "arguments": [5]},
-        {"call": "use", "arguments": ["H100"]},
-        {"call": "wait", "arguments": [0, 0]},
-        {"call": "elapsed", "arguments": [-1, 0]},
+        {"call": "run_kernel", "arguments": running()["arguments"][:-1]},
+        running(arguments=VIEW),
+        running(arguments=[VIEW, 1]),
+        running(arguments=[VIEW, ["float32", [1]]]),
+        *(running(blocks=blocks) for blocks in ([1, 1], [1, 1, True], [1, 1, 2**62])),
+        running(shared=0.0),
+        running(stream=-1),
     ],
     ids=lambda message: json.dumps(message)[:60],
 )
@@ -341,8 +291,11 @@ def test_a_bad_call_is_answered_with_an_error_and_the_next_one_with_its_value(me
     with serving(memory_limit=100_000) as (connection, _):
         link = Link(connection)
         put(link, np.zeros(2, "float32"))
-        assert "error" in answer_to(connection, message)
-        assert answer_to(connection, {"call": "memory", "arguments": []})["value"]["used"] == 512
+        connection.sendall(packed(message))
+        size, data = struct.unpack("!II", connection.recv(8, socket.MSG_WAITALL))
+        assert "error" in json.loads(connection.recv(size, socket.MSG_WAITALL))
+        assert not data
+        assert link.memory()["used"] == 512
 
 
 plain = st.recursive(
@@ -375,12 +328,3 @@ def test_no_launch_brings_the_serving_down(op: str, inputs: list[Any], options: 
     with contextlib.suppress(ValueError, TypeError, MemoryError):
         process.answer(machine, message, b"")
     assert len(get(machine, View(1, 0, (2,), (4,), "float32"))) == 2
-
-
-def test_a_command_that_is_too_long_to_send_leaves_the_link_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving() as (connection, _):
-        link = Link(connection)
-        monkeypatch.setattr(process, "MESSAGE_LIMIT", 1000)
-        with pytest.raises(InvalidCommandError, match="too long"):
-            link.launch("sum", [1.0] * 1000, [])
-        assert link.clock() == 0

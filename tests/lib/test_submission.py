@@ -1,11 +1,11 @@
 """Handing in, from a notebook and from the command: what is missing is said, what is unsafe is stopped."""
 
-import io
 import json
 import os
 import sys
 import types
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -14,7 +14,7 @@ from unrolled.checks.report import MIME
 from unrolled.notebook import frontend, handin, submission
 from verdicts import report
 
-LESSON = "02_convolution"
+LESSON, ZIP = "02_convolution", "02_convolution.ada.zip"
 NAMES = ("conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm")
 
 
@@ -53,8 +53,6 @@ def unnamed(monkeypatch):
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
 
 
-# What is missing
-
 NO_CELL, OTHER = "missing: no cell defines im2col", "its cell does not define im2col"
 STUB = code("def im2col(x):\n    # your code here\n    raise NotImplementedError", "im2col")
 LINES = {"cell_type": "code", "source": ["def im2col(x):\n", "    return x"], "metadata": {"id": "abc"}}  # Colab's
@@ -70,17 +68,12 @@ LINES = {"cell_type": "code", "source": ["def im2col(x):\n", "    return x"], "m
         ([code("def im2col_mine(x):\n    return x", "im2col")], OTHER),
         ([code("    def im2col(x): pass", "im2col")], OTHER),
         ([LINES], None),
-        *(
-            ([code(text)], None)
-            for text in (
-                "def im2col(x):\n    return x",
-                "%timeit 3\ndef im2col(x):\n    return x",
-                "async def im2col(x): ...",
-                "im2col = helper",
-                "im2col: object = helper",
-                "class im2col: ...",
-            )
-        ),
+        ([code("def im2col(x):\n    return x")], None),
+        ([code("%timeit 3\ndef im2col(x):\n    return x")], None),
+        ([code("async def im2col(x): ...")], None),
+        ([code("im2col = helper")], None),
+        ([code("im2col: object = helper")], None),
+        ([code("class im2col: ...")], None),
     ],
 )
 def test_an_exercise_is_found_by_its_mark_or_its_name(cells, words):
@@ -115,17 +108,14 @@ def test_a_line_for_each_exercise_with_what_the_check_says():
     ]
 
 
-# Whose notebook, of which lesson and version
-
-
 def test_the_lesson_and_the_version_are_what_the_notebook_says():
     assert submission.note_on_version(whole()) == ""
     assert "version 0.0.9 of the course" in submission.note_on_version(whole(version="0.0.9"))
     assert submission.lesson_of(whole()) == LESSON
     started = notebook(code('check.start("02_convolution", "0.0.9")'), lesson=None)
     assert submission.claims(started) == (LESSON, "0.0.9")
-    assert submission.lesson_of(started, LESSON) == LESSON
-    assert submission.lesson_of(notebook(exercise("im2col"), lesson=None), LESSON) == LESSON
+    for nb in (started, notebook(exercise("im2col"), lesson=None)):
+        assert submission.lesson_of(nb, LESSON) == LESSON
 
 
 @pytest.mark.parametrize(
@@ -142,13 +132,14 @@ def test_another_lessons_notebook_is_refused(nb, wanted, words):
         submission.lesson_of(nb, wanted)
 
 
-# The command
-
-
 def saved(home, nb=None, name=f"{LESSON}.ipynb"):
     file = home / name
     file.write_text(json.dumps(nb or whole()), encoding="utf-8")
     return file
+
+
+def handed_in(folder):
+    return sorted(file.name for file in folder.glob("*.zip"))
 
 
 def submit(*words):
@@ -161,8 +152,8 @@ def test_the_command_makes_the_file_and_remembers_who(home, capsys):
     assert submit("--no-run") == 0
     out = capsys.readouterr().out
     assert "✓ im2col               2 of 2 points" in out
-    assert "Made 02_convolution.ada.zip" in out
-    read = handin.read((home / f"{LESSON}.ada.zip").read_bytes())
+    assert f"Made {ZIP}" in out
+    read = handin.read((home / ZIP).read_bytes())
     assert (read.student, read.lesson, read.notebook) == ("ada", LESSON, file.read_bytes())
     assert read.journal["checks"]["im2col"]["passed"]
     assert cli.main(["submit", "02_convolution", "--no-run"]) == 0, "asked for once"
@@ -175,28 +166,36 @@ def test_the_journal_does_not_vouch_for_what_is_not_in_the_notebook(home, capsys
     assert "– im2col               not written yet" in capsys.readouterr().out
 
 
-def test_what_cannot_be_handed_in_makes_no_file(home, capsys):
-    (home / "x.ipynb").write_text("{")
-    saved(home, whole(lesson="03_pooling"), "other.ipynb")
-    for words, said in (
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (["--student", "ada"], "is not there; open the lesson with `unrolled lab`"),
         (["--student", "ada", "--notebook", "x.ipynb"], "x.ipynb cannot be handed in"),
         (["--student", "ada", "--notebook", "other.ipynb"], "the notebook of 03_pooling"),
-    ):
-        assert cli.main(["submit", "2", *words]) == 1
-        assert said in capsys.readouterr().err
-    saved(home)
-    assert cli.main(["submit", "2", "--no-run"]) == 1
-    assert "--student ID" in capsys.readouterr().err
-    assert list(home.glob("*.zip")) == []
+        (["--no-run", "--notebook", "good.ipynb"], "--student ID"),
+        (["--student", "ada", "--no-run", "--notebook", "old.ipynb"], "save the notebook first"),
+    ],
+)
+def test_what_cannot_be_handed_in_makes_no_file(home, capsys, words, said):
+    (home / "x.ipynb").write_text("{")
+    saved(home, whole(lesson="03_pooling"), "other.ipynb")
+    saved(home, name="good.ipynb")
+    os.utime(saved(home, name="old.ipynb"), (1_600_000_000, 1_600_000_000))
+    note("im2col")  # later than the old one
+    os.utime(home / "good.ipynb")
+    assert cli.main(["submit", "2", *words]) == 1
+    assert said in capsys.readouterr().err
+    assert handed_in(home) == []
+    if "old.ipynb" in words:
+        assert cli.main(["submit", "2", *words, "--anyway"]) == 0
 
 
 def test_nothing_is_overwritten(home):
     saved(home)
     for _ in range(3):
         assert submit("--no-run") == 0
-    names = ["02_convolution.ada.2.zip", "02_convolution.ada.3.zip", "02_convolution.ada.zip"]
-    assert sorted(file.name for file in home.glob("*.zip")) == names
+    names = [f"{LESSON}.ada.2.zip", f"{LESSON}.ada.3.zip", ZIP]
+    assert handed_in(home) == names
     assert len({handin.read((home / name).read_bytes()).nonce for name in names}) == 3
 
 
@@ -207,95 +206,79 @@ def test_the_notebook_and_the_journal_are_those_in_work(home, monkeypatch):
     monkeypatch.setenv("UNROLLED_JOURNAL", "later undone")  # the command sets it for this process
     monkeypatch.delenv("UNROLLED_JOURNAL")
     assert submit("--no-run") == 0
-    assert sorted(file.name for file in (home / "work").glob("*.*")) == [
-        "02_convolution.ada.zip",
-        "02_convolution.ipynb",
-        "journal.json",
-    ]
-
-
-def test_a_file_older_than_the_last_check_is_not_handed_in(home, capsys):
-    file = saved(home)
-    note("im2col")
-    os.utime(file, (1_600_000_000, 1_600_000_000))
-    assert submit("--no-run") == 1
-    assert "save the notebook first" in capsys.readouterr().err
-    assert list(home.glob("*.zip")) == []
-    assert submit("--no-run", "--anyway") == 0
-
-
-class FullDisk(io.BytesIO):
-    def write(self, data):
-        raise OSError(28, "No space left on device")
+    assert {file.name for file in (home / "work").glob("*.*")} == {ZIP, f"{LESSON}.ipynb", "journal.json"}
 
 
 def test_a_half_written_file_does_not_stay(home, monkeypatch):
-    def opened(path, mode):
-        path.touch(exist_ok=False)
-        return FullDisk()
+    opened = Path.open
 
-    monkeypatch.setattr(Path, "open", opened)
+    def full(path, mode):
+        file = opened(path, mode)
+        file.close()
+        return mock.MagicMock(**{"__enter__.return_value.write.side_effect": OSError(28, "No space left on device")})
+
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(submission.NotReadyError, match="No space left"):
         submission.pack(whole(), {}, "ada", LESSON, home)
-    assert list(home.glob("*.zip")) == []
+    assert handed_in(home) == []
 
 
 def test_the_command_runs_the_notebook_and_submits_nothing_from_inside(home, capsys):
     shown = report("im2col", "fail", ("off by one",), points=2)
     shows = f"from IPython.display import display\ndisplay({ {MIME: shown.to_dict()}!r}, raw=True)"
-    inside = 'from unrolled import journal\njournal.submit("eve")'
-    saved(home, notebook(*map(exercise, NAMES), code(shows), code(inside), answer()))
+    submits = 'from unrolled import journal\njournal.submit("eve")'
+    saved(home, notebook(*map(exercise, NAMES), code(shows), code(submits), answer()))
     note("im2col")
     assert submit("--anyway") == 0
     out = capsys.readouterr().out
     assert "✗ im2col               0 of 2 points   a case: off by one" in out
     assert "im2col passed in your notebook and does not here" in out
-    assert [file.name for file in home.glob("*.zip")] == ["02_convolution.ada.zip"]
+    assert handed_in(home) == [ZIP]
     assert journal.student() == "ada"
 
 
-# Inside a notebook
-
-
-class Shell:
-    """As much of IPython as the front end looks at."""
-
-    def __init__(self, *inputs, **names):
-        self.user_ns = names
-        self.history_manager = types.SimpleNamespace(input_hist_raw=["", *inputs])
-
-
-def inside(monkeypatch, *inputs, **names):
-    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: Shell(*inputs, **names))
-
-
 SUBMIT = 'journal.submit("ada")'
+START = f'check.start("{LESSON}", "0.1.0")'
+
+
+@pytest.fixture
+def inside(monkeypatch):
+    """Run in a notebook whose cells so far were these inputs, with these names: as much as the front end looks at."""
+
+    def run(*inputs, **names):
+        shell = types.SimpleNamespace(
+            user_ns=names, history_manager=types.SimpleNamespace(input_hist_raw=["", *inputs])
+        )
+        monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+
+    return run
+
+
+def submitting():
+    return notebook(*map(exercise, NAMES), code(SUBMIT), answer())
 
 
 @pytest.mark.parametrize("how", ["jupyter", "vscode", "started"])
-def test_the_notebook_finds_itself(home, monkeypatch, capsys, how):
-    name = f"{LESSON}.ipynb" if how == "started" else "mine.ipynb"
-    file = saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()), name)
-    names = {"__vsc_ipynb_file__": str(file)} if how == "vscode" else {}
+def test_the_notebook_finds_itself(home, monkeypatch, capsys, inside, how):
+    file = saved(home, submitting(), f"{LESSON}.ipynb" if how == "started" else "mine.ipynb")
     if how == "jupyter":
         monkeypatch.setenv("JPY_SESSION_NAME", str(file))
-    inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', SUBMIT, **names)
+    inside(START, SUBMIT, **({"__vsc_ipynb_file__": str(file)} if how == "vscode" else {}))
     note("im2col")
     journal.submit("ada")
     out = capsys.readouterr().out
     assert "by your journal" in out
     assert "✓ im2col" in out
-    assert handin.read((home / f"{LESSON}.ada.zip").read_bytes()).notebook == file.read_bytes()
+    assert handin.read((home / ZIP).read_bytes()).notebook == file.read_bytes()
 
 
-def test_a_notebook_that_is_not_found_can_be_named(home, monkeypatch, capsys):
-    inside(monkeypatch, SUBMIT)
+def test_a_notebook_that_is_not_found_can_be_named(home, monkeypatch, capsys, inside):
+    inside(SUBMIT)
     monkeypatch.setenv("JPY_SESSION_NAME", "renamed since.ipynb")
     journal.submit("ada")
     assert "Nothing was handed in: the notebook's file is not known here; name it" in capsys.readouterr().out
-    file = saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()), "mine.ipynb")
-    journal.submit(notebook=file)
-    assert (home / f"{LESSON}.ada.zip").is_file()
+    journal.submit(notebook=saved(home, submitting(), "mine.ipynb"))
+    assert handed_in(home) == [ZIP]
 
 
 @pytest.mark.parametrize(
@@ -305,52 +288,43 @@ def test_a_notebook_that_is_not_found_can_be_named(home, monkeypatch, capsys):
         (["def im2col(x):\n    return x", "journal.submit('ada') "], "on disk is older than this very cell."),
     ],
 )
-def test_a_notebook_that_was_not_saved_is_not_handed_in(home, monkeypatch, capsys, ran, words):
-    saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()))
-    inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', *ran)
+def test_a_notebook_that_was_not_saved_is_not_handed_in(home, capsys, inside, ran, words):
+    saved(home, submitting())
+    inside(START, *ran)
     journal.submit("ada")
     out = capsys.readouterr().out
     assert words in out
     assert "Save it first" in out
-    assert list(home.glob("*.zip")) == []
+    assert handed_in(home) == []
 
 
-def test_submit_asks_once_who_it_is_and_never_raises(home, monkeypatch, capsys):
-    saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()))
-    inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', SUBMIT)
+def test_submit_asks_once_who_it_is_and_never_raises(home, monkeypatch, capsys, inside):
+    saved(home, submitting())
+    inside(START, SUBMIT)
     journal.submit()
     assert 'journal.submit("ID")' in capsys.readouterr().out
     journal.submit("..")
     assert "cannot be a student's id" in capsys.readouterr().out
+    for name in (submission.REHEARSAL, "NBGRADER_EXECUTION"):  # a run that is not the learner's
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            journal.submit("ada")
+        assert "Nothing is handed in here" in capsys.readouterr().out
+    assert handed_in(home) == []
     journal.submit("ada")
     journal.submit()
-    assert len(list(home.glob("*.zip"))) == 2
-
-
-def test_a_run_that_is_not_the_learners_hands_nothing_in(home, monkeypatch, capsys):
-    saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()))
-    for name in (submission.REHEARSAL, "NBGRADER_EXECUTION"):
-        monkeypatch.setenv(name, "1")
-        inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', SUBMIT)
-        journal.submit("ada")
-        monkeypatch.delenv(name)
-    assert capsys.readouterr().out.count("Nothing is handed in here") == 2
-    assert list(home.glob("*.zip")) == []
+    assert len(handed_in(home)) == 2
 
 
 @pytest.fixture
 def colab(monkeypatch, home):
     """Colab's page, as far as it is asked; its reply and the files it offered for download."""
     page = types.SimpleNamespace(reply={"ipynb": whole()}, offered=[], asked=[])
-
-    def blocking_request(kind, request="", timeout_sec=5):
-        page.asked.append(kind)
-        return page.reply
-
-    message = types.SimpleNamespace(blocking_request=blocking_request)
-    files = types.SimpleNamespace(download=page.offered.append)
     package = types.ModuleType("google.colab")
-    package._message, package.files = message, files
+    package._message = types.SimpleNamespace(
+        blocking_request=lambda kind, request="", timeout_sec=5: page.asked.append(kind) or page.reply
+    )
+    package.files = types.SimpleNamespace(download=page.offered.append)
     monkeypatch.setitem(sys.modules, "google", types.ModuleType("google"))
     monkeypatch.setitem(sys.modules, "google.colab", package)
     monkeypatch.setattr(frontend, "DRIVE", home / "drive" / "MyDrive")
@@ -361,13 +335,13 @@ def test_colab_saves_it_to_drive_where_that_is_mounted(home, colab):
     frontend.DRIVE.mkdir(parents=True)
     journal.submit("ada")
     assert colab.asked == ["get_ipynb"]
-    assert colab.offered == [str(frontend.DRIVE / f"{LESSON}.ada.zip")]
-    assert json.loads(handin.read((frontend.DRIVE / f"{LESSON}.ada.zip").read_bytes()).notebook) == whole()
+    assert colab.offered == [str(frontend.DRIVE / ZIP)]
+    assert json.loads(handin.read((frontend.DRIVE / ZIP).read_bytes()).notebook) == whole()
     journal.use(frontend.DRIVE / "course" / "journal.json")
     journal.submit("ada")
-    assert (frontend.DRIVE / "course" / f"{LESSON}.ada.zip").is_file(), "beside the journal"
+    assert handed_in(frontend.DRIVE / "course") == [ZIP], "beside the journal"
     journal.submit("ada", to=home / "here")
-    assert (home / "here" / f"{LESSON}.ada.zip").is_file()
+    assert handed_in(home / "here") == [ZIP]
     assert len(colab.offered) == 3
 
 
@@ -379,13 +353,11 @@ def test_a_colab_page_that_does_not_answer_is_said(colab, capsys, reply):
 
 
 def test_a_colab_that_changed_is_said(home, colab, capsys, monkeypatch):
-    def gone(file):
-        raise RuntimeError("no such message")
-
-    monkeypatch.setattr(sys.modules["google.colab"].files, "download", gone)
+    page = sys.modules["google.colab"]
+    page.files.download = mock.Mock(side_effect=RuntimeError("no such message"))
     journal.submit("ada")
     assert "find it in the folder on the left" in capsys.readouterr().out
-    assert len(list(home.glob("*.zip"))) == 1
-    monkeypatch.delattr(sys.modules["google.colab"], "_message")
+    assert len(handed_in(home)) == 1
+    del page._message
     journal.submit("ada")
     assert "Colab did not send the notebook" in capsys.readouterr().out

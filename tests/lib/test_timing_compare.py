@@ -1,31 +1,173 @@
-"""compare_blocks on machines with a fake clock."""
+"""compare_blocks and its rule on machines with a fake clock: blocks, intervals, outcomes, the operating curve."""
 
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from timing_fakes import Machine, Noise, quiet
+from scipy.stats import binom  # type: ignore[import-untyped, unused-ignore]
 
-from unrolled.timing import BlockTime, Verdict, blocks, compare_blocks
+from unrolled.timing import BlockTime, Verdict, blocks, compare_blocks, rule
 from unrolled.timing.blocks import BlockTimer, block_calls
+
+Noise = Callable[["Machine"], float]
+
+
+@dataclass
+class Machine:
+    """`noise` multiplies the wall time of each block; CPU time only wavers by 1 %."""
+
+    noise: Noise = lambda machine: 1.0
+    seed: int = 0
+    now: float = 0.0
+    log: list[tuple[str, int, float]] = field(default_factory=list)  # name, calls, wall seconds
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def clock(self) -> float:
+        return self.now
+
+    def timer(self, name: str, seconds: float, busy: float = 1.0) -> BlockTimer:
+        """A block timer of a function of `seconds` a call, of which the share `busy` is CPU time."""
+
+        def block(calls: int) -> BlockTime:
+            work = calls * seconds
+            wall = work * self.noise(self)
+            self.now += wall
+            self.log.append((name, calls, wall))
+            return BlockTime(wall, busy * work * self.rng.lognormvariate(0, 0.01))
+
+        return block
+
+    def calls(self, name: str) -> list[int]:
+        return [calls for who, calls, _ in self.log if who == name]
+
+
+def quiet(machine: Machine) -> float:
+    """An idle machine: 3 % of noise."""
+    return machine.rng.lognormvariate(0, 0.03)
+
+
+def shaky(machine: Machine) -> float:
+    """15 % of noise on every block."""
+    return machine.rng.lognormvariate(0, 0.15)
+
+
+def spikes(machine: Machine) -> float:
+    """Now and then another process takes the core: one block in four lasts 1.5 to 4 times as long."""
+    spike = machine.rng.uniform(1.5, 4) if machine.rng.random() < 0.25 else 1.0
+    return spike * machine.rng.lognormvariate(0, 0.05)
+
+
+def drift(machine: Machine) -> float:
+    """The clock frequency halves and doubles over about a second."""
+    phase = machine.now % 1.0
+    return (1 + 2 * min(phase, 1 - phase)) * machine.rng.lognormvariate(0, 0.05)
+
+
+def crowded(machine: Machine) -> float:
+    """Four busy processes on two cores: every block shares its core, more or less."""
+    return machine.rng.choice((1.0, 2.0, 2.0, 3.0)) * machine.rng.lognormvariate(0, 0.1)
+
+
+NOISES = [quiet, shaky, spikes, drift, crowded]
+
+
+@pytest.mark.parametrize("n", range(6, 65))
+def test_the_interval_is_the_narrowest_that_covers_the_median_with_95_percent(n: int) -> None:
+    def coverage(k: int) -> float:  # the k-th smallest to the k-th largest
+        return float(binom.cdf(n - k, n, 0.5) - binom.cdf(k - 1, n, 0.5))
+
+    rank = rule.interval_rank(n)
+    assert coverage(rank) >= 0.95
+    assert coverage(rank + 1) < 0.95
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=40))
+@settings(max_examples=50)
+def test_the_interval_lies_within_the_values_and_around_their_middle(values: list[float]) -> None:
+    low, high = rule.median_interval(values)
+    middle = sorted(values)[len(values) // 2]
+    assert min(values) <= low <= middle <= high <= max(values)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "several"),
+    [
+        ("pass", ([2.5] * 8, [9.0] * 13 + [0.1] * 3, [9.0] * 18 + [0.1] * 6, [9.0] * 23 + [0.1] * 9)),
+        ("fail", ([1.99] * 8, [0.1] * 13 + [9.0] * 3)),
+        ("inconclusive", ([2.5] * 7 + [2.49], [1.99] * 7 + [2.0], [2.2] * 8, [9.0] * 7, [9.0] * 9)),
+        ("inconclusive", ([9.0] * 12 + [0.1] * 4, [9.0] * 22 + [0.1] * 10)),
+    ],
+)
+def test_decide(outcome: str, several: tuple[list[float], ...]) -> None:
+    assert {rule.decide(ratios, 2.5) for ratios in several} == {outcome}
+
+
+def test_noisy_control() -> None:
+    """One spike in eight is what the interval is made for."""
+    quiet_ones = [1.0] * 8, [0.95, 1.05] * 4, [1.0] * 7 + [5.0]
+    noisy_ones = [0.89] * 8, [1.11] * 8, [0.87] * 4 + [1.13] * 4, [1.0] * 5 + [3.0] * 3
+    assert not any(map(rule.is_noisy, quiet_ones))
+    assert all(map(rule.is_noisy, noisy_ones))
+
+
+def test_hopeless() -> None:
+    """A quarter of 4 with three pairs, a sixteenth with two, a sixty-fourth with one."""
+    assert all(rule.is_hopeless(ratios, 4.0) for ratios in ([0.99] * 3, [0.99] * 7, [0.24] * 2, [0.06]))
+    assert not any(rule.is_hopeless(ratios, 4.0) for ratios in ([1.0] * 3, [0.1, 0.1, 1.1], [0.25] * 2, [0.07], []))
+
+
+def curve(margin: float, noise: Noise, runs: int, at_least: float = 4.0) -> list[str]:
+    """Outcomes of a candidate that is `margin` times as fast as asked, each on a machine of its own."""
+    outcomes = []
+    for seed in range(runs):
+        machine = Machine(noise, seed)
+        baseline, candidate = machine.timer("baseline", 0.02), machine.timer("candidate", 0.02 / at_least / margin)
+        outcomes.append(compare_blocks(candidate, baseline, at_least, seed=seed, clock=machine.clock).outcome)
+    return outcomes
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("margin", "runs", "never"), [(1.5, 200, "fail"), (2.0, 50, "fail"), (0.5, 50, "pass"), (0.67, 200, "pass")]
+)
+def test_no_honest_function_fails_and_slow_code_never_passes(
+    noise: Noise, margin: float, runs: int, never: str
+) -> None:
+    outcomes = curve(margin, noise, runs)
+    assert never not in outcomes
+    if margin == 2.0:
+        assert outcomes.count("pass") >= 45, "most honest functions pass even under load"
+
+
+@pytest.mark.parametrize(
+    ("margin", "outcome"),
+    [(0.5, "fail"), (0.67, "fail"), (0.9, "inconclusive"), (1.5, "pass"), (2.0, "pass")],  # fail starts at 0.8 T
+)
+def test_a_quiet_machine_always_decides_except_between_the_thresholds(margin: float, outcome: str) -> None:
+    assert {*curve(margin, quiet, 100 if outcome == "inconclusive" else 50)} == {outcome}
+
+
+def test_at_the_threshold_nothing_fails_and_the_four_looks_together_pass_a_few_in_a_hundred() -> None:
+    outcomes = curve(1.0, shaky, 200)
+    assert "fail" not in outcomes
+    assert outcomes.count("pass") <= 0.05 * 200
 
 
 def race(
     machine: Machine, baseline: float, candidate: float, at_least: float = 2.5, busy: float = 1.0, **options: Any
 ) -> Verdict:
     """A verdict on two functions of these seconds a call."""
-    return compare_blocks(
-        machine.timer("candidate", candidate, busy),
-        machine.timer("baseline", baseline),
-        at_least,
-        clock=machine.clock,
-        seed=7,
-        **options,
-    )
+    sides = machine.timer("candidate", candidate, busy), machine.timer("baseline", baseline)
+    return compare_blocks(*sides, at_least, clock=machine.clock, seed=7, **options)
 
 
 def every_second(factor: float) -> Noise:
@@ -33,7 +175,17 @@ def every_second(factor: float) -> Noise:
     return lambda machine: factor if len(machine.log) % 2 else 1.0
 
 
-# blocks
+def still(machine: Machine) -> float:
+    return 1.0
+
+
+def stalling(machine: Machine) -> float:
+    """A machine that stalls once the pairs are done."""
+    return 500.0 if machine.now > 0.9 else 1.0
+
+
+def wavering(machine: Machine) -> float:
+    return machine.rng.choice((1.0, 2.0)) if machine.log else 1.0
 
 
 @given(st.floats(1e-7, 2.0), st.floats(1e-7, 2.0))
@@ -74,23 +226,16 @@ def test_one_slow_block_does_not_spoil_the_warm_up(slow_block: int) -> None:
     assert seconds == pytest.approx(0.001)
 
 
-def test_at_least_three_calls_a_side_before_the_first_pair() -> None:
+def test_the_warm_up_takes_three_calls_a_side_and_on_a_gpu_ten_and_half_a_second() -> None:
     machine = Machine()
     verdict = race(machine, 0.03, 0.03)
-    warm_up = len(machine.calls("candidate")) - len(verdict.pairs)
-    assert warm_up == 3
+    assert len(machine.calls("candidate")) - len(verdict.pairs) == 3
     assert sum(machine.calls("baseline")[:3]) >= 3
-
-
-@pytest.mark.parametrize(("per_call", "calls"), [(0.001, 100), (0.1, 10)])
-def test_warm_up_on_a_gpu_takes_ten_calls_and_half_a_second(per_call: float, calls: int) -> None:
-    machine = Machine()
-    blocks.warm_up(machine.timer("kernel", per_call), blocks.ON_GPU, patience=2.0)
-    assert sum(machine.calls("kernel")) >= calls
-    assert machine.now >= 0.5
-
-
-# outcomes
+    for per_call, calls in ((0.001, 100), (0.1, 10)):
+        machine = Machine()
+        blocks.warm_up(machine.timer("kernel", per_call), blocks.ON_GPU, patience=2.0)
+        assert sum(machine.calls("kernel")) >= calls
+        assert machine.now >= 0.5
 
 
 def test_order_of_the_pairs_is_random_and_follows_the_seed() -> None:
@@ -106,22 +251,39 @@ def test_order_of_the_pairs_is_random_and_follows_the_seed() -> None:
 
 def test_an_order_effect_cancels() -> None:
     """The second block of a pair takes 1.3x as long (a core that heats up): equal functions come out equal."""
-    machine = Machine()
-    machine.noise = lambda machine: 1.3 if len(machine.log) % 2 else 1.0
+    machine = Machine(noise=every_second(1.3))
     assert race(machine, 0.02, 0.02, at_least=1.0).ratio == pytest.approx(1, abs=0.31)
     assert {pair.first for pair in race(machine, 0.02, 0.02).pairs} == {"baseline", "candidate"}
 
 
-def test_a_clear_pass_needs_no_control() -> None:
-    verdict = race(Machine(), 0.02, 0.002)
-    assert (verdict.outcome, len(verdict.pairs), verdict.control) == ("pass", 8, ())
-
-
-@pytest.mark.parametrize(("candidate", "pairs", "outcome"), [(0.02, 8, "fail"), (0.02 / 2.3, 32, "inconclusive")])
-def test_a_fail_and_an_inconclusive_verdict_have_a_control(candidate: float, pairs: int, outcome: str) -> None:
-    verdict = race(Machine(), 0.02, candidate)
-    assert (verdict.outcome, len(verdict.pairs), len(verdict.control)) == (outcome, pairs, 8)
-    assert not verdict.noisy
+@pytest.mark.parametrize(
+    ("noise", "baseline", "candidate", "outcome", "pairs", "control", "noisy", "excused"),
+    [
+        (still, 0.02, 0.002, "pass", [8], [0], False, False),  # a clear pass needs no control
+        (still, 0.02, 0.02, "fail", [8], [8], False, False),
+        (still, 0.02, 0.02 / 2.3, "inconclusive", [32], [8], False, False),  # too close to call: the candidate's own
+        (still, 0.6, 0.01, "pass", range(8, 33), [0], False, False),  # a slow host has no time for a control
+        (every_second(1.8), 0.02, 0.02 / 2.3, "inconclusive", [32], [8], True, True),
+        (every_second(1.8), 0.02, 0.04, "inconclusive", range(33), [8], True, False),  # by far too slow
+        (lambda machine: 2.0, 0.02, 0.02 / 2.3, "inconclusive", range(33), range(9), False, True),  # crowded
+        (stalling, 0.04, 0.04 / 1.5, "inconclusive", range(33), range(9), None, True),
+        (stalling, 0.04, 0.04, "inconclusive", [8], range(1, 8), None, False),  # without a full control nothing fails
+        (still, 1.0, 0.8, "inconclusive", range(8), range(9), None, True),  # no time for eight pairs
+        (wavering, 0.1, 0.5, "inconclusive", range(3, 8), range(9), True, True),
+        (wavering, 0.02, 1.4, "fail", range(3, 8), range(9), True, False),  # hopeless by far: no noise excuses it
+    ],
+)
+def test_outcomes_and_what_excuses_them(
+    noise: Noise, baseline: float, candidate: float, outcome: str, pairs: Any, control: Any, noisy: Any, excused: bool
+) -> None:
+    verdict = race(Machine(noise=noise), baseline, candidate)
+    assert (verdict.outcome, verdict.excused) == (outcome, excused)
+    assert len(verdict.pairs) in pairs
+    assert len(verdict.control) in control
+    assert noisy is None or verdict.noisy == noisy
+    assert verdict.seconds <= 12 or outcome != "pass"
+    if outcome == "inconclusive" and control == range(1, 8):
+        assert "control" in str(verdict)
 
 
 @pytest.mark.parametrize(
@@ -150,45 +312,22 @@ def test_cpu_time_is_a_second_witness_on_a_noisy_machine(
     assert ("CPU time decided" in str(verdict)) == (by == "cpu time")
 
 
-def test_cpu_time_never_makes_a_fail_where_two_cores_are_fair() -> None:
+@pytest.mark.parametrize("noise", [still, every_second(1.5), every_second(3)])
+def test_cpu_time_never_makes_a_fail_where_two_cores_are_fair(noise: Noise) -> None:
     """The candidate burns both cores: ten times the CPU time of the baseline, a tenth of its wall time."""
-    for noise in (lambda machine: 1.0, every_second(1.5), every_second(3)):
-        verdict = race(Machine(noise=noise), 0.02, 0.002, busy=100)
-        assert verdict.outcome == "pass"
-        verdict = race(Machine(noise=noise), 0.02, 0.008, busy=100)
-        assert verdict.outcome != "fail"
-
-
-# whose fault it is
-
-
-def test_only_the_control_excuses() -> None:
-    """Too close to call on a quiet machine is the candidate's own; what a noisy one leaves open is not."""
-    close = race(Machine(), 0.02, 0.02 / 2.3)
-    assert (close.outcome, close.excused) == ("inconclusive", False)
-    noisy = race(Machine(noise=every_second(1.8)), 0.02, 0.02 / 2.3)
-    assert (noisy.outcome, noisy.excused) == ("inconclusive", True)
-    cut = race(Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0), 0.04, 0.04 / 1.5)
-    assert (cut.outcome, cut.excused) == ("inconclusive", True)
-    short = race(Machine(), 1.0, 0.8)
-    assert (short.outcome, len(short.pairs) < 8, short.excused) == ("inconclusive", True, True)
-    crowded = race(Machine(noise=lambda machine: 2.0), 0.02, 0.02 / 2.3)
-    assert (crowded.outcome, crowded.noisy, crowded.excused) == ("inconclusive", False, True)
-    far = race(Machine(noise=every_second(1.8)), 0.02, 0.04)
-    assert (far.outcome, far.noisy, far.excused) == ("inconclusive", True, False)
-    assert not race(Machine(), 0.02, 0.002).excused
-    assert not race(Machine(), 0.02, 0.02).excused
-
-
-def uneven(machine: Machine) -> BlockTimer:
-    """A candidate at 0.4 T, and three blocks in eight look ten times as fast."""
-    slow, fast = machine.timer("candidate", 0.02), machine.timer("candidate", 0.002)
-    return lambda calls: (fast if len(machine.calls("candidate")) % 8 < 3 else slow)(calls)
+    assert race(Machine(noise=noise), 0.02, 0.002, busy=100).outcome == "pass"
+    assert race(Machine(noise=noise), 0.02, 0.008, busy=100).outcome != "fail"
 
 
 def test_uneven_calls_excuse_nothing() -> None:
+    """A candidate at 0.4 T, and three blocks in eight look ten times as fast."""
     machine = Machine()
-    verdict = compare_blocks(uneven(machine), machine.timer("baseline", 0.02), 2.5, clock=machine.clock, seed=7)
+    slow, fast = machine.timer("candidate", 0.02), machine.timer("candidate", 0.002)
+
+    def uneven(calls: int) -> BlockTime:
+        return (fast if len(machine.calls("candidate")) % 8 < 3 else slow)(calls)
+
+    verdict = compare_blocks(uneven, machine.timer("baseline", 0.02), 2.5, clock=machine.clock, seed=7)
     assert (verdict.outcome, len(verdict.pairs), verdict.excused) == ("inconclusive", 32, False)
 
 
@@ -207,9 +346,6 @@ def test_a_delay_after_the_first_look_is_no_way_out(asleep_from: int) -> None:
     assert not verdict.excused
 
 
-# the time limit
-
-
 @pytest.mark.parametrize(
     ("candidate", "pairs", "seconds"),
     [(0.1, 8, 3), (0.3, 4, 4), (1.0, 3, 7), (2.0, 3, 10), (3.0, 2, 11), (5.0, 1, 11), (8.0, 1, 17)],
@@ -224,59 +360,29 @@ def test_a_hopelessly_slow_candidate_fails_early(candidate: float, pairs: int, s
         assert "far below what was asked" in str(verdict)
 
 
-def test_a_single_pair_must_be_far_further_below() -> None:
+def test_a_single_pair_must_be_far_further_below_and_a_limit_may_be_shorter() -> None:
     """A baseline of 0.25 s and a candidate of 3 s: a thirtieth of what was asked is not enough."""
     verdict = race(Machine(), 0.25, 3.0)
     assert (verdict.outcome, len(verdict.pairs)) == ("inconclusive", 1)
     assert "Time ran out after 1 of at least 8 pairs" in str(verdict)
-
-
-def test_a_slow_host_still_passes_a_fast_candidate() -> None:
-    """A baseline of 0.6 s: there would be no time for a control, and no need of one."""
-    verdict = race(Machine(), 0.6, 0.01)
-    assert (verdict.outcome, verdict.control) == ("pass", ())
-    assert verdict.seconds <= 12
-
-
-@pytest.mark.parametrize(("baseline", "candidate", "outcome"), [(0.1, 0.5, "inconclusive"), (0.02, 1.4, "fail")])
-def test_noise_excuses_the_hopeless_unless_by_far(baseline: float, candidate: float, outcome: str) -> None:
-    machine = Machine(noise=lambda machine: machine.rng.choice((1.0, 2.0)) if machine.log else 1.0)
-    verdict = race(machine, baseline, candidate)
-    assert 3 <= len(verdict.pairs) < 8
-    assert (verdict.outcome, verdict.noisy) == (outcome, True)
-
-
-def test_a_limit_of_its_own() -> None:
-    machine = Machine()
-    verdict = race(machine, 0.02, 0.2, time_limit=3.2)
+    verdict = race(Machine(), 0.02, 0.2, time_limit=3.2)
     assert verdict.seconds <= 3.2
     assert 3 <= len(verdict.pairs) < 8
 
 
-def test_without_a_full_control_nothing_fails() -> None:
-    """A machine that stalls once the pairs are done."""
-    machine = Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0)
-    verdict = race(machine, 0.04, 0.04)
-    assert len(verdict.pairs) == 8
-    assert 0 < len(verdict.control) < 8
-    assert verdict.outcome == "inconclusive"
-    assert "control" in str(verdict)
-
-
 def test_a_slow_comparison_says_how_long_it_takes() -> None:
     said: list[str] = []
-    race(Machine(), 0.02, 0.4, announce=said.append)
-    assert said == ["One call is slow here: this takes about 3 s."]
-    race(Machine(), 0.02, 0.002, announce=said.append)
-    assert len(said) == 1
-    race(Machine(), 0.02, 20.0, announce=said.append)
-    assert said[1] == "One call is slow here: this takes about 20 s."
+    for candidate in (0.4, 0.002, 20.0):
+        race(Machine(), 0.02, candidate, announce=said.append)
+    assert said == [f"One call is slow here: this takes about {seconds} s." for seconds in (3, 20)]
 
 
 def test_a_coarse_clock_neither_breaks_nor_fails() -> None:
     """A clock that ticks 50 times a second: some blocks of 20 ms take no time at all."""
 
-    def coarse(machine: Machine, timer: BlockTimer) -> BlockTimer:
+    def coarse(machine: Machine, name: str, seconds: float) -> BlockTimer:
+        timer = machine.timer(name, seconds)
+
         def block(calls: int) -> BlockTime:
             start = int(machine.now * 50)
             timer(calls)
@@ -288,9 +394,8 @@ def test_a_coarse_clock_neither_breaks_nor_fails() -> None:
     walls = set()
     for seed in range(20):
         machine = Machine(quiet, seed)
-        candidate, baseline = machine.timer("candidate", 0.004), machine.timer("baseline", 0.02)
-        sides = coarse(machine, candidate), coarse(machine, baseline)
-        verdict = compare_blocks(sides[0], sides[1], 2.5, clock=machine.clock, seed=seed)
+        sides = coarse(machine, "candidate", 0.004), coarse(machine, "baseline", 0.02)
+        verdict = compare_blocks(*sides, 2.5, clock=machine.clock, seed=seed)
         assert verdict.outcome != "fail"
         walls |= {block.wall for pair in verdict.pairs for block in (pair.baseline, pair.candidate)}
     assert 0.0 in walls

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import fake_gpu
 import pytest
@@ -15,13 +16,15 @@ from unrolled.timing import Verdict, compare, comparing, measure, measuring
 from unrolled.timing.blocks import WarmUp, block_timer
 from unrolled.timing.verdict import conclude
 
-NOTHING = conclude([], [], 2)
 X = {"x": OnDevice()}
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     return fake_gpu.register(monkeypatch, simulated=False)
+
+
+BLOCK_OF_TWO = ["synchronize", "record", "launch", "launch", "synchronize", "record", "wait"]
 
 
 @pytest.fixture
@@ -37,27 +40,15 @@ def kernel(gpu: FakeGpu, work: float, host: float = 1e-5) -> Callable[..., Any]:
     return call
 
 
-# blocks
-
-
-def test_a_block_lies_between_two_events_and_ends_with_a_synchronization(gpu: FakeGpu) -> None:
-    block_timer(kernel(gpu, 0.1), [X], gpu)(2)
-    assert gpu.log == ["synchronize", "record", "launch", "launch", "synchronize", "record", "wait"]
-
-
 def test_a_block_takes_as_long_as_the_device_not_as_the_calls(gpu: FakeGpu) -> None:
     timer = block_timer(kernel(gpu, work=0.5, host=0.001), [X], gpu)
-    assert timer(4).wall == pytest.approx(2.001)
+    assert timer(2).wall == pytest.approx(1.001)
+    assert gpu.log == BLOCK_OF_TWO
     gpu.launch(0.001, 50.0)  # work from before does not count
-    assert timer(1).wall == pytest.approx(0.501)
-
-
-def test_cpu_time_says_nothing_of_a_gpu(gpu: FakeGpu) -> None:
-    assert math.isnan(block_timer(kernel(gpu, 0.1), [X], gpu)(1).cpu)
+    block = timer(1)
+    assert block.wall == pytest.approx(0.501)
+    assert math.isnan(block.cpu), "CPU time says nothing of a GPU"
     assert not math.isnan(block_timer(lambda x: x, [X])(1).cpu)
-
-
-# compare
 
 
 @pytest.mark.parametrize("where", ["inputs", "result", "nested"])
@@ -70,15 +61,12 @@ def test_the_device_is_found_and_warmed_up(
     gpu = fake_gpu.register(monkeypatch, simulated)
     x = {"inputs": OnDevice(), "result": 1, "nested": [1, (OnDevice(),)]}[where]
     made: Callable[..., Any] = lambda x: OnDevice() if where == "result" else None  # noqa: E731
-    options: dict[str, Any] = {}
-    monkeypatch.setattr(
-        comparing,
-        "compare_blocks",
-        lambda candidate, *args, **kwargs: options.update(kwargs, candidate=candidate) or NOTHING,
-    )
+    compare_blocks = mock.Mock(return_value=conclude([], [], 2))
+    monkeypatch.setattr(comparing, "compare_blocks", compare_blocks)
     compare(kernel(gpu, 0.1), made, inputs=[{"x": x}] * 16, at_least=2)
-    options["candidate"](2)
-    assert gpu.log == ["synchronize", "record", "launch", "launch", "synchronize", "record", "wait"]
+    (candidate, *_), options = compare_blocks.call_args
+    candidate(2)
+    assert gpu.log == BLOCK_OF_TWO
     assert (options["warm"], options["cpu_witness"], options["shortest"]) == (warm, (), shortest)
 
 
@@ -89,17 +77,10 @@ def test_a_comparison_in_modelled_time(model: FakeGpu, work: float, outcome: str
     assert verdict.ratio == pytest.approx(1e-3 / work, rel=0.05)
     assert verdict.low == pytest.approx(verdict.high)
     assert str(verdict).endswith(" Times: modelled, paper.")
-
-
-def test_a_verdict_keeps_what_gave_its_times(model: FakeGpu) -> None:
-    verdict = compare(kernel(model, 1e-4), kernel(model, 1e-3), inputs=[X] * 16, at_least=5)
     data = verdict.to_dict()
     assert str(Verdict.from_dict(data)) == str(verdict)
     del data["device"]  # a record from before
     assert Verdict.from_dict(data).device == ""
-
-
-# measure
 
 
 @pytest.fixture
@@ -110,31 +91,24 @@ def clock(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
     return gpu
 
 
-def test_measuring_a_device_waits_for_it(clock: FakeGpu) -> None:
-    measured = measure(kernel(clock, work=0.002), X, budget=0.5)
-    assert measured.seconds == pytest.approx(0.002, rel=0.01)
+@pytest.mark.parametrize(
+    ("slow_host", "slow_work"),
+    [(0.0, 0.0), (30.0, 0.0), (0.0, 0.01)],
+    ids=["at once", "compiling at first", "a slow clock for 0.4 s"],
+)
+def test_measuring_a_device_waits_for_it_and_for_its_warm_up(
+    clock: FakeGpu, slow_host: float, slow_work: float
+) -> None:
+    first = iter([slow_host or 1e-5])
+
+    def call(x: Any) -> None:
+        clock.launch(next(first, 1e-5), slow_work if slow_work and clock.host < 0.4 else 0.002)
+
+    measured = measure(call, X, budget=0.1 if slow_work else 0.5)
+    assert [measured.seconds, measured.high] == pytest.approx([0.002, 0.002], rel=0.01)
+    assert measured.calls >= 10
     assert measured.device == ""
     assert str(measured).endswith(" calls)")
-
-
-def test_a_first_call_that_compiles_does_not_count(clock: FakeGpu) -> None:
-    first = iter([30.0])
-
-    def call(x: Any) -> None:
-        clock.launch(next(first, 1e-5), 0.002)
-
-    assert measure(call, X, budget=0.5).seconds == pytest.approx(0.002, rel=0.01)
-
-
-def test_a_gpu_warms_up_for_half_a_second(clock: FakeGpu) -> None:
-    """Its clock is slow for the first 0.4 s."""
-
-    def call(x: Any) -> None:
-        clock.launch(1e-5, 0.01 if clock.host < 0.4 else 0.002)
-
-    measured = measure(call, X, budget=0.1)
-    assert measured.high == pytest.approx(0.002, rel=0.01)
-    assert measured.calls >= 10
 
 
 def test_modelled_times_are_told_and_not_repeated(model: FakeGpu) -> None:
@@ -146,9 +120,7 @@ def test_modelled_times_are_told_and_not_repeated(model: FakeGpu) -> None:
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.5])
-def test_modelled_times_do_not_depend_on_real_ones(
-    model: FakeGpu, monkeypatch: pytest.MonkeyPatch, budget: float
-) -> None:
+def test_modelled_times_do_not_depend_on_real_ones(model: FakeGpu, monkeypatch: Any, budget: float) -> None:
     """A call takes 3 µs of the model's time, but 0.1 s of the learner's: 16 calls are enough."""
     now = [0.0]
 
@@ -168,9 +140,6 @@ def test_where_a_notebook_is_graded_a_gpu_is_not_warmed_up(clock: FakeGpu, monke
     assert clock.log.count("launch") <= 4
 
 
-# ceilings
-
-
 @pytest.mark.parametrize("simulated", [False, True])
 def test_ceilings_of_a_device(monkeypatch: pytest.MonkeyPatch, simulated: bool) -> None:
     gpu = fake_gpu.register(monkeypatch, simulated)
@@ -180,10 +149,9 @@ def test_ceilings_of_a_device(monkeypatch: pytest.MonkeyPatch, simulated: bool) 
             gpu.launch(1e-5, 0.25)
 
     made: list[Any] = []
-    monkeypatch.setattr(gpu, "full", lambda shape, value: made.append(shape) or Buffer(), raising=False)
-    monkeypatch.setattr(gpu, "empty", lambda shape, dtype=float: Buffer(), raising=False)
-    monkeypatch.setattr(gpu, "asarray", lambda host: Buffer(), raising=False)
-    monkeypatch.setattr(gpu, "matmul", lambda a, b, out: gpu.launch(1e-5, 0.5), raising=False)
+    gpu.full = lambda shape, value: made.append(shape) or Buffer()
+    gpu.empty = gpu.asarray = lambda *given, **named: Buffer()
+    gpu.matmul = lambda a, b, out: gpu.launch(1e-5, 0.5)
     monkeypatch.setattr(measuring, "CEILING_BUDGET", 0.0)
     assert measuring.copy_bandwidth(module=gpu) == pytest.approx(2 * 8 * made[0] / 0.25, rel=0.01)
     assert measuring.matmul_peak(size=64, module=gpu) == pytest.approx(2 * 64**3 / 0.5, rel=0.01)

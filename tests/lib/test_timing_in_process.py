@@ -21,7 +21,8 @@ from unrolled.timing.verdict import conclude
 NOTHING = conclude([], [], 2)
 
 
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 0.1 ms, so that these tests take no time."""
     monkeypatch.setattr(blocks, "MIN_BLOCK", 1e-4)
 
@@ -30,87 +31,68 @@ def make(rng: np.random.Generator) -> dict[str, Any]:
     return {"x": rng.random(8)}
 
 
-def test_compare_announces_itself_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
+def raced(candidate: Any = lambda x: None, baseline: Any = lambda x: None, inputs: Any = make, **options: Any) -> Any:
+    return compare(candidate, baseline, inputs=inputs, at_least=2, **options)
+
+
+def test_compare_announces_itself_before_anything_runs() -> None:
     events: list[str] = []
-    compare(
-        lambda x: events.append("call"),
-        lambda x: events.append("call"),
-        inputs=make,
-        at_least=2,
-        announce=events.append,
-    )
+    call = lambda x: events.append("call")  # noqa: E731
+    raced(call, call, announce=events.append)
     assert events[0] == "Measuring speed: 3 s as a rule, 12 s at most."
 
 
-def test_both_sides_walk_through_all_inputs_and_keep_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
-    seen: dict[str, list[int]] = {"candidate": [], "baseline": []}
-    inputs = [{"x": i} for i in range(20)]
-    candidate, baseline = (lambda x, walked=walked: walked.append(x) for walked in seen.values())
-    compare(candidate, baseline, inputs=inputs, at_least=2)
-    del seen["baseline"][0]  # the call that finds the device
-    for walked in seen.values():
-        assert len(walked) > 20
-        assert walked == [i % 20 for i in range(len(walked))]
+def test_both_sides_walk_through_all_inputs_and_keep_their_place() -> None:
+    sides: tuple[list[int], list[int]] = [], []
+    raced(*(lambda x, side=side: side.append(x) for side in sides), inputs=[{"x": i} for i in range(20)])
+    del sides[1][0]  # the call that finds the device
+    for side in sides:
+        assert len(side) > 20
+        assert side == [i % 20 for i in range(len(side))]
 
 
-def test_inputs_are_made_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
-
+def test_sixteen_inputs_are_made_from_the_seed() -> None:
     def seen(seed: int) -> list[bytes]:
         values: dict[bytes, None] = {}
-        compare(lambda x: values.setdefault(x.tobytes()), lambda x: None, inputs=make, at_least=2, seed=seed)
+        raced(lambda x: values.setdefault(x.tobytes()), seed=seed)
         return list(values)
 
-    assert len(seen(1)) == 16
-    assert seen(1) == seen(1)
-    assert seen(1) != seen(2)
-
-
-def test_sixteen_inputs_at_least() -> None:
+    first = seen(1)
+    assert len(first) == 16
+    assert seen(1) == first != seen(2)
     with pytest.raises(ValueError, match="15 dictionaries; expected at least 16"):
-        compare(len, len, inputs=[{"x": 1}] * 15, at_least=2)
+        raced(inputs=[{"x": 1}] * 15)
 
 
-def test_one_blas_thread_while_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
-
+def test_one_blas_thread_while_timing_unless_threads_are_the_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
     def pools() -> list[int]:
         return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
 
     before, during = pools(), []
-    verdict = compare(lambda x: during.append(max(pools())), lambda x: None, inputs=make, at_least=2, time_limit=1)
+    verdict = raced(lambda x: during.append(max(pools())), time_limit=1)
     assert {*during} == {1}
     assert verdict.threads == "1 thread"
     assert pools() == before
-
-
-def test_threads_are_left_alone_if_they_are_the_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
     monkeypatch.setattr(threadpoolctl, "threadpool_limits", lambda *args: pytest.fail("threads were touched"))
-    verdict = compare(lambda x: None, lambda x: None, inputs=make, at_least=2, threads=None)
-    assert verdict.threads == "threads left alone"
+    assert raced(threads=None).threads == "threads left alone"
 
 
 def test_a_library_loaded_while_timing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
     pools = [{"user_api": "blas", "num_threads": 1}]
     monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: pools)
-    assert compare(lambda x: None, lambda x: None, inputs=make, at_least=2).threads == "1 thread"
+    assert raced().threads == "1 thread"
 
     def loads_another(x: Any) -> None:
         pools[:] = [*pools[:1], {"user_api": "blas", "num_threads": 2}]
 
-    verdict = compare(loads_another, lambda x: None, inputs=make, at_least=2)
+    verdict = raced(loads_another)
     assert verdict.threads == "threads uncontrolled"
     assert "Threads uncontrolled" in str(verdict)
     pools.clear()
-    assert compare(lambda x: None, lambda x: None, inputs=make, at_least=2).threads == "threads uncontrolled"
+    assert raced().threads == "threads uncontrolled"
 
 
-def test_no_garbage_collection_inside_a_block_and_all_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch)
+def test_no_garbage_collection_inside_a_block_and_all_restored() -> None:
     inside: list[bool] = []
     timer = blocks.block_timer(lambda x: inside.append(gc.isenabled()), [{"x": 1}])
     timer(3)
@@ -125,16 +107,9 @@ def test_no_garbage_collection_inside_a_block_and_all_restored(monkeypatch: pyte
 
 
 def test_an_error_comes_through_and_leaves_everything_as_it_was() -> None:
-    calls = iter([None, *[ValueError("planted")] * 9])
-
-    def fails_later(x: Any) -> None:
-        error = next(calls)
-        if error:
-            raise error
-
-    before = threadpoolctl.threadpool_info()
-    with pytest.raises(ValueError, match="planted"):
-        compare(fails_later, lambda x: None, inputs=make, at_least=2)
+    calls, before = iter([None, None]), threadpoolctl.threadpool_info()
+    with pytest.raises(StopIteration):
+        raced(lambda x: next(calls))
     assert gc.isenabled()
     assert threadpoolctl.threadpool_info() == before
 
@@ -142,7 +117,7 @@ def test_an_error_comes_through_and_leaves_everything_as_it_was() -> None:
 def test_on_the_host_cpu_time_may_be_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {}
     monkeypatch.setattr(comparing, "compare_blocks", lambda *args, **kwargs: options.update(kwargs) or NOTHING)
-    compare(lambda x: x, lambda x: [x, "text", None], inputs=make, at_least=2)
+    raced(lambda x: x, lambda x: [x, "text", None])
     assert options["cpu_witness"] == ("pass",)
     assert options["warm"] == WarmUp(calls=3, seconds=0.0)
 

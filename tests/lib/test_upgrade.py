@@ -32,12 +32,12 @@ def cell_of(notebook: dict, name: str) -> dict:
     return found
 
 
+def place_of(notebook: dict, name: str) -> int:
+    return notebook["cells"].index(cell_of(notebook, name))
+
+
 def source(cell: dict) -> str:
     return "".join(cell["source"])
-
-
-def course_id(kind: str, text: str) -> str:
-    return hashlib.sha256(f"{kind}\n{text}\n1".encode()).hexdigest()[:12]
 
 
 @pytest.fixture
@@ -45,9 +45,10 @@ def older() -> dict:
     """An untouched copy of an older release: the text above im2col was another one."""
     notebook = released()
     notebook["metadata"]["unrolled"]["version"] = "0.0.9"
-    place = notebook["cells"].index(cell_of(notebook, "im2col"))
-    question = max(i for i in range(place) if source(notebook["cells"][i]).startswith("### Exercise"))
-    notebook["cells"][question].update(source=CHANGED, id=course_id("markdown", CHANGED))
+    before = notebook["cells"][: place_of(notebook, "im2col")]
+    question = next(cell for cell in reversed(before) if source(cell).startswith("### Exercise"))
+    number = hashlib.sha256(f"markdown\n{CHANGED}\n1".encode()).hexdigest()[:12]  # as the course makes them
+    question.update(source=CHANGED, id=number)
     return notebook
 
 
@@ -58,16 +59,13 @@ def worked(older: dict) -> dict:
     words = next(c for c in older["cells"] if c["cell_type"] == "markdown" and upgrade._is_answer(c))
     words["source"] = "Because memory."
     for cell in older["cells"]:
-        cell["source"] = source(cell).replace(
-            'journal.predict("conv2d_gemm", ...)', 'journal.predict("conv2d_gemm", 40)'
-        )
-    place = older["cells"].index(cell_of(older, "check_im2col"))
+        cell["source"] = source(cell).replace('predict("conv2d_gemm", ...)', 'predict("conv2d_gemm", 40)')
     own = {"cell_type": "code", "id": "8f3a2b1c", "metadata": {}, "source": "mine = 1", "outputs": []}
-    older["cells"].insert(place + 1, own | {"execution_count": 3})
+    older["cells"].insert(place_of(older, "check_im2col") + 1, own | {"execution_count": 3})
     changed = next(c for c in older["cells"] if c["cell_type"] == "code" and "show." in c["source"] and not name_of(c))
     changed["source"] += "\n# I changed this"
     note = {"cell_type": "markdown", "id": "1a2b3c4d", "metadata": {}, "source": "My note."}
-    older["cells"].insert(older["cells"].index(cell_of(older, "im2col")), note)
+    older["cells"].insert(place_of(older, "im2col"), note)
     return older
 
 
@@ -83,20 +81,24 @@ def test_everything_that_is_the_learners_comes_along(worked: dict) -> None:
     assert worked == before
     nb = found.notebook
     nbformat.validate(nbformat.from_dict(nb))
-    assert len({cell["id"] for cell in nb["cells"]}) == len(nb["cells"])
-    assert cell_of(nb, "im2col")["source"] == ANSWER
-    assert "Because memory." in [cell["source"] for cell in nb["cells"]]
-    assert sum('journal.predict("conv2d_gemm", 40)' in cell["source"] for cell in nb["cells"]) == 1
-    assert found.guesses == ["conv2d_gemm"]
+    assert_all_is_there(nb)
     texts = [cell["source"] for cell in nb["cells"]]
+    assert sum('journal.predict("conv2d_gemm", 40)' in text for text in texts) == 1
+    assert found.guesses == ["conv2d_gemm"]
     assert texts[texts.index("mine = 1") - 1] == source(cell_of(released(), "check_im2col"))
     assert found.own == 3
     (changed,) = (cell for cell in nb["cells"] if cell["source"].endswith("# I changed this"))
     assert "nbgrader" not in changed["metadata"]
-    assert [source(cell) for cell in released()["cells"] if name_of(cell).startswith("check_")] == [
-        cell["source"] for cell in nb["cells"] if name_of(cell).startswith("check_")
-    ]
+    checks = ([source(c) for c in each["cells"] if name_of(c).startswith("check_")] for each in (released(), nb))
+    assert next(checks) == next(checks)
     assert CHANGED not in texts
+
+
+def assert_all_is_there(notebook: dict) -> None:
+    """The answer, the words and the own cell; and no two cells have one id."""
+    assert cell_of(notebook, "im2col")["source"] == ANSWER
+    assert {"Because memory.", "mine = 1"} <= {cell["source"] for cell in notebook["cells"]}
+    assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
 
 
 def test_what_is_asked_differently_is_named_with_the_lines(worked: dict) -> None:
@@ -116,17 +118,12 @@ def test_without_ids_and_grade_ids_answers_are_found_by_the_functions_name(worke
     for cell in worked["cells"]:
         cell.pop("id", None)
         cell["metadata"] = {}
-    found = upgrade.merged(worked, released())
-    assert cell_of(found.notebook, "im2col")["source"] == ANSWER
-    assert "mine = 1" in [cell["source"] for cell in found.notebook["cells"]]
-    assert "Because memory." in [cell["source"] for cell in found.notebook["cells"]]
-    assert len({cell["id"] for cell in found.notebook["cells"]}) == len(found.notebook["cells"])
+    assert_all_is_there(upgrade.merged(worked, released()).notebook)
 
 
 def test_a_doubled_exercise_keeps_the_last_and_an_exercise_that_is_gone_stays(worked: dict) -> None:
     copied = copy.deepcopy(cell_of(worked, "im2col")) | {"source": ANSWER.replace("mine", "later"), "id": "copy"}
-    place = worked["cells"].index(cell_of(worked, "im2col"))
-    worked["cells"].insert(place + 1, copied)
+    worked["cells"].insert(place_of(worked, "im2col") + 1, copied)
     mark = {"grade_id": "gone", "solution": True, "grade": False, "locked": False, "checksum": "x"}
     gone = {"cell_type": "code", "id": "gone", "metadata": {"nbgrader": mark}, "source": "def gone(): ..."}
     worked["cells"].append(gone | {"outputs": [], "execution_count": None})
@@ -188,10 +185,7 @@ def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
         ("[]", "is no notebook"),
         ('{"nbformat": 3, "cells": []}', "no notebook of format 4"),
         ('{"nbformat": 4, "cells": [1]}', "a cell has no text"),
-        (
-            '{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"lesson": "03_pooling"}}}',
-            "a notebook of 03_pooling",
-        ),
+        ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"lesson": "03_pooling"}}}', "notebook of 03_pooling"),
         ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "99.0"}}}', "newer than this course"),
         ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "../../../../x"}}}', "which is none"),
         ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "\\u001b[2J"}}}', "which is none"),
