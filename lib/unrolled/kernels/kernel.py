@@ -28,6 +28,9 @@ struct T {  // 16 bits in memory, float32 wherever it is computed with
     __device__ T& operator+=(float x) { return *this = T((float)*this + x); }
 };
 """
+PLACE = r"""
+    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
+    if (at >= size) return;"""
 LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}
@@ -114,6 +117,27 @@ class Kernel:
         block = constants.get("block", self.block)
         blocks = -(-self.threads(size, constants) // block)
         launch((blocks,), (block,), (*inputs, *outputs, index(size), *floats.values()))
+
+
+def per_value(
+    name: str, parameters: str, body: str, numpy: Callable[..., None], flops: Callable[..., int], **options: Any
+) -> Kernel:
+    """Return a kernel with a thread for each value that is written: `at` is its place in the body, of `size`.
+
+    parameters: "x, long long labels -> y; rate" are inputs, outputs and floats. An array is of T unless its type is
+    named; what is written as a pointer stays as it is.
+    """
+    arrays, _, floats = parameters.partition("; ")
+    inputs, outputs = (part.split(", ") for part in arrays.split(" -> "))
+    declared = [*(_pointer(x, "const ") for x in inputs), *map(_pointer, outputs), "Index size"]
+    declared += [f"double {x}" for x in floats.split(", ") if x]
+    head = f'\nextern "C" __global__ void {name}({", ".join(declared)}) {{{PLACE}'
+    return Kernel(name, f"{head}{body}}}\n", numpy, flops, **options)
+
+
+def _pointer(parameter: str, const: str = "") -> str:
+    *kind, name = parameter.split()
+    return parameter if "*" in parameter else f"{const}{' '.join(kind) or 'T'}* __restrict__ {name}"
 
 
 def runs_on(module: Module) -> bool:

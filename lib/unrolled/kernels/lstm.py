@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Options, per_value
 
 # The sums may lie where the gates go: each thread reads its four before it writes them.
 CELL = r"""
-extern "C" __global__ void lstm_cell(
-    const T* sums_x, const T* __restrict__ sums_h, const T* __restrict__ bias, const T* __restrict__ c_before,
-    T* gates, T* __restrict__ c, T* __restrict__ h, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     Index first = at / HIDDEN * 4 * HIDDEN + at % HIDDEN, b = at / HIDDEN / SAMPLES * 4 * HIDDEN + at % HIDDEN;
     T sums[4];
     for (int k = 0; k < 4; ++k)
@@ -25,15 +20,8 @@ extern "C" __global__ void lstm_cell(
     gates[first + 3 * HIDDEN] = o;
     c[at] = now;
     h[at] = o * TANH(now);
-}
 """
 CELL_BACKWARD = r"""
-extern "C" __global__ void lstm_cell_backward(
-    const T* __restrict__ grad_y, const T* __restrict__ grad_h, const T* __restrict__ grad_c,
-    const T* __restrict__ gates, const T* __restrict__ c, const T* __restrict__ c_before,
-    T* __restrict__ grad_sums, T* __restrict__ grad_c_before, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     Index first = at / HIDDEN * 4 * HIDDEN + at % HIDDEN;
     T i = gates[first], f = gates[first + HIDDEN], g = gates[first + 2 * HIDDEN], o = gates[first + 3 * HIDDEN];
     T tanh_c = TANH(c[at]), by_h = grad_y[at] + grad_h[at], by_c = grad_c[at] + by_h * o * (1 - tanh_c * tanh_c);
@@ -42,7 +30,6 @@ extern "C" __global__ void lstm_cell_backward(
     grad_sums[first + 2 * HIDDEN] = by_c * i * (1 - g * g);
     grad_sums[first + 3 * HIDDEN] = by_h * tanh_c * o * (1 - o);
     grad_c_before[at] = by_c * f;
-}
 """
 
 
@@ -78,9 +65,15 @@ def _one_a_unit(inputs: Arrays, outputs: Arrays) -> int:
     return int(outputs[-1].size)
 
 
-lstm_cell = Kernel("lstm_cell", CELL, _cell, lambda i, outputs, o: 110 * outputs[-1].size, size=_one_a_unit)
+CELL_ARRAYS = "const T* sums_x, sums_h, bias, c_before -> T* gates, c, h"
+lstm_cell = per_value("lstm_cell", CELL_ARRAYS, CELL, _cell, lambda i, o, _: 110 * o[-1].size, size=_one_a_unit)
 """(sums by the input, by the last output, both (..., N, 4 * H), bias (..., 4 * H), c (..., N, H)) to (gates, c, h)."""
-lstm_cell_backward = Kernel(
-    "lstm_cell_backward", CELL_BACKWARD, _cell_backward, lambda i, outputs, o: 45 * outputs[-1].size, size=_one_a_unit
+lstm_cell_backward = per_value(
+    "lstm_cell_backward",
+    "grad_y, grad_h, grad_c, gates, c, c_before -> grad_sums, grad_c_before",
+    CELL_BACKWARD,
+    _cell_backward,
+    lambda inputs, outputs, options: 45 * outputs[-1].size,
+    size=_one_a_unit,
 )
 """(gradients by y, by h from the step after, by c; gates, c, c before) to the gradients by (sums, c before)."""
