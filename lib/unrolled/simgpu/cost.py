@@ -33,7 +33,7 @@ from functools import lru_cache
 from math import ceil, log2, prod
 from typing import Any
 
-from unrolled.simgpu import gathers, operations
+from unrolled.simgpu import operations
 from unrolled.simgpu.command import Inputs, InvalidCommandError, Options, View, Views
 from unrolled.simgpu.profiles import GPUProfile
 
@@ -184,7 +184,7 @@ def _elements(op: str, inputs: Inputs, outputs: Views, options: Options) -> int:
     if op in ("getitem", "setitem") or op.endswith(".at"):
         target = outputs[0] if op != "getitem" else views[0]
         indices = [x.shape if isinstance(x, View) else () for x in inputs[1:]]
-        return gathers.addressed(target.shape, indices, options)
+        return operations.addressed(target.shape, indices, options)
     return max((view.size for view in (*views, *outputs)), default=0)
 
 

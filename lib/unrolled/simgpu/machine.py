@@ -13,7 +13,6 @@ from unrolled.simgpu import cost, operations
 from unrolled.simgpu.callers import caller
 from unrolled.simgpu.captures import LANES, ORIGIN, CapturedEvent, Captures, Done, Kernel, Work, library_of
 from unrolled.simgpu.command import Inputs, InvalidCommandError, KernelOrder, Machine, Options, View, Views
-from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import launch as lockstep
 from unrolled.simgpu.lockstep import price
@@ -110,7 +109,7 @@ class LocalMachine(Machine):
     def _work(self, op: str, inputs: Inputs, outputs: Views, options: Options, later: bool) -> Work:
         """A launch, checked. What is to run later runs once now, on copies: so errors come at the call."""
         operation = operations.find(op)
-        arrays = [x if x is None else self._array(x) if isinstance(x, View) else scalar(x) for x in inputs]
+        arrays = [x if x is None else self._array(x) if isinstance(x, View) else operations.scalar(x) for x in inputs]
         results = [self._array(x) for x in outputs]
         kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
 
@@ -388,6 +387,6 @@ class _Named:
 def _number(dtype: str, number: bool | int | float) -> Any:
     """A kernel's argument that is no array."""
     try:
-        return operations.dtype_of(dtype).type(scalar(number))
+        return operations.dtype_of(dtype).type(operations.scalar(number))
     except (OverflowError, TypeError) as error:
         raise InvalidCommandError(f"a number that is no {dtype}: {error}") from None
