@@ -1,7 +1,12 @@
-"""Reads and writes of lanes: every one comes through here, is checked for bounds, order and races, and counted."""
+"""What lanes do in memory: all of it comes through here, is checked for bounds, order and races, and counted.
+
+Atomic operations are done one lane after the other, in an order that nobody may count on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,7 +87,7 @@ def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> Non
             _check(run, element, reach, ("write", lost) if lost.any() else None, line, "write")
 
 
-def change(run: Run, element: Region, mask: Mask, line: int) -> Reach:
+def _noted(run: Run, element: Region, mask: Mask, line: int) -> Reach:
     """Note an atomic operation at a place, and return which cells to change."""
     _count(run, element, mask, line, "read")
     _count(run, element, mask, line, "write")
@@ -149,3 +154,59 @@ def _finding(
         index = (int(value_at(element.place, *lane)),)
     place = f"{element.space.name}[{', '.join(map(str, index))}]"
     return run.fault(kind, line, f"{DOES[does]} {place}, {text}", lane, index)
+
+
+# atomic operations
+
+SLOW = 50
+"""How many lanes of another statement one lane of these takes the time of, where results are used."""
+_WHOLE = ("int32", "uint32", "uint64")
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """What an atomic operation makes of a value in memory and its operands; `at` does so for many at once."""
+
+    types: tuple[str, ...]
+    function: Callable[..., Any]
+    at: Callable[..., Any] | None = None
+
+
+ATOMICS = {
+    "add": Atomic((*_WHOLE, "float32", "float64", "float16"), lambda old, x: old + x, np.add.at),
+    "sub": Atomic(("int32", "uint32"), lambda old, x: old - x, np.subtract.at),
+    "max": Atomic(_WHOLE, max, np.maximum.at),
+    "min": Atomic(_WHOLE, min, np.minimum.at),
+    "and": Atomic(_WHOLE, lambda old, x: old & x, np.bitwise_and.at),
+    "or": Atomic(_WHOLE, lambda old, x: old | x, np.bitwise_or.at),
+    "xor": Atomic(_WHOLE, lambda old, x: old ^ x, np.bitwise_xor.at),
+    "exch": Atomic((*_WHOLE, "float32"), lambda old, x: x),
+    "cas": Atomic((*_WHOLE, "uint16"), lambda old, x, y: y if old == x else old),
+}
+"""By CuPy's name, less `atomic_`."""
+
+
+def change(
+    run: Run, place: Region, operation: Atomic, operands: Sequence[Value], mask: Mask, line: int, used: bool
+) -> Value:
+    """Let each active lane change its value in memory; return the values from before, where they are used."""
+    reach = _noted(run, place, mask, line)
+    values = [reach.lanes(x) for x in operands]
+    order = run.rng.permutation(len(reach.cells))
+    if operation.at is not None and not used:
+        operation.at(reach.values, reach.cells[order], values[0][order])
+        return None
+    run.counts.work += SLOW * len(order)
+    before = np.zeros(mask.batch.blocks * mask.batch.width, reach.values.dtype)
+    picked = reach.mask.picked(reach.rows)
+    before[order if picked is None else picked[order]] = _one_by_one(reach, operation.function, values, order)
+    return before.reshape(mask.batch.blocks, mask.batch.width)
+
+
+def _one_by_one(reach: Reach, function: Callable[..., Any], values: Sequence[Any], order: Any) -> list[Any]:
+    memory, found = reach.values, []
+    for cell, *operands in zip(reach.cells[order], *(x[order] for x in values), strict=True):
+        old = memory[cell]
+        found.append(old)
+        memory[cell] = function(old, *operands)
+    return found

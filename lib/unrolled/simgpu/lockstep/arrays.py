@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,28 +11,6 @@ import numpy as np
 from unrolled.simgpu.lockstep import traffic
 from unrolled.simgpu.lockstep.lanes import Batch, Mask, Value
 from unrolled.simgpu.lockstep.races import Accesses, Clock, Shadow, accesses
-
-
-class Space(ABC):
-    """A memory of values of one dtype. Cells name them in its shadow; `get` and `put` take what `reach` gave."""
-
-    name: str
-    data: Any
-    shape: tuple[int, ...]
-    shadow: Shadow | None
-    """None where nothing is written, so that no race can be."""
-
-    @abstractmethod
-    def take(self, places: Value, mask: Mask) -> Value:
-        """Return the values at each lane's place; anything for idle lanes."""
-
-    @abstractmethod
-    def reach(self, places: Value, mask: Mask, clock: Clock, each: bool = False) -> Reach:
-        """Return the active lanes' cells. each: of every block by itself, even where all touch the same."""
-
-    @abstractmethod
-    def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
-        """Return (what the request costs, what it would cost at best)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +62,11 @@ class Reach:
 
 
 @dataclass(eq=False)
-class GlobalArray(Space):
-    """An array argument: `data` is all of its buffer as values of its dtype, `start` and `steps` count in values."""
+class GlobalArray:
+    """An array argument: `data` is all of its buffer as values of its dtype, `start` and `steps` count in values.
+
+    Its methods, and those of `Shared`, take the place of each lane and the active lanes.
+    """
 
     name: str
     data: Any
@@ -95,23 +75,27 @@ class GlobalArray(Space):
     steps: tuple[int, ...]
     buffer: int = 0
     shadow: Shadow | None = None
+    """None where nothing is written, so that no race can be."""
     unit: int = 1
 
     def take(self, places: Value, mask: Mask) -> Value:
+        """Return the values at each lane's place; anything for idle lanes."""
         return self.data[places] if np.ndim(places) == 0 else self.data.take(places)
 
     def reach(self, places: Value, mask: Mask, clock: Clock, each: bool = False) -> Reach:
+        """Return the active lanes' cells. each: of every block by itself, even where all touch the same."""
         rows = mask.batch.blocks
         cells = mask.active(places, rows)
         now = accesses(mask, clock, cells, rows, mask.batch.numbers[:, None])
         return Reach(self.data, cells, rows, mask, now, self.unit)
 
     def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
+        """Return (what the request costs, what it would cost at best)."""
         return traffic.sectors(places, mask, self.data.itemsize)
 
 
 @dataclass(eq=False)
-class Shared(Space):
+class Shared:
     """One array in shared memory, of each block of a batch.
 
     While all blocks touch it at the same places, one shadow stands for all of them.
@@ -162,7 +146,7 @@ class Region:
     `indices` are those that led here. A pointer into shared memory is a view that begins at its offset.
     """
 
-    space: Space
+    space: GlobalArray | Shared
     place: Value
     shape: tuple[int, ...]
     steps: tuple[int, ...]

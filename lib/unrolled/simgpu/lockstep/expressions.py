@@ -14,8 +14,8 @@ from unrolled.simgpu.lockstep.arithmetic import OPERATORS, Operation
 from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.constants import Constant
 from unrolled.simgpu.lockstep.faults import RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
+from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.types import Array, Pointer, Scalar, Tuple, Type
 
 Compute: TypeAlias = Callable[[Frame, Mask], Any]

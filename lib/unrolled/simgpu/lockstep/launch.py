@@ -16,10 +16,10 @@ from unrolled.simgpu.lockstep.arrays import GlobalArray, Region, Shared
 from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
 from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import WARP, Batch
 from unrolled.simgpu.lockstep.races import Clock, Shadow
-from unrolled.simgpu.lockstep.state import Counts, Run, RunLimits
+from unrolled.simgpu.lockstep.source import Source
+from unrolled.simgpu.lockstep.state import Counts, Frame, Run, RunLimits
 from unrolled.simgpu.profiles import GPUProfile
 
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
@@ -54,7 +54,10 @@ def _planned(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits) ->
     """The compiled kernel, its shared memory with sizes, and the bytes of that."""
     program = compile_kernel(order.program, [_type(x) for x in arguments])
     _check_sizes(order, program, limits)
-    shared = [_sized(declared, order) for declared in program.needs.shared]
+    shared = [
+        declared if declared.size is not None else replace(declared, size=order.shared // declared.itemsize)
+        for declared in program.needs.shared
+    ]
     return program, shared, _check_shared(shared, order, program)
 
 
@@ -80,11 +83,6 @@ def _check_sizes(order: KernelOrder, program: Program, limits: RunLimits) -> Non
         raise ValueError(f"{blocks * threads:,} threads in one launch; the simulated GPU takes {limits.threads:,}")
 
 
-def _sized(declared: Declared, order: KernelOrder) -> Declared:
-    """Shared memory of which the launch gives the size, with that."""
-    return declared if declared.size is not None else replace(declared, size=order.shared // declared.itemsize)
-
-
 def _check_shared(shared: Sequence[Declared], order: KernelOrder, program: Program) -> int:
     """Return a block's bytes of shared memory. Raises CUDADriverError if it may not have so many."""
     fixed = [declared.nbytes for declared, known in zip(shared, program.needs.shared, strict=True) if known.size]
@@ -98,8 +96,7 @@ def _check_shared(shared: Sequence[Declared], order: KernelOrder, program: Progr
 
 def _refused(kind: str, program: Program, text: str, line: int = 0) -> CUDADriverError:
     line = line or program.line
-    code = next(filter(None, (source.code(line) for source in program.needs.sources)), "")
-    return CUDADriverError(Fault(kind, line, code, text))
+    return CUDADriverError(Fault(kind, line, Source.code_in(program.needs.sources, line), text))
 
 
 def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) -> None:
@@ -158,10 +155,8 @@ def _report(
 ) -> KernelReport:
     lines = [counts.lines[number] for number in sorted(counts.lines) if number]
     for line in lines:
-        line.code = next(filter(None, (source.code(line.line) for source in program.needs.sources)), "").strip()
+        line.code = Source.code_in(program.needs.sources, line.line).strip()
     share, limit = price.occupancy(prod(order.block), nbytes, profile)
-    report = KernelReport(
-        program.name, profile.name, order.grid, order.block, nbytes, share, limit, counts.barriers, 0.0, seed
-    )
-    report = replace(report, lines=tuple(lines))
+    launched = program.name, profile.name, order.grid, order.block
+    report = KernelReport(*launched, nbytes, share, limit, counts.barriers, 0.0, seed, tuple(lines))
     return replace(report, seconds=price.seconds(report.total, report.blocks, profile)[0])

@@ -13,9 +13,9 @@ from unrolled.simgpu.lockstep.builtins import BUILTINS, INDICES, KNOWN, Call, Ne
 from unrolled.simgpu.lockstep.constants import Constant, Function, Name, TypeName
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.source import LIMITS, Source, allowed
+from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.types import Pointer, Scalar, Type
 
 _NO_MEANING: dict[type[ast.expr], str] = {
@@ -23,7 +23,7 @@ _NO_MEANING: dict[type[ast.expr], str] = {
     **{ast.Slice: "a slice", ast.Starred: "a star", ast.NamedExpr: "an assignment in an expression"},
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension"),
 }
-Device = Callable[["Scope", Function, Sequence[Expr], int], Expr]
+Device = Callable[["Scope", Function, Sequence[Expr]], Expr]
 
 
 class Scope:
@@ -36,7 +36,7 @@ class Scope:
 
     def __init__(self, source: Source, needs: Needs, callers: tuple[str, ...] = (), result: Type | None = None) -> None:
         self.source, self.needs, self.callers, self.result = source, needs, callers, result
-        self.constants = {name: constants.read(data) for name, data in source.constants.items()}
+        self.constants: dict[str, Any] = {}
         self.variables: dict[str, Type] = {}
         self.loops = 0
         """Loops around the statement that is compiled."""
@@ -174,7 +174,7 @@ def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
     if words:
         raise RefusedError(TypeError, f"{constants.described(called)} takes no {next(iter(words))}= in a kernel")
     if isinstance(called, Function):
-        return _kernel(scope, called, [expressions.lift(x) for x in arguments], line)
+        return scope.device(scope, called, [expressions.lift(x) for x in arguments])
     module, _, name = path.partition(".")
     if module == "cupy" and name in FUNCTIONS:
         return expressions.apply(FUNCTIONS[name], arguments, line)
@@ -195,18 +195,6 @@ def _builtin(path: str, call: Call, arguments: Sequence[Operand], words: dict[st
     except TypeError as error:
         raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
     return function(call, *arguments, **words)
-
-
-def _kernel(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
-    if not called.device:
-        text = f"{called.name} cannot be called from a kernel: it was not made with device=True"
-        raise RefusedError(TypeError, text)
-    if called.name in scope.callers:
-        raise RefusedError(ValueError, f"{called.name} calls itself, which a kernel cannot")
-    scope.needs.calls += 1
-    if scope.needs.calls > LIMITS.functions:
-        raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")
-    return type(scope).device(scope, called, arguments, line)
 
 
 def _moved(name: str, operands: Sequence[Operand]) -> Expr | None:

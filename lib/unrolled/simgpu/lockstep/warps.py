@@ -34,7 +34,7 @@ def warp_barrier(run: Run, mask: Mask, lanes: int, line: int) -> None:
 def _missing(run: Run, mask: Mask, lanes: int) -> Any:
     """Threads that `lanes` names, bit by bit, and that are not here, in warps where others are."""
     named = (lanes >> (run.batch.thread % WARP)) & 1 == 1
-    there = run.batch.all.lanes & ~run.left.lanes & named
+    there = run.batch.all.lanes & ~run.kernel.returned.lanes & named
     rows = max(mask.spread.shape[0], there.shape[0])
     here = np.broadcast_to(mask.spread, (rows, run.batch.width))
     met = here.reshape(rows, -1, WARP).any(axis=2).repeat(WARP, axis=1)
