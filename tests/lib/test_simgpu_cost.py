@@ -108,7 +108,7 @@ dims = st.integers(1, 300)
 def test_more_work_never_takes_less_time(rows: int, inner: int, columns: int, name: str, dtype: str) -> None:
     def product(m: int, k: int, n: int) -> float:
         left, right = array(m, k, dtype=dtype), array(k, n, dtype=dtype)
-        return cost.seconds("matmul", [left, right], [array(m, n, dtype=dtype)], {}, PROFILES[name])
+        return cost.of("matmul", [left, right], [array(m, n, dtype=dtype)], {}, PROFILES[name]).seconds
 
     assert product(rows, inner, columns) <= product(rows, 2 * inner, columns) * (1 + 1e-9)
     assert product(rows, inner, columns) <= product(2 * rows, inner, columns) * (1 + 1e-9)

@@ -230,7 +230,7 @@ class Captures:
         lane = capture.lane(stream)
         capture.append(lane, Kernel(lane, work))
         for view in views:
-            block = self._pool.block(view.buffer)
+            block = self._pool.blocks[view.buffer]
             capture.blocks[id(block)] = block
             if view.buffer <= capture.newest and id(block) not in capture.held:
                 capture.held[id(block)] = block
@@ -246,8 +246,6 @@ class Captures:
 
     def check(self, stream: int, purpose: str) -> None:
         """Raise, as CuPy does, for what a capture refuses and survives: a copy (H2D, D2H), or one of `LIBRARIES`."""
-        if not purpose:
-            return
         if purpose in LIBRARIES and self.is_capturing(stream):
             raise UnsupportedError(f"calling {purpose} API during stream capture is currently unsupported")
         if purpose in COPIES and self.is_capturing(stream):
@@ -296,11 +294,6 @@ class Captures:
         seen.update({other: max(count, seen.get(other, 0)) for other, count in event.seen.items()})
         event.capture.nodes.append(Mark(lane, event.number, waits=True))
         return True
-
-    def query_error(self, event: CapturedEvent) -> CUDARuntimeError:
-        """Return the error for a host that asks for an event that was captured; the capture is invalid then."""
-        event.capture.invalid = True
-        return failure("CapturedEvent")
 
     def _blocking(self) -> list[Capture]:
         """Captures that began on a stream for which the default stream waits."""
