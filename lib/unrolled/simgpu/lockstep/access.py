@@ -58,7 +58,8 @@ def load(run: Run, element: Region, mask: Mask, line: int) -> Value:
     space, shadow = element.space, element.space.shadow
     if shadow is not None:
         reach = space.reach(element.place, mask, run.clock)
-        _check_written(run, element, reach, line, "read")
+        if isinstance(space, Shared):
+            _check(run, element, reach, ("", ~shadow.written(reach.cells)), line, "read")
         for now in reach.touches():
             _check(run, element, reach, shadow.clashes("read", now), line, "read")
             shadow.record("read").note(now, together=True)
@@ -77,14 +78,14 @@ def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> Non
         again = writes.clashes(now)
         if again is not None:  # the same value again does no harm
             again &= reach.differs(before, lanes)
-            _check(run, element, reach, ("write", again) if again.any() else None, line, "write")
+            _check(run, element, reach, ("write", again), line, "write")
         writes.note(now, together=False)
     reach.put(lanes)
     for now in reach.touches():
         lost = writes.who[now.cells] != now.owners
         if lost.any():
             lost &= reach.differs(reach.get(), lanes)
-            _check(run, element, reach, ("write", lost) if lost.any() else None, line, "write")
+            _check(run, element, reach, ("write", lost), line, "write")
 
 
 def _noted(run: Run, element: Region, mask: Mask, line: int) -> Reach:
@@ -94,7 +95,8 @@ def _noted(run: Run, element: Region, mask: Mask, line: int) -> Reach:
     shadow = element.space.shadow
     assert shadow is not None
     reach = element.space.reach(element.place, mask, run.clock, each=True)
-    _check_written(run, element, reach, line, "atomic")
+    if isinstance(element.space, Shared):
+        _check(run, element, reach, ("", ~shadow.written(reach.cells)), line, "atomic")
     for now in reach.touches():
         _check(run, element, reach, shadow.clashes("atomic", now), line, "atomic")
         shadow.record("atomic").note(now, together=True)
@@ -127,33 +129,20 @@ def _fetched(run: Run, element: Region, mask: Mask, line: int, cost: int) -> int
     return space.traffic(element.place, new)[0] if new.count < mask.count else cost
 
 
-def _check_written(run: Run, element: Region, reach: Reach, line: int, does: str) -> None:
-    """Raise KernelFault where shared memory is read that no thread of the block has written."""
-    if isinstance(element.space, Shared):
-        missing = ~element.space.shadow.written(reach.cells)
-        if missing.any():
-            text = "before any thread of the block has written it"
-            raise _finding(run, faults.NOT_WRITTEN, element, reach, missing, line, text, does)
-
-
 def _check(run: Run, element: Region, reach: Reach, found: tuple[str, Any] | None, line: int, does: str) -> None:
-    """Raise KernelFault for a race, if one was found."""
-    if found is None:
+    """Raise KernelFault for what was found, if anything: (what was done before, or "" for nothing; in which lanes)."""
+    if found is None or not found[1].any():
         return
-    before, clashing = found
-    text = f"which another thread {DONE[before]}, with no barrier between"
-    raise _finding(run, faults.RACE, element, reach, clashing, line, text, does)
-
-
-def _finding(
-    run: Run, kind: str, element: Region, reach: Reach, which: Any, line: int, text: str, does: str
-) -> KernelFault:
+    before, which = found
     lane = reach.lane(int(np.argmax(which)))
     index = tuple(int(value_at(at, *lane)) for at in element.indices)
     if isinstance(element.space, Shared):
         index = (int(value_at(element.place, *lane)),)
+    kind, text = faults.NOT_WRITTEN, "before any thread of the block has written it"
+    if before:
+        kind, text = faults.RACE, f"which another thread {DONE[before]}, with no barrier between"
     place = f"{element.space.name}[{', '.join(map(str, index))}]"
-    return run.fault(kind, line, f"{DOES[does]} {place}, {text}", lane, index)
+    raise run.fault(kind, line, f"{DOES[does]} {place}, {text}", lane, index)
 
 
 # atomic operations

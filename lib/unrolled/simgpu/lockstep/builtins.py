@@ -148,7 +148,7 @@ def _extreme(name: str) -> Builtin:
 
 
 def _syncthreads(call: Call) -> Expr:
-    return Expr(types.Void(), lambda frame, mask: warps.barrier(frame.run, mask, call.line))
+    return Expr(types.VOID, lambda frame, mask: warps.barrier(frame.run, mask, call.line))
 
 
 def _syncwarp(call: Call, *, mask: Operand | None = None) -> Expr:
@@ -156,7 +156,7 @@ def _syncwarp(call: Call, *, mask: Operand | None = None) -> Expr:
     if mask is not None:
         (lanes,) = _constants(mask)
         expressions.constant(lanes, INT32)  # CuPy casts it so: 0xffffffff does not fit
-    return Expr(types.Void(), lambda frame, mask: warps.warp_barrier(frame.run, mask, int(lanes), call.line))
+    return Expr(types.VOID, lambda frame, mask: warps.warp_barrier(frame.run, mask, int(lanes), call.line))
 
 
 def _shared_memory(call: Call, dtype: Operand, size: Operand, alignment: Operand | None = None) -> Expr:
@@ -201,10 +201,6 @@ def _shuffle(kind: str) -> Builtin:
     return shuffle
 
 
-def _laneid(call: Call) -> Expr:
-    return Expr(UINT32, lambda frame, mask: (frame.run.batch.thread % WARP).astype(np.uint32))
-
-
 def _atomic(name: str) -> Builtin:
     operation = access.ATOMICS[name]
 
@@ -238,7 +234,7 @@ BUILTINS: dict[str, Builtin] = {
     "jit.syncthreads": _syncthreads,
     "jit.syncwarp": _syncwarp,
     "jit.shared_memory": _shared_memory,
-    "jit.laneid": _laneid,
+    "jit.laneid": lambda call: Expr(UINT32, lambda frame, mask: (frame.run.batch.thread % WARP).astype(np.uint32)),
     **{f"jit.shfl_{kind}sync": _shuffle(kind) for kind in ("", "up_", "down_", "xor_")},
     **{f"jit.atomic_{name}": _atomic(name) for name in access.ATOMICS},
     "builtins.range": _range,
@@ -248,7 +244,7 @@ BUILTINS: dict[str, Builtin] = {
 }
 """Functions by the names that `constants.Name` gives them."""
 INDICES: dict[str, Expr] = {
-    name: Expr(types.Dim3(), lambda frame, mask, name=name: frame.run.batch.indices[name])  # type: ignore[misc]
+    name: Expr(types.DIM3, lambda frame, mask, name=name: frame.run.batch.indices[name])  # type: ignore[misc]
     for name in ("threadIdx", "blockIdx", "blockDim", "gridDim")
 }
 INDICES["warpsize"] = Expr(INT32, lambda frame, mask: np.int32(WARP))

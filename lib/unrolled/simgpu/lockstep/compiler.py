@@ -21,7 +21,7 @@ from unrolled.simgpu.lockstep.scope import Scope
 from unrolled.simgpu.lockstep.source import LIMITS, Source, parameters, parse
 from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.statements import Step, block
-from unrolled.simgpu.lockstep.types import Array, Type, Void
+from unrolled.simgpu.lockstep.types import VOID, Array, Type
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def compile_kernel(program: Any, arguments: Sequence[Type]) -> Program:
 
 def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
     needs = Needs(sources=[source])
-    scope = Scope(source, needs, result=Void())
+    scope = Scope(source, needs, result=VOID)
     text = "{}() takes {} positional arguments but {} were given."
     function, names, body = _function(scope, arguments, text, rooted=True)
     return Program(function.name[: LIMITS.shown], source.line(function), names, body, needs)
@@ -98,7 +98,7 @@ def _call(scope: Scope, called: Function, arguments: Sequence[Expr]) -> Expr:
         body(called, mask)
         return called.result
 
-    return Expr(inner.result or Void(), run)
+    return Expr(inner.result or VOID, run)
 
 
 Scope.device = staticmethod(_call)

@@ -41,7 +41,8 @@ class Fault:
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Fault:
         """Return the fault of which `dataclasses.asdict` made plain data. Raises TypeError, KeyError, ValueError."""
-        places = {name: None if data[name] is None else tuple(map(int, data[name])) for name in _PLACES}
+        names = ("thread", "block", "index")
+        places = {name: None if data[name] is None else tuple(map(int, data[name])) for name in names}
         return cls(**{**data, **places})
 
     @property
@@ -52,9 +53,6 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.finding}\n\n> {self.code.strip()}"
-
-
-_PLACES = ("thread", "block", "index")
 
 
 class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)

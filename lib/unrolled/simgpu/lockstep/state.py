@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.kernel_report import LineReport
-from unrolled.simgpu.lockstep import faults, traffic
+from unrolled.simgpu.lockstep import faults
 from unrolled.simgpu.lockstep.arrays import Region, Shared
 from unrolled.simgpu.lockstep.faults import Fault, KernelFault
 from unrolled.simgpu.lockstep.lanes import Batch, Mask, Value
@@ -138,7 +138,7 @@ class Frame:
         counts = self.run.counts.line(line)
         counts.branches += mask.warps
         if np.ndim(condition) and condition.shape[1] > 1:
-            counts.divergent += traffic.split_warps(mask, yes)
+            counts.divergent += mask.split_warps(yes)
         return yes, mask.less(yes)
 
 

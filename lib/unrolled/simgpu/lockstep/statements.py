@@ -16,7 +16,7 @@ from unrolled.simgpu.lockstep.faults import RefusedError
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.scope import Scope
 from unrolled.simgpu.lockstep.state import Frame
-from unrolled.simgpu.lockstep.types import Pointer, Range, Scalar, Tuple, Void
+from unrolled.simgpu.lockstep.types import Pointer, Range, Scalar, Tuple
 
 Step: TypeAlias = Callable[[Frame, Mask], Mask]
 Store: TypeAlias = Callable[[Frame, Mask, Any], None]
@@ -150,7 +150,7 @@ def _variable(name: str, kind: types.Type, scope: Scope) -> Store:
         if name in scope.constants:
             text = f"`{name}` stands for something outside the kernel, so it cannot be a variable in it"
             raise RefusedError(TypeError, text)
-        if isinstance(kind, (Void, Range)):
+        if kind == types.VOID or isinstance(kind, Range):
             raise RefusedError(TypeError, f"a variable cannot hold {kind}")
         scope.declare(name, kind)
         if isinstance(kind, Pointer):
@@ -203,8 +203,7 @@ def _change(node: ast.AugAssign, scope: Scope) -> Step:
 
         def run(frame: Frame, mask: Mask) -> Mask:
             part = place.part(frame, mask, "write")
-            found = access.load(frame.run, part, mask, place.line)
-            frame.held = found.astype(np.float32) if place.type.code == "e" else found
+            frame.held = place.load(frame, part, mask)
             access.store(frame.run, part, new(frame, mask), mask, place.line)
             return mask
 
