@@ -34,7 +34,13 @@ class ElementwiseKernel:
             )
         self.name, self.in_params, self.out_params = name, _parameters(in_params), _parameters(out_params)
         self.nin, self.nout = len(self.in_params), len(self.out_params)
-        self._steps, self._results = _record(operation, self.nin, self.nout, name)
+        recorder = Recorder()
+        found = operation(*(Symbol(recorder, ["in", i]) for i in range(self.nin)))
+        values = found if isinstance(found, tuple) else (found,)
+        if len(values) != self.nout or any(value is None for value in values):
+            text = f"the function gave {len(values)} values; expected {self.nout}, one for each output"
+            raise TypeError(f"{name}: {text}")
+        self._steps, self._results = recorder.steps, [reference(value) for value in values]
 
     def __call__(self, *args: Any) -> Any:
         if len(args) not in (self.nin, self.nin + self.nout):
@@ -78,13 +84,3 @@ def _parameters(text: str) -> list[tuple[str, str]]:
     if any(len(part) != 2 for part in found):
         raise ValueError(f"parameters are {text!r}; expected a type and a name for each, as 'float32 x, float32 y'")
     return [(kind, name) for kind, name in found]
-
-
-def _record(operation: Callable[..., Any], nin: int, nout: int, name: str) -> tuple[list[Any], list[Any]]:
-    """The steps of the function, and which of them are the outputs."""
-    recorder = Recorder()
-    found = operation(*(Symbol(recorder, ["in", i]) for i in range(nin)))
-    values = found if isinstance(found, tuple) else (found,)
-    if len(values) != nout or any(value is None for value in values):
-        raise TypeError(f"{name}: the function gave {len(values)} values; expected {nout}, one for each output")
-    return recorder.steps, [reference(value) for value in values]

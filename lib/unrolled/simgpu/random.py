@@ -61,9 +61,8 @@ class Generator:
         if out is not None:
             _check_out(check(out), size, dtype)
         result = ndarray.made_for(self._library, () if size is None else size, dtype) if out is None else out
-        launch(
-            "random", [], [result, self._ready()], {"method": method, "arguments": arguments, "library": self._library}
-        )
+        options = {"method": method, "arguments": arguments, "library": self._library}
+        launch("random", [], [result, self._ready()], options)
         return result
 
     def _ready(self) -> ndarray:
@@ -111,21 +110,6 @@ def uniform(low: float = 0.0, high: float = 1.0, size: Any = None, dtype: Any = 
     return _common.uniform(low, high, size).astype(dtype, copy=False)
 
 
-def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> ndarray:
-    """Draw integers from [low, high), or from [0, low) without high. Raises ValueError where there are none."""
-    return _common.integers(low, high, size, dtype)
-
-
-def permutation(a: Any) -> ndarray:
-    """Return the whole numbers below a, or the rows of an array a, in random order."""
-    return _common.permutation(a)
-
-
-def shuffle(a: ndarray) -> None:
-    """Bring the rows of an array into random order, in place."""
-    _common.shuffle(a)
-
-
 def __getattr__(name: str) -> Any:
     raise AttributeError(f"random.{name} is not simulated")
 
@@ -144,3 +128,4 @@ def _plain_seed(seed: Any) -> Any:
 _common = Generator(library="cuRAND")  # of the functions that are given no generator; CuPy's draw by this library
 random = random_sample = sample = ranf = _common.random
 standard_normal = _common.standard_normal
+randint, permutation, shuffle = _common.integers, _common.permutation, _common.shuffle
