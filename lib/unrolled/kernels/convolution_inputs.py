@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unrolled.kernels.columns import meetings
 from unrolled.kernels.kernel import Arrays, Kernel, Options, per_value
 from unrolled.kernels.pooled_convolution import unpooled
 
@@ -58,14 +59,9 @@ def _unroute(inputs: Arrays, outputs: Arrays, options: Options) -> None:
 
 def _convolution_inputs(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (values, weight, x), (grad_x,) = inputs, outputs
-    rows, columns = options["ph"], options["pw"]
-    whole = np.zeros((*x.shape[:2], x.shape[2] + 2 * rows, x.shape[3] + 2 * columns), x.dtype)
-    for i in range(options["kh"]):
-        for j in range(options["kw"]):
-            to_rows = slice(i, i + options["sh"] * (options["oh"] - 1) + 1, options["sh"])
-            to_columns = slice(j, j + options["sw"] * (options["ow"] - 1) + 1, options["sw"])
-            whole[:, :, to_rows, to_columns] += np.einsum("noyx,oc->ncyx", values, weight[:, :, i, j], optimize=True)
-    grad_x[...] = whole[:, :, rows : rows + x.shape[2], columns : columns + x.shape[3]]
+    grad_x[...] = 0
+    for i, j, of, to in meetings(options):
+        grad_x[to] += np.einsum("noyx,oc->ncyx", values, weight[:, :, i, j], optimize=True)[of]
     if options["masked"]:
         grad_x *= x > 0
 

@@ -8,7 +8,7 @@ product has few tiles: then SPLIT blocks share the inner sum of one, and the las
 from __future__ import annotations
 
 from unrolled.kernels.dense import backward, backward_flops, flops, forward
-from unrolled.kernels.kernel import Kernel, Options
+from unrolled.kernels.kernel import Kernel, of_blocks
 from unrolled.kernels.last_block import LAST_BLOCK
 
 TILES = (
@@ -168,11 +168,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) dense_tiles_backward(
 )
 
 
-def _threads(size: int, options: Options) -> int:
-    return int(options["blocks"] * options["block"])
-
-
-dense_tiles = Kernel("dense_tiles", DENSE_TILES, forward, flops, threads=_threads)
+dense_tiles = Kernel("dense_tiles", DENSE_TILES, forward, flops, threads=of_blocks)
 """x (N, D), weight (O, D), bias to y (N, O). Scratch: `parts`, ROWS * COLUMNS for each tile and split, and counters."""
-dense_tiles_backward = Kernel("dense_tiles_backward", DENSE_TILES_BACKWARD, backward, backward_flops, threads=_threads)
+dense_tiles_backward = Kernel("dense_tiles_backward", DENSE_TILES_BACKWARD, backward, backward_flops, threads=of_blocks)
 """The gradient by y (N, O), x and weight to those by x, weight and bias. Scratch as above, for both products."""

@@ -55,19 +55,14 @@ def constants(**values: int) -> Constants:
 NONE = constants()
 
 
-def output_size(inputs: Arrays, outputs: Arrays) -> int:
-    """Return how many values are written: one thread for each is what most kernels want."""
-    return int(outputs[0].size)
-
-
 def input_size(inputs: Arrays, outputs: Arrays) -> int:
     """Return how many values are read, for kernels that add up."""
     return int(inputs[0].size)
 
 
-def one_each(size: int, options: Options) -> int:
-    """Return `size`: one thread for each."""
-    return size
+def of_blocks(size: int, options: Options) -> int:
+    """Return the threads of as many blocks as the options say."""
+    return int(options["blocks"] * options["block"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +85,8 @@ class Kernel:
     numpy: Callable[[Arrays, Arrays, Options], None]
     flops: Callable[[Arrays, Arrays, Options], int]
     updates: bool = False
-    size: Callable[[Arrays, Arrays], int] = output_size
-    threads: Callable[[int, Options], int] = one_each
+    size: Callable[[Arrays, Arrays], int] = lambda inputs, outputs: int(outputs[0].size)
+    threads: Callable[[int, Options], int] = lambda size, options: size  # one for each value
     block: int = 256
     is_product: bool = False
     addressing: int = 0

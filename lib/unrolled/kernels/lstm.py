@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Options, per_value
@@ -40,24 +42,34 @@ def _cell(inputs: Arrays, outputs: Arrays, options: Options) -> None:
         raise ValueError(f"a cell state {c_before.shape} and a bias {bias.shape} do not fit {dict(options)}")
     np.add(sums_x, sums_h, out=gates)
     gates += bias.reshape(*bias.shape[:-1], 1, 4 * hidden)
+    c[...], h[...] = gated(gates, c_before)
+
+
+def gated(gates: Any, c: Any) -> tuple[Any, Any]:
+    """Make gates of the sums (..., 4 * H) in their place, and return the cell state and the output after c."""
     i, f, g, o = np.split(gates, 4, axis=-1)
     with np.errstate(over="ignore"):  # exp(-x) is infinite far below 0, and 1 / infinity = 0 is right
         for gate in (i, f, o):
             gate[...] = 1 / (1 + np.exp(-gate))
     np.tanh(g, out=g)
-    c[...] = f * c_before + i * g
-    h[...] = o * np.tanh(c)
+    c = f * c + i * g
+    return c, o * np.tanh(c)
 
 
 def _cell_backward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (grad_y, grad_h, grad_c, gates, c, c_before), (grad_sums, grad_c_before) = inputs, outputs
     if c.shape != c_before.shape or c.shape[-1] != options["hidden"]:
         raise ValueError(f"cell states {c.shape} and {c_before.shape} do not fit {dict(options)}")
-    (i, f, g, o), tanh_c, grad_h = np.split(gates, 4, axis=-1), np.tanh(c), grad_y + grad_h
+    grad_c_before[...] = gated_backward((grad_y + grad_h, grad_c), gates, c, c_before, grad_sums)
+
+
+def gated_backward(grads: tuple[Any, Any], gates: Any, c: Any, c_before: Any, grad_sums: Any) -> Any:
+    """Write the gradient by the sums, from those by h and c, and return that by the cell state before."""
+    (grad_h, grad_c), (i, f, g, o), tanh_c = grads, np.split(gates, 4, axis=-1), np.tanh(c)
     grad_c = grad_c + grad_h * o * (1 - tanh_c * tanh_c)
     parts = grad_c * g * i * (1 - i), grad_c * c_before * f * (1 - f), grad_c * i * (1 - g * g)
     np.concatenate([*parts, grad_h * tanh_c * o * (1 - o)], axis=-1, out=grad_sums)
-    np.multiply(grad_c, f, out=grad_c_before)
+    return grad_c * f
 
 
 def _one_a_unit(inputs: Arrays, outputs: Arrays) -> int:

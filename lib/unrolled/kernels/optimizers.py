@@ -17,26 +17,20 @@ HEAD = "\n    T g = gradients[at] + (T)weight_decay * p[at];\n    "
 ROWS = "_from_row"  # ends the name of a kernel that finds its options in an array
 
 
-def _update(rule: Callable[..., Any]) -> Callable[[Arrays, Arrays, Options], None]:
-    """The NumPy function of a rule(g, memory..., options) that updates the memory and gives what to subtract."""
+def _update(rule: Callable[..., Any], row: Sequence[str] = ()) -> Callable[[Arrays, Arrays, Options], None]:
+    """The NumPy function of a rule(g, memory..., options) that updates the memory and gives what to subtract.
+
+    row: the names of options that lie in an array, an input more.
+    """
 
     def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-        (gradients,), (p, *memory) = inputs, outputs
+        (gradients, *rows), (p, *memory) = inputs, outputs
+        for values in rows:
+            options = dict(zip(row, values, strict=True))
         others = {name: value for name, value in options.items() if name not in ("weight_decay", "name")}
         g = gradients + options["weight_decay"] * p if options["weight_decay"] else gradients
         with np.errstate(all="ignore"):
             p -= rule(g, *memory, **others)
-
-    return numpy
-
-
-def _update_from_row(rule: Callable[..., Any], names: Sequence[str]) -> Callable[[Arrays, Arrays, Options], None]:
-    """The NumPy function of a rule whose options lie in a row, in the order of `names`."""
-    update = _update(rule)
-
-    def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-        gradients, row = inputs
-        update((gradients,), outputs, dict(zip(names, row, strict=True)))
 
     return numpy
 
@@ -90,7 +84,7 @@ def _kernel(name: str, memory: str, options: str, body: str, rule: Callable[...,
         return flops * int(inputs[0].size)
 
     FROM_ROW[name] = per_value(
-        f"{name}{ROWS}", f"gradients, row -> {arrays}", read + body, _update_from_row(rule, names), count, updates=True
+        f"{name}{ROWS}", f"gradients, row -> {arrays}", read + body, _update(rule, names), count, updates=True
     )
     return per_value(name, f"gradients -> {arrays}; {', '.join(names)}", body, _update(rule), count, updates=True)
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from unrolled.device import Array, Module, array_module
 from unrolled.kernels.kernel import Arrays, Constants, Kernel, Options, code, is_cupy, runs_on
+from unrolled.kernels.lstm import gated, gated_backward
 
 UNITS = SAMPLES = 16  # of a block
 HALVES, THREADS = 2, 256
@@ -273,13 +274,8 @@ def persists(x: Array, hidden: int) -> bool:
     module = array_module(x)
     if x.dtype.char != "f" or not runs_on(module) or hidden % 64 or not 0 < hidden <= MOST_HIDDEN:
         return False
-    multiprocessors, shared = _room(module)
+    multiprocessors, shared = _room_on_cupy() if is_cupy(module) else _read_room(module)
     return hidden // UNITS <= multiprocessors and SAMPLES // HALVES * hidden * 4 * 4 + STATIC <= shared
-
-
-def _room(module: Module) -> tuple[int, float]:
-    """Multiprocessors of the GPU, and the bytes of shared memory that a block may have; (0, 0) where none is known."""
-    return _room_on_cupy() if is_cupy(module) else _read_room(module)
 
 
 @cache
@@ -299,29 +295,17 @@ def _read_room(module: Module) -> tuple[int, float]:
 def _forward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (sums_x, weight, bias, h, c), (y, cells, gates) = inputs, outputs
     for t in range(len(y)):
-        i, f, g, o = _blocks(np.add(sums_x[t] + bias, h @ weight.T, out=gates[t]))
-        for gate in (i, f, o):
-            gate[...] = 1 / (1 + np.exp(-gate))
-        np.tanh(g, out=g)
-        c = cells[t] = f * c + i * g
-        h = y[t] = o * np.tanh(c)
+        c, h = gated(np.add(sums_x[t] + bias, h @ weight.T, out=gates[t]), c)
+        cells[t], y[t] = c, h
 
 
 def _backward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (grad, cells, gates, weight, c_first, grad_h, grad_c), (grad_sums, grad_h_first, grad_c_first) = inputs, outputs
     for t in reversed(range(len(grad))):
-        (i, f, g, o), tanh_c, c_before = _blocks(gates[t]), np.tanh(cells[t]), cells[t - 1] if t else c_first
-        grad_h = grad_h + grad[t]
-        grad_c = grad_c + grad_h * o * (1 - tanh_c * tanh_c)
-        parts = grad_c * g * i * (1 - i), grad_c * c_before * f * (1 - f), grad_c * i * (1 - g * g)
-        np.concatenate([*parts, grad_h * tanh_c * o * (1 - o)], axis=1, out=grad_sums[t])
-        grad_h, grad_c = grad_sums[t] @ weight, grad_c * f
+        c_before = cells[t - 1] if t else c_first
+        grad_c = gated_backward((grad_h + grad[t], grad_c), gates[t], cells[t], c_before, grad_sums[t])
+        grad_h = grad_sums[t] @ weight
     grad_h_first[...], grad_c_first[...] = grad_h, grad_c
-
-
-def _blocks(gates: Array) -> list[Array]:
-    """Views of i, f, g and o."""
-    return np.split(gates, 4, axis=1)
 
 
 def _flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:
