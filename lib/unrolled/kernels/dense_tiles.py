@@ -8,8 +8,7 @@ product has few tiles: then SPLIT blocks share the inner sum of one, and the las
 from __future__ import annotations
 
 from unrolled.kernels.dense import backward, backward_flops, flops, forward
-from unrolled.kernels.kernel import Kernel, of_blocks
-from unrolled.kernels.last_block import LAST_BLOCK
+from unrolled.kernels.kernel import LAST_BLOCK, Kernel, of_blocks
 
 TILES = (
     LAST_BLOCK

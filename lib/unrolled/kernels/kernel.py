@@ -31,6 +31,23 @@ struct T {  // 16 bits in memory, float32 wherever it is computed with
 PLACE = r"""
     Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
     if (at >= size) return;"""
+# How blocks add up what each of them found, in an order that never changes: each writes its part to memory and counts
+# itself in, and the one that comes last adds all parts, from the first block's on. That costs no launch of its own.
+# `counter` lies in device memory and is 0 before a launch.
+LAST_BLOCK = r"""
+__device__ bool is_last(int* counter, int blocks) {  // for all threads of a block, after their parts are written
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1) == blocks - 1;
+        if (last) *counter = 0;  // for the next launch
+    }
+    __syncthreads();
+    if (last) __threadfence();
+    return last;
+}
+"""
 LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}

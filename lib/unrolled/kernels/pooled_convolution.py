@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.kernels.columns import check_windows
-from unrolled.kernels.kernel import Arrays, Kernel, Options, of_blocks
-from unrolled.kernels.last_block import LAST_BLOCK
+from unrolled.kernels.kernel import LAST_BLOCK, Arrays, Kernel, Options, of_blocks
 
 # Geometry: C x H x W in, O filters KH x KW of stride SH, SW and padding PH, PW give OH x OW; windows QH x QW of stride
 # TH, TW and padding RH, RW give YH x YW. A block has an image (padded, PART channels at a time, in shared memory), one

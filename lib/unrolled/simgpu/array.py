@@ -351,6 +351,17 @@ def check_cast(what: str, dtype: Any, to: Any, casting: Any = "same_kind") -> No
         raise TypeError(f"Cannot cast {what} from {dtype!r} to {to!r} with casting rule {casting!r}")
 
 
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the common shape of these shapes. Raises ValueError, in NumPy's words, where there is none."""
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(shape).replace(" ", "") for shape in shapes)
+        raise ValueError(f"operands could not be broadcast together with shapes {text}") from None
+
+
 def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
     """Raise OverflowError, as NumPy does, for a Python integer that the integers of this dtype cannot hold."""
     if type(x) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, Options, View
 from unrolled.simgpu.kernel_report import KernelReport
@@ -72,23 +72,13 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A node that computes."""
+class Node:
+    """What a lane does: it computes or, where there is no work, records an event or waits for it."""
 
     lane: int
-    work: Work
-
-
-@dataclass(frozen=True)
-class Mark:
-    """An event within a graph: a lane records it, or waits for it."""
-
-    lane: int
-    event: int
-    waits: bool
-
-
-Node: TypeAlias = Kernel | Mark
+    work: Work | None = None
+    event: int = 0
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,7 +218,7 @@ class Captures:
     def add(self, capture: Capture, stream: int, work: Work, views: Iterable[View]) -> None:
         """Keep a kernel. What was allocated before the capture goes to no other array while the graph lives."""
         lane = capture.lane(stream)
-        capture.append(lane, Kernel(lane, work))
+        capture.append(lane, Node(lane, work))
         for view in views:
             block = self._pool.blocks[view.buffer]
             capture.blocks[id(block)] = block
@@ -240,8 +230,8 @@ class Captures:
         """Keep the launch of a graph: its kernels become nodes of the other one, one after another."""
         lane = capture.lane(stream)
         for node in graph.nodes:
-            if isinstance(node, Kernel):
-                capture.append(lane, Kernel(lane, node.work))
+            if node.work:
+                capture.append(lane, Node(lane, node.work))
         capture.blocks.update((id(block), block) for block in graph.blocks)
 
     def check(self, stream: int, purpose: str) -> None:
@@ -272,7 +262,7 @@ class Captures:
         if capture is None:
             return None
         lane = capture.lane(stream)
-        capture.append(lane, Mark(lane, number, waits=False))
+        capture.append(lane, Node(lane, event=number))
         return CapturedEvent(capture, number, dict(capture.seen[lane]))
 
     def wait(self, event: Any, stream: int) -> bool:
@@ -292,7 +282,7 @@ class Captures:
         self._streams[stream] = event.capture
         seen = event.capture.seen[lane]
         seen.update({other: max(count, seen.get(other, 0)) for other, count in event.seen.items()})
-        event.capture.nodes.append(Mark(lane, event.number, waits=True))
+        event.capture.nodes.append(Node(lane, event=event.number, waits=True))
         return True
 
     def _blocking(self) -> list[Capture]:

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import array
-from unrolled.simgpu.array import Layout, check_cast, check_fits, check_types, launch, ndarray, shaped_like
-from unrolled.simgpu.symbols import Symbol
+from unrolled.simgpu.array import (
+    Layout,
+    broadcast_shape,
+    check_cast,
+    check_fits,
+    check_types,
+    launch,
+    ndarray,
+    shaped_like,
+)
+from unrolled.simgpu.elementwise import Symbol
 
 NAMES = """
     add subtract multiply divide true_divide floor_divide remainder mod fmod divmod power float_power negative positive
@@ -106,17 +115,6 @@ def _results(name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequ
             raise ValueError(f"{found} doesn't match the shape {whole}")
         results.append(given)
     return results
-
-
-def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the common shape of these shapes. Raises ValueError, in NumPy's words, where there is none."""
-    if len(set(shapes)) == 1:
-        return shapes[0]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        text = " ".join(str(shape).replace(" ", "") for shape in shapes)
-        raise ValueError(f"operands could not be broadcast together with shapes {text}") from None
 
 
 def laid_out(layouts: Sequence[Layout], shape: tuple[int, ...], dtype: Any) -> ndarray:

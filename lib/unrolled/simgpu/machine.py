@@ -19,7 +19,6 @@ from unrolled.simgpu.captures import (
     CapturedEvent,
     Captures,
     Done,
-    Kernel,
     Work,
     failure,
     library_of,
@@ -220,11 +219,11 @@ class LocalMachine(Machine):
             self._captures.add_graph(capture, stream, found)
             return 0
         begun, events, lines = self._timeline.record(stream), dict[int, float](), 0
-        kernels = sum(isinstance(node, Kernel) for node in found.nodes)
+        kernels = sum(node.work is not None for node in found.nodes)
         self._graph_launches += 1
         for node in found.nodes:
             lane = stream if node.lane == ORIGIN else LANES + node.lane
-            if isinstance(node, Kernel):
+            if node.work:
                 done = node.work.run()
                 self._ran(node.work, done, lane, issued, 0.0, self._graph_launches)
                 lines += 0 if done.report is None else 1 + len(done.report.lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from unrolled.simgpu.lockstep.source import Source
 from unrolled.simgpu.lockstep.state import Counts, Frame, Run, RunLimits
 from unrolled.simgpu.profiles import GPUProfile
 
+Plan: TypeAlias = tuple[Program, list[Declared], int]
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
 BLOCK_LIMIT = (1024, 1024, 64)
 
@@ -35,13 +36,13 @@ def launch(
     for sizes that no GPU takes, ValueError beyond the limits, and KernelFault for what the kernel does wrong.
     """
     bounds = limits or RunLimits()
-    program, shared, nbytes = _planned(order, arguments, bounds)
+    program, _, nbytes = planned = _planned(order, arguments, bounds)
     values = dict(zip(program.parameters, arguments, strict=True))
     arrays = {name: x for name, x in values.items() if isinstance(x, GlobalArray)}
     for name, array in arrays.items():
         array.name = name
     _watch(arrays, program, bounds)
-    counts = _execute(order, program, values, shared, nbytes, bounds, seed)
+    counts = _execute(order, planned, values, bounds, seed)
     return _report(order, program, counts, nbytes, profile, seed)
 
 
@@ -50,7 +51,7 @@ def check(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits | None
     return _planned(order, arguments, limits or RunLimits())[0].name
 
 
-def _planned(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits) -> tuple[Program, list[Declared], int]:
+def _planned(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits) -> Plan:
     """The compiled kernel, its shared memory with sizes, and the bytes of that."""
     program = compile_kernel(order.program, [_type(x) for x in arguments])
     _check_sizes(order, program, limits)
@@ -117,16 +118,9 @@ def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) 
                 array.shadow, array.unit = shadow, array.data.itemsize // unit
 
 
-def _execute(
-    order: KernelOrder,
-    program: Program,
-    arguments: dict[str, Any],
-    shared: Sequence[Declared],
-    nbytes: int,
-    limits: RunLimits,
-    seed: int,
-) -> Counts:
+def _execute(order: KernelOrder, planned: Plan, arguments: dict[str, Any], limits: RunLimits, seed: int) -> Counts:
     """Run all blocks."""
+    program, shared, nbytes = planned
     rng, counts, tick = np.random.default_rng(seed), Counts(), 1
     blocks = rng.permutation(prod(order.grid))
     width = -(-prod(order.block) // 32) * 32

@@ -76,7 +76,9 @@ class Scope:
             case ast.Name(id=name):
                 return self._name(name, node)
             case ast.Attribute(value=whole, attr=name):
-                return self._attribute(self.value(whole), name)
+                if isinstance(found := self.value(whole), Expr):
+                    return expressions.attribute(found, name)
+                return self._known(Constant(constants.attribute(found.value, name, KNOWN)))
             case ast.Subscript(value=whole, slice=key):
                 return expressions.index(self.value(whole), self.value(key), self.line(node))
             case ast.Tuple(elts=parts):
@@ -136,11 +138,6 @@ class Scope:
             return INDICES[name]
         return found
 
-    def _attribute(self, whole: Operand, name: str) -> Operand:
-        if isinstance(whole, Expr):
-            return expressions.attribute(whole, name)
-        return self._known(Constant(constants.attribute(whole.value, name, KNOWN)))
-
     @staticmethod
     def _tuple(parts: Sequence[Operand]) -> Operand:
         if sum(map(expressions.size, parts)) > LIMITS.parts:  # in a tuple of itself, twice, and again, and again
@@ -160,17 +157,22 @@ class Scope:
 
 
 def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
-    function, line = scope.value(node.func), scope.line(node)
+    callee, line = scope.value(node.func), scope.line(node)
     arguments = [scope.value(argument) for argument in node.args]
     if any(word.arg is None for word in node.keywords):
         raise RefusedError(TypeError, "** is not supported in a call of a kernel")
     words = {str(word.arg): scope.value(word.value) for word in node.keywords}
-    if isinstance(function, Expr):
-        raise RefusedError(TypeError, f"{function.type} cannot be called")
-    called = function.value
+    if isinstance(callee, Expr):
+        raise RefusedError(TypeError, f"{callee.type} cannot be called")
+    called = callee.value
     path = called.path if isinstance(called, Name) else ""
     if path in BUILTINS:
-        return _builtin(path, Call(node, line, scope.needs, used), arguments, words)
+        function, call = BUILTINS[path], Call(node, line, scope.needs, used)
+        try:
+            inspect.signature(function).bind(call, *arguments, **words)
+        except TypeError as error:
+            raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
+        return function(call, *arguments, **words)
     if words:
         raise RefusedError(TypeError, f"{constants.described(called)} takes no {next(iter(words))}= in a kernel")
     if isinstance(called, Function):
@@ -186,15 +188,6 @@ def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
             raise RefusedError(TypeError, f"{called.name}() takes one number, got {len(arguments)}")
         return expressions.cast(arguments[0], Scalar(called.dtype.char), "unsafe")
     raise RefusedError(TypeError, f"{constants.described(called)} cannot be called in a kernel")
-
-
-def _builtin(path: str, call: Call, arguments: Sequence[Operand], words: dict[str, Operand]) -> Operand:
-    function = BUILTINS[path]
-    try:
-        inspect.signature(function).bind(call, *arguments, **words)
-    except TypeError as error:
-        raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
-    return function(call, *arguments, **words)
 
 
 def _moved(name: str, operands: Sequence[Operand]) -> Expr | None:

@@ -67,10 +67,12 @@ def _step(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
             return _change(node, scope)
         case ast.If():
             return _if(node, scope, top)
+        case ast.For() | ast.While() if node.orelse:
+            raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
         case ast.For():
             return _for(node, scope)
         case ast.While():
-            return _while(node, scope)
+            return _loop(node, scope, expressions.truth(scope.value(node.test)))
         case ast.Return():
             return _return(node, scope)
         case ast.Expr():
@@ -237,15 +239,7 @@ def _if(node: ast.If, scope: Scope, top: bool) -> Step:
     return run
 
 
-def _while(node: ast.While, scope: Scope) -> Step:
-    if node.orelse:
-        raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
-    return _loop(node, scope, expressions.truth(scope.value(node.test)))
-
-
 def _for(node: ast.For, scope: Scope) -> Step:
-    if node.orelse:
-        raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
     if not isinstance(node.target, ast.Name):
         raise RefusedError(AssertionError, "a loop has one counter: for name in range(...)")
     name, iterable = node.target.id, scope.value(node.iter)
