@@ -72,11 +72,6 @@ def constants(**values: int) -> Constants:
 NONE = constants()
 
 
-def input_size(inputs: Arrays, outputs: Arrays) -> int:
-    """Return how many values are read, for kernels that add up."""
-    return int(inputs[0].size)
-
-
 def of_blocks(size: int, options: Options) -> int:
     """Return the threads of as many blocks as the options say."""
     return int(options["blocks"] * options["block"])

@@ -104,9 +104,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pooled_convolution(
 # keeps the windows whose gradient is not 0. Then its lanes have the places inside the filter; where these are few,
 # LANES windows at a time. The pitch lets them read from different banks. Parts are added in groups of GROUP blocks,
 # then the groups.
-CONVOLUTION_WEIGHTS = (
-    LAST_BLOCK
-    + r"""
+CONVOLUTION_WEIGHTS = r"""
 constexpr int ALL = 0xffffffff, TAPS = KH * KW, TALL = (OH - 1) * SH + KH, COLUMNS = (OW - 1) * SW + KW;
 constexpr int PITCH = COLUMNS + (KW % 32 - COLUMNS % 32 + 32) % 32, PLANE = TALL * PITCH;
 constexpr int WINDOWS = YH * YW, PLACES = (WINDOWS + SLICES - 1) / SLICES, VALUES = C * TAPS + 1;
@@ -204,7 +202,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) convolution_weights(
     if (is_last(counters + team, SPLITS)) add_up(whole, filters, SPLITS, weight + to, bias + team * WARPS);
 }
 """
-)
 
 
 def _windows(x: Any, weight: Any, options: Options) -> Any:
@@ -259,7 +256,7 @@ pooled_convolution = Kernel("pooled_convolution", POOLED_CONVOLUTION, _pooled_co
 """x (N, C, H, W), weight, bias to y (N, O, YH, YW) and routes of the same shape, uint8: places inside the windows."""
 convolution_weights = Kernel(
     "convolution_weights",
-    CONVOLUTION_WEIGHTS,
+    LAST_BLOCK + CONVOLUTION_WEIGHTS,
     _convolution_weights,
     lambda inputs, outputs, options: int(2 * inputs[0].size * options["c"] * options["kh"] * options["kw"]),
     size=lambda inputs, outputs: int(inputs[2].shape[0]),

@@ -129,25 +129,16 @@ class Capture:
         self.nodes.append(node)
         self.seen[lane][lane] = self.seen[lane].get(lane, 0) + 1
 
-    @property
-    def joined(self) -> bool:
-        """Whether the stream on which the capture began waits for all that the others were given."""
-        return all(self.seen[ORIGIN].get(lane, 0) >= seen.get(lane, 0) for lane, seen in enumerate(self.seen))
-
 
 class Captures:
     """The captures of a machine that go on, and the graphs that live. Streams and buffers are numbers."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._streams: dict[int, Capture] = {}
+        self.streams: dict[int, Capture] = {}
+        """The captures that go on, by each stream that takes part."""
         self._graphs: dict[int, Graph] = {}
         self._last = 0
-
-    @property
-    def active(self) -> bool:
-        """Whether anything is captured now."""
-        return bool(self._streams)
 
     def begin(self, stream: int, mode: int | None) -> None:
         """Begin a capture on a stream; the mode is CUDA's number, None the strict one."""
@@ -155,23 +146,24 @@ class Captures:
             raise RuntimeError("cannot capture on the default (legacy) stream")
         if mode not in (None, 0, 1, RELAXED):
             raise InvalidCommandError(f"mode is {mode!r:.40}; expected one of cuda.runtime.streamCaptureMode*")
-        if stream in self._streams:
+        if stream in self.streams:
             raise failure("IllegalState")
         capture = Capture(stream, mode == RELAXED, self._pool.newest)
         capture.lane(stream)
-        self._streams[stream] = capture
+        self.streams[stream] = capture
 
     def end(self, stream: int) -> int:
         """End the capture that began on this stream, and return the number of its graph, which is below 0."""
-        capture = self._streams.get(stream)
+        capture = self.streams.get(stream)
         if capture is None:
             raise failure("IllegalState")
         if stream != capture.origin:
             capture.invalid = True
             raise failure("StreamCaptureUnmatched")
         for number in capture.lanes:
-            del self._streams[number]
-        broken = "Invalidated" if capture.invalid else "" if capture.joined else "Unjoined"
+            del self.streams[number]
+        joined = all(capture.seen[ORIGIN].get(lane, 0) >= seen.get(lane, 0) for lane, seen in enumerate(capture.seen))
+        broken = "Invalidated" if capture.invalid else "" if joined else "Unjoined"
         if broken or len(self._graphs) >= GRAPHS:
             self._pool.release(capture.held.values())
             if broken:
@@ -197,9 +189,9 @@ class Captures:
 
     def of(self, stream: int) -> Capture | None:
         """Return the capture that the stream takes part in, for work that it is to be given; raise if it is invalid."""
-        if not self._streams:
+        if not self.streams:
             return None
-        capture = self._streams.get(stream)
+        capture = self.streams.get(stream)
         if capture is not None and capture.invalid:
             raise failure("StreamCaptureInvalidated")
         if stream == 0:
@@ -210,7 +202,7 @@ class Captures:
         """Return whether the stream takes part in a capture. Raises RuntimeError for an invalid one."""
         if stream == 0 and self._blocking():
             raise failure("StreamCaptureImplicit")
-        capture = self._streams.get(stream)
+        capture = self.streams.get(stream)
         if capture is not None and capture.invalid:
             raise RuntimeError(_INVALID)
         return capture is not None
@@ -244,15 +236,15 @@ class Captures:
     def check_wait(self, stream: int | None) -> None:
         """Raise for a host that waits for a capturing stream; None: for the device, if anything is captured."""
         if stream is None:
-            self._invalidate(list(self._streams.values()), "StreamCaptureUnsupported")
-        elif stream in self._streams:
-            self._invalidate([self._streams[stream]], "StreamCaptureUnsupported")
+            self._invalidate(list(self.streams.values()), "StreamCaptureUnsupported")
+        elif stream in self.streams:
+            self._invalidate([self.streams[stream]], "StreamCaptureUnsupported")
         else:
             self.of(stream)
 
     def check_growth(self, nbytes: int) -> None:
         """Raise where the pool has no free block for this and something is captured, other than in the relaxed mode."""
-        strict = [capture for capture in self._streams.values() if not capture.relaxed]
+        strict = [capture for capture in self.streams.values() if not capture.relaxed]
         if strict and not self._pool.has(nbytes):
             self._invalidate(strict, "StreamCaptureUnsupported")
 
@@ -272,14 +264,14 @@ class Captures:
             if capture is not None:
                 self._invalidate([capture], "StreamCaptureIsolation")
             return False
-        if event.capture.origin not in self._streams or self._streams[event.capture.origin] is not event.capture:
+        if event.capture.origin not in self.streams or self.streams[event.capture.origin] is not event.capture:
             raise failure("CapturedEvent")
         if capture is not None and capture is not event.capture:
             self._invalidate([capture, event.capture], "StreamCaptureMerge")
         if stream == 0:
             self._invalidate([event.capture], "StreamCaptureImplicit")
         lane = event.capture.lane(stream)
-        self._streams[stream] = event.capture
+        self.streams[stream] = event.capture
         seen = event.capture.seen[lane]
         seen.update({other: max(count, seen.get(other, 0)) for other, count in event.seen.items()})
         event.capture.nodes.append(Node(lane, event=event.number, waits=True))
@@ -287,7 +279,7 @@ class Captures:
 
     def _blocking(self) -> list[Capture]:
         """Captures that began on a stream for which the default stream waits."""
-        return [capture for capture in self._streams.values() if capture.origin < NON_BLOCKING]
+        return [capture for capture in self.streams.values() if capture.origin < NON_BLOCKING]
 
     def _invalidate(self, captures: Sequence[Capture], error: str) -> None:
         for capture in captures:

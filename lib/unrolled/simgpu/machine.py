@@ -92,7 +92,7 @@ class LocalMachine(Machine):
         self._captures.check_growth(nbytes)
         buffer, grew = self._pool.take(nbytes)
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
-        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1], self._captures.active))
+        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1], bool(self._captures.streams)))
         return buffer
 
     def free(self, buffer: int) -> None:

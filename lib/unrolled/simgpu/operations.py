@@ -53,20 +53,6 @@ def scalar(x: Any) -> Any:
     return x
 
 
-def find(op: str) -> Operation:
-    """Return the operation of this name. Raises InvalidCommandError for an unknown one."""
-    if op in UFUNCS:
-        return _ufunc(UFUNCS[op])
-    if op in REDUCTIONS or op in SCANS:
-        return _reduction(op)
-    if op.endswith(".at") and op[:-3] in UFUNCS:
-        return _at(UFUNCS[op[:-3]])
-    found = OTHERS.get(op)
-    if found is None:
-        raise InvalidCommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
-    return found
-
-
 def _ufunc(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
@@ -106,7 +92,7 @@ def _casting(options: Options, default: str) -> Any:
     return casting
 
 
-def _reduction(op: str) -> Operation:
+def _reduction(function: Callable[..., Any]) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (x,), (out,) = inputs, outputs
         axis = options.get("axis")
@@ -117,7 +103,7 @@ def _reduction(op: str) -> Operation:
             words["ddof"] = options["ddof"]
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
             warnings.simplefilter("ignore")
-            result = np.asarray((REDUCTIONS.get(op) or SCANS[op])(x, **words))
+            result = np.asarray(function(x, **words))
         np.copyto(out, result.reshape(out.shape), casting="unsafe")
 
     return compute
@@ -382,7 +368,10 @@ def without_name(options: Options) -> Options:
     return {key: value for key, value in options.items() if key != "name"}
 
 
-OTHERS: dict[str, Operation] = {
+OPERATIONS: dict[str, Operation] = {
+    **{name: _reduction(function) for name, function in (REDUCTIONS | SCANS).items()},
+    **{f"{name}.at": _at(function) for name, function in UFUNCS.items()},
+    **{name: _ufunc(function) for name, function in UFUNCS.items()},
     "copy": _copy,
     "fill": _copy,
     "where": _written(_where),
@@ -408,3 +397,11 @@ OTHERS: dict[str, Operation] = {
     "fused": _fused,
     "kernel": lambda inputs, outputs, o: kernel(o["name"]).numpy(inputs, outputs, without_name(o)),
 }
+
+
+def find(op: str) -> Operation:
+    """Return the operation of this name. Raises InvalidCommandError for an unknown one."""
+    found = OPERATIONS.get(op)
+    if found is None:
+        raise InvalidCommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
+    return found

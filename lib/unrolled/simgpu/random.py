@@ -58,8 +58,12 @@ class Generator:
         assign(x, self.permutation(x))
 
     def _draw(self, method: str, size: Any, dtype: Any, arguments: Options, out: ndarray | None = None) -> ndarray:
-        if out is not None:
-            _check_out(check(out), size, dtype)
+        if out is not None and check(out).dtype != dtype:
+            text = f"Supplied output array has the wrong type. Expected {np.dtype(dtype)}, got {out.dtype}"
+            raise TypeError(text)
+        wanted = tuple(size) if isinstance(size, Sequence) else (size,)
+        if out is not None and size is not None and out.shape != wanted:
+            raise ValueError("size must match out.shape when used together")
         result = ndarray.made_for(self._library, () if size is None else size, dtype) if out is None else out
         options = {"method": method, "arguments": arguments, "library": self._library}
         launch("random", [], [result, self._ready()], options)
@@ -71,13 +75,6 @@ class Generator:
             self._state = ndarray.made_for(self._library, 6, np.uint64)  # what NumPy's PCG64 remembers
             launch("random.seed", [], [self._state], {"seed": self._seed, "library": self._library})
         return self._state
-
-
-def _check_out(out: ndarray, size: Any, dtype: Any) -> None:
-    if out.dtype != dtype:
-        raise TypeError(f"Supplied output array has the wrong type. Expected {np.dtype(dtype)}, got {out.dtype}")
-    if size is not None and out.shape != (tuple(size) if isinstance(size, Sequence) else (size,)):
-        raise ValueError("size must match out.shape when used together")
 
 
 def default_rng(seed: Any = None) -> Generator:

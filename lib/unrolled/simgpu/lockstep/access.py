@@ -55,15 +55,9 @@ def _out_of_bounds(
 def load(run: Run, element: Region, mask: Mask, line: int) -> Value:
     """Return the lanes' values at a place, which `part` gave."""
     _count(run, element, mask, line, "read")
-    space, shadow = element.space, element.space.shadow
-    if shadow is not None:
-        reach = space.reach(element.place, mask, run.clock)
-        if isinstance(space, Shared):
-            _check(run, element, reach, ("", ~shadow.written(reach.cells)), line, "read")
-        for now in reach.touches():
-            _check(run, element, reach, shadow.clashes("read", now), line, "read")
-            shadow.record("read").note(now, together=True)
-    return space.take(element.place, mask)
+    if element.space.shadow is not None:
+        _noted(run, element, mask, line, "read")
+    return element.space.take(element.place, mask)
 
 
 def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> None:
@@ -88,18 +82,16 @@ def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> Non
             _check(run, element, reach, ("write", lost), line, "write")
 
 
-def _noted(run: Run, element: Region, mask: Mask, line: int) -> Reach:
-    """Note an atomic operation at a place, and return which cells to change."""
-    _count(run, element, mask, line, "read")
-    _count(run, element, mask, line, "write")
+def _noted(run: Run, element: Region, mask: Mask, line: int, does: str) -> Reach:
+    """Check and note a read or an atomic operation at a place, and return which cells it touches."""
     shadow = element.space.shadow
     assert shadow is not None
-    reach = element.space.reach(element.place, mask, run.clock, each=True)
+    reach = element.space.reach(element.place, mask, run.clock, each=does == "atomic")
     if isinstance(element.space, Shared):
-        _check(run, element, reach, ("", ~shadow.written(reach.cells)), line, "atomic")
+        _check(run, element, reach, ("", ~shadow.written(reach.cells)), line, does)
     for now in reach.touches():
-        _check(run, element, reach, shadow.clashes("atomic", now), line, "atomic")
-        shadow.record("atomic").note(now, together=True)
+        _check(run, element, reach, shadow.clashes(does, now), line, does)
+        shadow.record(does).note(now, together=True)
     return reach
 
 
@@ -179,7 +171,9 @@ def change(
     run: Run, place: Region, operation: Atomic, operands: Sequence[Value], mask: Mask, line: int, used: bool
 ) -> Value:
     """Let each active lane change its value in memory; return the values from before, where they are used."""
-    reach = _noted(run, place, mask, line)
+    for what in ("read", "write"):
+        _count(run, place, mask, line, what)
+    reach = _noted(run, place, mask, line, "atomic")
     values = [reach.lanes(x) for x in operands]
     order = run.rng.permutation(len(reach.cells))
     if operation.at is not None and not used:
@@ -188,14 +182,10 @@ def change(
     run.counts.work += SLOW * len(order)
     before = np.zeros(mask.batch.blocks * mask.batch.width, reach.values.dtype)
     picked = reach.mask.picked(reach.rows)
-    before[order if picked is None else picked[order]] = _one_by_one(reach, operation.function, values, order)
-    return before.reshape(mask.batch.blocks, mask.batch.width)
-
-
-def _one_by_one(reach: Reach, function: Callable[..., Any], values: Sequence[Any], order: Any) -> list[Any]:
-    memory, found = reach.values, []
-    for cell, *operands in zip(reach.cells[order], *(x[order] for x in values), strict=True):
-        old = memory[cell]
+    found = []
+    for cell, *given in zip(reach.cells[order], *(x[order] for x in values), strict=True):
+        old = reach.values[cell]
         found.append(old)
-        memory[cell] = function(old, *operands)
-    return found
+        reach.values[cell] = operation.function(old, *given)
+    before[order if picked is None else picked[order]] = found
+    return before.reshape(mask.batch.blocks, mask.batch.width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,7 +64,6 @@ class Needs:
 class Call:
     """A call in the source: where, what for, and whether anybody looks at its result."""
 
-    node: ast.Call
     line: int
     needs: Needs
     used: bool

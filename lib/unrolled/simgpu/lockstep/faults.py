@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
+# and of a variable that this thread has not set.
 OUT_OF_BOUNDS = "out of bounds"
 RACE = "race"
 NOT_WRITTEN = "read before written"
@@ -16,9 +18,6 @@ THREADS = "threads"
 ENDLESS = "endless loop"
 SHUFFLE = "shuffle"
 UNSET = "unset variable"
-KINDS = (OUT_OF_BOUNDS, RACE, NOT_WRITTEN, BARRIER, SHARED, THREADS, ENDLESS, SHUFFLE, UNSET)
-"""What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
-and of a variable that this thread has not set."""
 
 Place = tuple[int, int, int]
 

@@ -80,12 +80,6 @@ class Batch:
         axes = zip(place(numbers, size), size, strict=True)
         return tuple(v.astype(np.uint32) if length > 1 else np.uint32(0) for v, length in axes)
 
-    def thread_at(self, number: int) -> tuple[int, int, int]:
-        return place(int(number), self.block)
-
-    def block_at(self, row: int) -> tuple[int, int, int]:
-        return place(int(self.numbers[row]), self.grid)
-
 
 class Mask:
     """Which lanes are active: `lanes`, broadcast to (blocks, width), and their count. It never changes."""

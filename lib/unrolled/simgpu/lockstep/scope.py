@@ -167,7 +167,7 @@ def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
     called = callee.value
     path = called.path if isinstance(called, Name) else ""
     if path in BUILTINS:
-        function, call = BUILTINS[path], Call(node, line, scope.needs, used)
+        function, call = BUILTINS[path], Call(line, scope.needs, used)
         try:
             inspect.signature(function).bind(call, *arguments, **words)
         except TypeError as error:

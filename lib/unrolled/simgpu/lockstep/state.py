@@ -12,7 +12,7 @@ from unrolled.simgpu.kernel_report import LineReport
 from unrolled.simgpu.lockstep import faults
 from unrolled.simgpu.lockstep.arrays import Region, Shared
 from unrolled.simgpu.lockstep.faults import Fault, KernelFault
-from unrolled.simgpu.lockstep.lanes import Batch, Mask, Value
+from unrolled.simgpu.lockstep.lanes import Batch, Mask, Value, place
 from unrolled.simgpu.lockstep.races import Clock
 from unrolled.simgpu.lockstep.source import Source
 
@@ -73,7 +73,8 @@ class Run:
         self, kind: str, line: int, text: str, lane: tuple[int, int], index: tuple[int, ...] | None = None
     ) -> KernelFault:
         """Return the exception for a finding at a lane, given as (row, thread)."""
-        thread, block = self.batch.thread_at(lane[1]), self.batch.block_at(lane[0])
+        thread = place(lane[1], self.batch.block)
+        block = place(int(self.batch.numbers[lane[0]]), self.batch.grid)
         code = Source.code_in(self.sources, line)
         return KernelFault(Fault(kind, line, code, text[: self.limits.text], thread, block, index))
 
