@@ -35,13 +35,13 @@ class ElementwiseKernel:
             )
         self.name, self.in_params, self.out_params = name, _parameters(in_params), _parameters(out_params)
         self.nin, self.nout = len(self.in_params), len(self.out_params)
-        recorder = Recorder()
-        found = operation(*(Symbol(recorder, ["in", i]) for i in range(self.nin)))
+        self._steps: Steps = []
+        found = operation(*(Symbol(self._steps, ["in", i]) for i in range(self.nin)))
         values = found if isinstance(found, tuple) else (found,)
         if len(values) != self.nout or any(value is None for value in values):
             text = f"the function gave {len(values)} values; expected {self.nout}, one for each output"
             raise TypeError(f"{name}: {text}")
-        self._steps, self._results = recorder.steps, [reference(value) for value in values]
+        self._results = [reference(value) for value in values]
 
     def __call__(self, *args: Any) -> Any:
         if len(args) not in (self.nin, self.nin + self.nout):
@@ -88,18 +88,7 @@ def _parameters(text: str) -> list[tuple[str, str]]:
 
 
 Reference = Any  # ["in", i], ["step", j], or a number
-
-
-class Recorder:
-    """The steps of an expression, in order: [[name, [reference, ...], dtype or None], ...]."""
-
-    def __init__(self) -> None:
-        self.steps: list[list[Any]] = []
-
-    def record(self, name: str, values: Any, dtype: str | None = None) -> Symbol:
-        """Add a step, and return its value as a symbol."""
-        self.steps.append([name, [reference(value) for value in values], dtype])
-        return Symbol(self, ["step", len(self.steps) - 1])
+Steps = list[list[Any]]  # [[name, [reference, ...], dtype or None], ...], in order
 
 
 class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
@@ -107,25 +96,30 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, recorder: Recorder, place: Reference) -> None:
-        self.recorder, self.place = recorder, place
+    def __init__(self, steps: Steps, place: Reference) -> None:
+        self.steps, self.place = steps, place
+
+    def record(self, name: str, values: Any, dtype: str | None = None) -> Symbol:
+        """Add a step to those of the kernel, and return its value as a symbol."""
+        self.steps.append([name, [reference(value) for value in values], dtype])
+        return Symbol(self.steps, ["step", len(self.steps) - 1])
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or function.nout != 1 or function.signature is not None or set(options) - {"dtype"}:
             raise TypeError(f"numpy.{function.__name__} ({method}) cannot stand in a kernel of single values")
         dtype = options.get("dtype")
-        return self.recorder.record(function.__name__, inputs, None if dtype is None else np.dtype(dtype).name)
+        return self.record(function.__name__, inputs, None if dtype is None else np.dtype(dtype).name)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is np.where and len(args) == 3 and not kwargs:
-            return self.recorder.record("where", args)
+            return self.record("where", args)
         if function is np.clip and len(args) == 3 and not kwargs:
             return np.minimum(np.maximum(args[0], args[1]), args[2])
         raise TypeError(f"numpy.{function.__name__} cannot stand in a kernel: it is no function of single values")
 
     def astype(self, dtype: Any) -> Symbol:
         """Return the value in another dtype, as a symbol."""
-        return self.recorder.record("cast", [self], np.dtype(dtype).name)
+        return self.record("cast", [self], np.dtype(dtype).name)
 
     def __bool__(self) -> bool:
         raise TypeError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -114,21 +114,19 @@ class Shared:
     shadow: Shadow
     alone: bool = False
     """Whether every block has a shadow of its own."""
+    start: ClassVar[int] = 0
+    steps: ClassVar[tuple[int, ...]] = (1,)
 
     @classmethod
     def of(cls, name: str, dtype: Any, size: int, batch: Batch) -> Shared:
         return cls(name, np.zeros((batch.blocks, size), dtype), (size,), Shadow(size))
-
-    @property
-    def size(self) -> int:
-        return self.shape[0]
 
     def take(self, places: Value, mask: Mask) -> Value:
         if np.ndim(places) == 0:
             return self.data[:, int(places)][:, None].copy()  # what is in a register stays when memory changes
         if len(places) == 1:
             return self.data.take(places[0], axis=1)
-        return self.data.reshape(-1).take(mask.batch.row * self.size + places)
+        return self.data.reshape(-1).take(mask.batch.row * self.shape[0] + places)
 
     def reach(self, places: Value, mask: Mask, clock: Clock, each: bool = False) -> Reach:
         even = not each and mask.even and clock.even and (np.ndim(places) == 0 or len(places) == 1)
@@ -137,7 +135,7 @@ class Shared:
             self.alone = True
             self.shadow.repeat(blocks)
         if self.alone or each:
-            cells = mask.active(mask.batch.row * self.size + places, blocks)
+            cells = mask.active(mask.batch.row * self.shape[0] + places, blocks)
             return Reach(self.data.reshape(-1), cells, blocks, mask, accesses(mask, clock, cells, blocks))
         cells = mask.active(places, 1)
         return Reach(self.data, cells, 1, mask, accesses(mask, clock, cells, 1))
@@ -161,8 +159,6 @@ class Region:
 
     @classmethod
     def of(cls, space: GlobalArray | Shared) -> Region:
-        if isinstance(space, Shared):
-            return cls(space, np.int64(0), space.shape, (1,))
         return cls(space, np.int64(space.start), space.shape, space.steps)
 
     def at(self, indices: Sequence[Value]) -> Region:
