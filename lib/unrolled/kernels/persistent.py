@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -251,22 +250,17 @@ class Persistent(Kernel):
 
         hidden, (steps, n) = constants["hidden"], inputs[0].shape[:2]
         blocks, bytes_shared = hidden // UNITS, SAMPLES // HALVES * hidden * 4 * self.shared
-        launch = self._compiled.get(hidden) or self._compiled.setdefault(hidden, self.compile(constants, bytes_shared))
+        if (launch := self._compiled.get(hidden)) is None:
+            source = code(self, constants, "f", wide=False)
+            launch = cupy.RawKernel(source, self.name, ("--std=c++17",), enable_cooperative_groups=True)
+            launch.max_dynamic_shared_size_bytes = bytes_shared
+            self._compiled[hidden] = launch
         room = SAMPLES * (_room_on_cupy()[0] // blocks)
         for first in range(0, n, room):
             groups = -(-min(room, n - first) // SAMPLES)
             arrived = cupy.zeros(groups * HALVES, dtype=cupy.uint32)
             sizes = cupy.int32(steps), cupy.int32(n), cupy.int32(first)
             launch((blocks, groups), (THREADS,), (*inputs, *outputs, arrived, *sizes), shared_mem=bytes_shared)
-
-    def compile(self, constants: Constants, bytes_shared: int) -> Any:
-        """Return CuPy's kernel for this hidden size, launched as cooperative, with so much shared memory."""
-        import cupy
-
-        source = code(self, constants, "f", wide=False)
-        launch = cupy.RawKernel(source, self.name, ("--std=c++17",), enable_cooperative_groups=True)
-        launch.max_dynamic_shared_size_bytes = bytes_shared
-        return launch
 
 
 def persists(x: Array, hidden: int) -> bool:

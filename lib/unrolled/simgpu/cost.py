@@ -180,10 +180,9 @@ def kind(op: str, options: Options) -> str:
 def _elements(op: str, inputs: Inputs, outputs: Views, options: Options) -> int:
     """How many values the op handles: those that an index names, else those of its largest operand."""
     views = [x for x in inputs if isinstance(x, View)]
-    if op in ("getitem", "setitem") or op.endswith(".at"):
-        target = outputs[0] if op != "getitem" else views[0]
+    if named := _named(op, views, outputs):
         indices = [x.shape if isinstance(x, View) else () for x in inputs[1:]]
-        return operations.addressed(target.shape, indices, options)
+        return operations.addressed(named.shape, indices, options)
     return max((view.size for view in (*views, *outputs)), default=0)
 
 
