@@ -264,12 +264,13 @@ def _loop(node: ast.For | ast.While, scope: Scope, compute: expressions.Compute,
 
     def run(frame: Frame, mask: Mask) -> Mask:
         value, stop, step, rising = compute(frame, mask) if counter else (0, 0, 0, True)
+        falling = not np.all(rising)  # in some lanes, or in all
         loop: dict[type[ast.stmt], Mask] = dict.fromkeys((ast.Break, ast.Continue), mask.batch.none)
         frame.loops.append(loop)
         active, done = mask, mask.batch.none
         while active.count:
             goes = value < stop if counter else compute(frame, active)
-            if counter and not np.all(rising):
+            if falling:
                 goes = np.where(rising, goes, value > stop) if np.ndim(rising) else value > stop
             active, out = frame.branch(active, goes, line)
             done = done.plus(out)
