@@ -31,18 +31,8 @@ __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
 __all__ += ["lstm_cell", "lstm_cell_backward", "lstm_persistent", "lstm_persistent_backward", "persists"]
-__all__ += [
-    "PLAIN",
-    "TURN_A",
-    "TURN_B",
-    "filters",
-    "matmul",
-    "mean",
-    "product",
-    "small_product",
-    "sum_filters",
-    "sum_first_axis",
-]
+__all__ += ["PLAIN", "TURN_A", "TURN_B", "filters", "matmul", "mean", "product", "small_product"]
+__all__ += ["sum_filters", "sum_first_axis"]
 __all__ += ["add_row", "col2im", "count_right", "dropout", "im2col", "relu", "relu_backward", "softmax_cross_entropy"]
 
 KERNELS = {kernel.name: kernel for kernel in list(globals().values()) if isinstance(kernel, Kernel)}

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Options, per_value
 
 IM2COL = r"""
-extern "C" __global__ void im2col(const T* __restrict__ x, T* __restrict__ columns, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int column = at % OW, row = at / OW % OH;
     int place = at / (OH * OW) % (C * KH * KW + ONES);
     Index image = at / (OH * OW) / (C * KH * KW + ONES);
@@ -28,13 +25,9 @@ extern "C" __global__ void im2col(const T* __restrict__ x, T* __restrict__ colum
     int y = row * SH - PH + i, z = column * SW - PW + j;
     bool inside = y >= 0 && y < H && z >= 0 && z < W;
     columns[at] = inside ? x[((image * C + channel) * H + y) * W + z] : (T)0;
-}
 """
 
 COL2IM = r"""
-extern "C" __global__ void col2im(const T* __restrict__ columns, T* __restrict__ x, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int z = at % W + PW, y = at / W % H + PH;
     Index plane = at / (H * W);  // image and channel
     T total = 0;
@@ -48,7 +41,6 @@ extern "C" __global__ void col2im(const T* __restrict__ columns, T* __restrict__
         }
     }
     x[at] = total;
-}
 """
 
 
@@ -118,5 +110,5 @@ def _col2im(inputs: Arrays, outputs: Arrays, options: Options) -> None:
             x[to] += folded[:, :, i, j][of]
 
 
-im2col = Kernel("im2col", IM2COL, _im2col, lambda inputs, outputs, options: 0, addressing=ADDRESSING)
-col2im = Kernel("col2im", COL2IM, _col2im, lambda inputs, outputs, options: inputs[0].size)
+im2col = per_value("im2col", "x -> columns", IM2COL, _im2col, lambda *_: 0, addressing=ADDRESSING)
+col2im = per_value("col2im", "columns -> x", COL2IM, _col2im, lambda inputs, *_: inputs[0].size)

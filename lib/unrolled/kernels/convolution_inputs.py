@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.columns import meetings
+from unrolled.kernels.kernel import Arrays, Kernel, Options, per_value
 from unrolled.kernels.pooled_convolution import unpooled
 
 # A thread for each value of the map looks at the windows that can reach it; names as in `pooled_convolution`.
 UNROUTE = r"""
-extern "C" __global__ void unroute(
-    const T* __restrict__ grad, const unsigned char* __restrict__ routes, T* __restrict__ values, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int column = at % OW + RW, row = at / OW % OH + RH;
     Index plane = at / (OH * OW) * (YH * YW);
     T total = 0;
@@ -20,7 +17,6 @@ extern "C" __global__ void unroute(
         for (int j = column < QW ? 0 : (column - QW) / TW + 1; j <= column / TW && j < YW; ++j)
             if (routes[plane + i * YW + j] == (row - i * TH) * QW + column - j * TW) total += grad[plane + i * YW + j];
     values[at] = total;
-}
 """
 
 # A thread for each pixel and EACH channels: it gathers, so that no two threads write to one place.
@@ -63,19 +59,15 @@ def _unroute(inputs: Arrays, outputs: Arrays, options: Options) -> None:
 
 def _convolution_inputs(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (values, weight, x), (grad_x,) = inputs, outputs
-    rows, columns = options["ph"], options["pw"]
-    whole = np.zeros((*x.shape[:2], x.shape[2] + 2 * rows, x.shape[3] + 2 * columns), x.dtype)
-    for i in range(options["kh"]):
-        for j in range(options["kw"]):
-            to_rows = slice(i, i + options["sh"] * (options["oh"] - 1) + 1, options["sh"])
-            to_columns = slice(j, j + options["sw"] * (options["ow"] - 1) + 1, options["sw"])
-            whole[:, :, to_rows, to_columns] += np.einsum("noyx,oc->ncyx", values, weight[:, :, i, j], optimize=True)
-    grad_x[...] = whole[:, :, rows : rows + x.shape[2], columns : columns + x.shape[3]]
+    grad_x[...] = 0
+    for i, j, of, to in meetings(options):
+        grad_x[to] += np.einsum("noyx,oc->ncyx", values, weight[:, :, i, j], optimize=True)[of]
     if options["masked"]:
         grad_x *= x > 0
 
 
-unroute = Kernel("unroute", UNROUTE, _unroute, lambda inputs, outputs, options: int(inputs[0].size))
+ROUTES = "grad, unsigned char routes -> values"
+unroute = per_value("unroute", ROUTES, UNROUTE, _unroute, lambda inputs, *_: int(inputs[0].size))
 """grad and routes, both (N, O, YH, YW), to the gradient by the convolution's map (N, O, OH, OW)."""
 convolution_inputs = Kernel(
     "convolution_inputs",

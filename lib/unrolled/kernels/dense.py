@@ -5,8 +5,6 @@ A thread holds a sum for each of the BATCH samples, so every weight that it load
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options
@@ -123,8 +121,10 @@ def backward_flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:
 dense = Kernel("dense", DENSE, forward, flops, threads=lambda size, options: int(options["o"] * options["block"]))
 
 
-def _columns(size: int, options: Options) -> Any:
-    return -(-options["d"] // 32) * options["block"]
-
-
-dense_backward = Kernel("dense_backward", DENSE_BACKWARD, backward, backward_flops, threads=_columns)
+dense_backward = Kernel(
+    "dense_backward",
+    DENSE_BACKWARD,
+    backward,
+    backward_flops,
+    threads=lambda size, options: int(-(-options["d"] // 32) * options["block"]),
+)

@@ -8,12 +8,9 @@ product has few tiles: then SPLIT blocks share the inner sum of one, and the las
 from __future__ import annotations
 
 from unrolled.kernels.dense import backward, backward_flops, flops, forward
-from unrolled.kernels.kernel import Kernel, Options
-from unrolled.kernels.last_block import LAST_BLOCK
+from unrolled.kernels.kernel import LAST_BLOCK, Kernel, of_blocks
 
-TILES = (
-    LAST_BLOCK
-    + r"""
+TILES = r"""
 constexpr int TEAM = (ROWS / DOWN) * (COLUMNS / ALONG), THREADS = TEAM * TEAMS, OUTPUTS = ROWS * COLUMNS / THREADS;
 constexpr int TILE_A = STRIP * (ROWS + 4), TILE_B = STRIP * (COLUMNS + 4), SUMS = TEAMS * ROWS * COLUMNS;
 constexpr int SHARED = 2 * (TILE_A + TILE_B) > SUMS ? 2 * (TILE_A + TILE_B) : SUMS;
@@ -111,11 +108,8 @@ __device__ void tile(const T* a, const T* b, int block, T* parts, int* counters,
     }
 }
 """
-)
 
-DENSE_TILES = (
-    TILES
-    + r"""
+DENSE_TILES = r"""
 extern "C" __global__ void __launch_bounds__(BLOCK) dense_tiles(
     const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y, T* parts,
     int* counters, Index size) {
@@ -126,12 +120,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) dense_tiles(
     });
 }
 """
-)
 
 # The first blocks have the gradient by x, the next the gradient by the weight, the last that by the bias.
-DENSE_TILES_BACKWARD = (
-    TILES
-    + r"""
+DENSE_TILES_BACKWARD = r"""
 __device__ void columns(const T* grad, T* grad_bias, int block, T* shared) {  // sums over samples, 32 outputs a block
     int lane = threadIdx.x % 32, o = block * 32 + lane;
     T total = 0;
@@ -165,14 +156,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) dense_tiles_backward(
         columns(grad, grad_bias, block - WEIGHTS * SPLIT - SAMPLES * SPLIT_X, shared);
 }
 """
-)
 
 
-def _threads(size: int, options: Options) -> int:
-    return int(options["blocks"] * options["block"])
-
-
-dense_tiles = Kernel("dense_tiles", DENSE_TILES, forward, flops, threads=_threads)
+dense_tiles = Kernel("dense_tiles", LAST_BLOCK + TILES + DENSE_TILES, forward, flops, threads=of_blocks)
 """x (N, D), weight (O, D), bias to y (N, O). Scratch: `parts`, ROWS * COLUMNS for each tile and split, and counters."""
-dense_tiles_backward = Kernel("dense_tiles_backward", DENSE_TILES_BACKWARD, backward, backward_flops, threads=_threads)
+dense_tiles_backward = Kernel(
+    "dense_tiles_backward", LAST_BLOCK + TILES + DENSE_TILES_BACKWARD, backward, backward_flops, threads=of_blocks
+)
 """The gradient by y (N, O), x and weight to those by x, weight and bias. Scratch as above, for both products."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unrolled.kernels.columns import ADDRESSING
 from unrolled.kernels.columns import im2col as one_by_one
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Kernel, Options, per_value
 from unrolled.kernels.values import relu
 
 WIDTH = 8
@@ -54,14 +54,9 @@ extern "C" __global__ void relu_wide(const T* __restrict__ x, T* __restrict__ y,
 }
 """
 FILTERS = r"""
-extern "C" __global__ void filters_wide(
-    const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ rows, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int k = at % ROWS;
     Index o = at / ROWS;
     rows[at] = k < K ? weight[o * K + k] : k == K ? bias[o] : (T)0;
-}
 """
 
 
@@ -92,5 +87,5 @@ im2col_wide = Kernel(
 """float16 images as columns (N, rows, OH * OW), each with a row of ones after its last place, then zeros."""
 relu_wide = Kernel("relu_wide", RELU, relu.numpy, relu.flops, threads=_eighth)
 """max(x, 0) in float16; NaN stays NaN."""
-filters_wide = Kernel("filters_wide", FILTERS, _filters, lambda inputs, outputs, options: 0)
+filters_wide = per_value("filters_wide", "weight, bias -> rows", FILTERS, _filters, lambda *_: 0)
 """Each filter of weight (O, K) as a row: its bias (O,) after its last weight, then zeros: (O, rows)."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Kernel, Options, of_blocks
+from unrolled.kernels.loss import softmax_cross_entropy
 
 # A warp for each of the SAMPLES of a block: lane m has class m. The weight lies in shared memory, its rows filled up to
 # a multiple of 32. What is summed over the samples is left to the second kernel, unless there is one block alone.
@@ -118,18 +119,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) head_weights(
 
 def _head(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (x, weight, bias, labels), (all_losses, all_grads, grad_x, *sums) = inputs, outputs
-    n, m = len(x), len(weight)
-    known = (labels >= 0) & (labels < m)
-    chosen = np.flatnonzero(known), labels[known]
     with np.errstate(all="ignore"):
-        shifted = x @ weight.T + bias
-        shifted -= shifted.max(axis=1, keepdims=True)
-        exponentials = np.exp(shifted)
-        total = exponentials.sum(axis=1)
-        losses = np.full(n, np.nan, x.dtype)
-        losses[known] = np.log(total[known]) - shifted[chosen]
-        grad = exponentials / (total * n)[:, None]
-        grad[chosen] -= x.dtype.type(1 / n)
+        scores = x @ weight.T + bias
+        losses, grad = np.empty(len(x), x.dtype), np.empty_like(scores)
+        softmax_cross_entropy.numpy((scores, labels), (losses, grad), options)
         if options["inputs"]:
             grad_x[...] = grad @ weight * (x > 0) if options["masked"] else grad @ weight
     if options["blocks"] == 1:
@@ -151,7 +144,7 @@ head = Kernel(
     HEAD,
     _head,
     lambda inputs, outputs, options: 4 * inputs[0].shape[0] * int(inputs[1].size),
-    threads=lambda size, options: int(options["blocks"] * options["block"]),
+    threads=of_blocks,
 )
 """x (N, D), weight (M, D), bias, labels (N,) to losses (N,) and the gradients by scores (N, M) and x; M is at most 32.
 

@@ -28,6 +28,26 @@ struct T {  // 16 bits in memory, float32 wherever it is computed with
     __device__ T& operator+=(float x) { return *this = T((float)*this + x); }
 };
 """
+PLACE = r"""
+    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
+    if (at >= size) return;"""
+# How blocks add up what each of them found, in an order that never changes: each writes its part to memory and counts
+# itself in, and the one that comes last adds all parts, from the first block's on. That costs no launch of its own.
+# `counter` lies in device memory and is 0 before a launch.
+LAST_BLOCK = r"""
+__device__ bool is_last(int* counter, int blocks) {  // for all threads of a block, after their parts are written
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1) == blocks - 1;
+        if (last) *counter = 0;  // for the next launch
+    }
+    __syncthreads();
+    if (last) __threadfence();
+    return last;
+}
+"""
 LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}
@@ -52,19 +72,9 @@ def constants(**values: int) -> Constants:
 NONE = constants()
 
 
-def output_size(inputs: Arrays, outputs: Arrays) -> int:
-    """Return how many values are written: one thread for each is what most kernels want."""
-    return int(outputs[0].size)
-
-
-def input_size(inputs: Arrays, outputs: Arrays) -> int:
-    """Return how many values are read, for kernels that add up."""
-    return int(inputs[0].size)
-
-
-def one_each(size: int, options: Options) -> int:
-    """Return `size`: one thread for each."""
-    return size
+def of_blocks(size: int, options: Options) -> int:
+    """Return the threads of as many blocks as the options say."""
+    return int(options["blocks"] * options["block"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +97,8 @@ class Kernel:
     numpy: Callable[[Arrays, Arrays, Options], None]
     flops: Callable[[Arrays, Arrays, Options], int]
     updates: bool = False
-    size: Callable[[Arrays, Arrays], int] = output_size
-    threads: Callable[[int, Options], int] = one_each
+    size: Callable[[Arrays, Arrays], int] = lambda inputs, outputs: int(outputs[0].size)
+    threads: Callable[[int, Options], int] = lambda size, options: size  # one for each value
     block: int = 256
     is_product: bool = False
     addressing: int = 0
@@ -114,6 +124,27 @@ class Kernel:
         block = constants.get("block", self.block)
         blocks = -(-self.threads(size, constants) // block)
         launch((blocks,), (block,), (*inputs, *outputs, index(size), *floats.values()))
+
+
+def per_value(
+    name: str, parameters: str, body: str, numpy: Callable[..., None], flops: Callable[..., int], **options: Any
+) -> Kernel:
+    """Return a kernel with a thread for each value that is written: `at` is its place in the body, of `size`.
+
+    parameters: "x, long long labels -> y; rate" are inputs, outputs and floats. An array is of T unless its type is
+    named; what is written as a pointer stays as it is.
+    """
+    arrays, _, floats = parameters.partition("; ")
+    inputs, outputs = (part.split(", ") for part in arrays.split(" -> "))
+    declared = [*(_pointer(x, "const ") for x in inputs), *map(_pointer, outputs), "Index size"]
+    declared += [f"double {x}" for x in floats.split(", ") if x]
+    head = f'\nextern "C" __global__ void {name}({", ".join(declared)}) {{{PLACE}'
+    return Kernel(name, f"{head}{body}}}\n", numpy, flops, **options)
+
+
+def _pointer(parameter: str, const: str = "") -> str:
+    *kind, name = parameter.split()
+    return parameter if "*" in parameter else f"{const}{' '.join(kind) or 'T'}* __restrict__ {name}"
 
 
 def runs_on(module: Module) -> bool:

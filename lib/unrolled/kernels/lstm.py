@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Options, per_value
 
 # The sums may lie where the gates go: each thread reads its four before it writes them.
 CELL = r"""
-extern "C" __global__ void lstm_cell(
-    const T* sums_x, const T* __restrict__ sums_h, const T* __restrict__ bias, const T* __restrict__ c_before,
-    T* gates, T* __restrict__ c, T* __restrict__ h, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     Index first = at / HIDDEN * 4 * HIDDEN + at % HIDDEN, b = at / HIDDEN / SAMPLES * 4 * HIDDEN + at % HIDDEN;
     T sums[4];
     for (int k = 0; k < 4; ++k)
@@ -25,15 +22,8 @@ extern "C" __global__ void lstm_cell(
     gates[first + 3 * HIDDEN] = o;
     c[at] = now;
     h[at] = o * TANH(now);
-}
 """
 CELL_BACKWARD = r"""
-extern "C" __global__ void lstm_cell_backward(
-    const T* __restrict__ grad_y, const T* __restrict__ grad_h, const T* __restrict__ grad_c,
-    const T* __restrict__ gates, const T* __restrict__ c, const T* __restrict__ c_before,
-    T* __restrict__ grad_sums, T* __restrict__ grad_c_before, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     Index first = at / HIDDEN * 4 * HIDDEN + at % HIDDEN;
     T i = gates[first], f = gates[first + HIDDEN], g = gates[first + 2 * HIDDEN], o = gates[first + 3 * HIDDEN];
     T tanh_c = TANH(c[at]), by_h = grad_y[at] + grad_h[at], by_c = grad_c[at] + by_h * o * (1 - tanh_c * tanh_c);
@@ -42,7 +32,6 @@ extern "C" __global__ void lstm_cell_backward(
     grad_sums[first + 2 * HIDDEN] = by_c * i * (1 - g * g);
     grad_sums[first + 3 * HIDDEN] = by_h * tanh_c * o * (1 - o);
     grad_c_before[at] = by_c * f;
-}
 """
 
 
@@ -53,24 +42,34 @@ def _cell(inputs: Arrays, outputs: Arrays, options: Options) -> None:
         raise ValueError(f"a cell state {c_before.shape} and a bias {bias.shape} do not fit {dict(options)}")
     np.add(sums_x, sums_h, out=gates)
     gates += bias.reshape(*bias.shape[:-1], 1, 4 * hidden)
+    c[...], h[...] = gated(gates, c_before)
+
+
+def gated(gates: Any, c: Any) -> tuple[Any, Any]:
+    """Make gates of the sums (..., 4 * H) in their place, and return the cell state and the output after c."""
     i, f, g, o = np.split(gates, 4, axis=-1)
     with np.errstate(over="ignore"):  # exp(-x) is infinite far below 0, and 1 / infinity = 0 is right
         for gate in (i, f, o):
             gate[...] = 1 / (1 + np.exp(-gate))
     np.tanh(g, out=g)
-    c[...] = f * c_before + i * g
-    h[...] = o * np.tanh(c)
+    c = f * c + i * g
+    return c, o * np.tanh(c)
 
 
 def _cell_backward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (grad_y, grad_h, grad_c, gates, c, c_before), (grad_sums, grad_c_before) = inputs, outputs
     if c.shape != c_before.shape or c.shape[-1] != options["hidden"]:
         raise ValueError(f"cell states {c.shape} and {c_before.shape} do not fit {dict(options)}")
-    (i, f, g, o), tanh_c, grad_h = np.split(gates, 4, axis=-1), np.tanh(c), grad_y + grad_h
+    grad_c_before[...] = gated_backward((grad_y + grad_h, grad_c), gates, c, c_before, grad_sums)
+
+
+def gated_backward(grads: tuple[Any, Any], gates: Any, c: Any, c_before: Any, grad_sums: Any) -> Any:
+    """Write the gradient by the sums, from those by h and c, and return that by the cell state before."""
+    (grad_h, grad_c), (i, f, g, o), tanh_c = grads, np.split(gates, 4, axis=-1), np.tanh(c)
     grad_c = grad_c + grad_h * o * (1 - tanh_c * tanh_c)
     parts = grad_c * g * i * (1 - i), grad_c * c_before * f * (1 - f), grad_c * i * (1 - g * g)
     np.concatenate([*parts, grad_h * tanh_c * o * (1 - o)], axis=-1, out=grad_sums)
-    np.multiply(grad_c, f, out=grad_c_before)
+    return grad_c * f
 
 
 def _one_a_unit(inputs: Arrays, outputs: Arrays) -> int:
@@ -78,9 +77,15 @@ def _one_a_unit(inputs: Arrays, outputs: Arrays) -> int:
     return int(outputs[-1].size)
 
 
-lstm_cell = Kernel("lstm_cell", CELL, _cell, lambda i, outputs, o: 110 * outputs[-1].size, size=_one_a_unit)
+CELL_ARRAYS = "const T* sums_x, sums_h, bias, c_before -> T* gates, c, h"
+lstm_cell = per_value("lstm_cell", CELL_ARRAYS, CELL, _cell, lambda i, o, _: 110 * o[-1].size, size=_one_a_unit)
 """(sums by the input, by the last output, both (..., N, 4 * H), bias (..., 4 * H), c (..., N, H)) to (gates, c, h)."""
-lstm_cell_backward = Kernel(
-    "lstm_cell_backward", CELL_BACKWARD, _cell_backward, lambda i, outputs, o: 45 * outputs[-1].size, size=_one_a_unit
+lstm_cell_backward = per_value(
+    "lstm_cell_backward",
+    "grad_y, grad_h, grad_c, gates, c, c_before -> grad_sums, grad_c_before",
+    CELL_BACKWARD,
+    _cell_backward,
+    lambda inputs, outputs, options: 45 * outputs[-1].size,
+    size=_one_a_unit,
 )
 """(gradients by y, by h from the step after, by c; gates, c, c before) to the gradients by (sums, c before)."""

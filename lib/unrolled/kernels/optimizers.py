@@ -11,52 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Kernel, Options, per_value
 
-HEAD = r"""
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
-    T g = gradients[at] + (T)weight_decay * p[at];
-"""
+HEAD = "\n    T g = gradients[at] + (T)weight_decay * p[at];\n    "
 ROWS = "_from_row"  # ends the name of a kernel that finds its options in an array
 
 
-def _source(name: str, memory: str, options: str, body: str) -> str:
-    """A kernel that gets gradients and parameters, arrays of memory and options by name, and the decay of weights."""
-    arrays = "".join(f", T* __restrict__ {each}" for each in memory.split())
-    doubles = "".join(f", double {each}" for each in (*options.split(), "weight_decay"))
-    head = f'extern "C" __global__ void {name}(\n    const T* __restrict__ gradients, T* __restrict__ p{arrays},'
-    return f"\n{head} Index size{doubles}) {{{HEAD}    {body}\n}}\n"
+def _update(rule: Callable[..., Any], row: Sequence[str] = ()) -> Callable[[Arrays, Arrays, Options], None]:
+    """The NumPy function of a rule(g, memory..., options) that updates the memory and gives what to subtract.
 
-
-def _source_from_row(name: str, memory: str, options: str, body: str) -> str:
-    """The same, but options come from an array, in this order: no launch has to be told of a new rate."""
-    arrays = "".join(f", T* __restrict__ {each}" for each in memory.split())
-    read = "".join(f"\n    T {each} = row[{at}];" for at, each in enumerate((*options.split(), "weight_decay")))
-    head = f'extern "C" __global__ void {name}{ROWS}(\n    const T* __restrict__ gradients, const T* __restrict__ row,'
-    return f"\n{head} T* __restrict__ p{arrays}, Index size) {{{read}{HEAD}    {body}\n}}\n"
-
-
-def _update(rule: Callable[..., Any]) -> Callable[[Arrays, Arrays, Options], None]:
-    """The NumPy function of a rule(g, memory..., options) that updates the memory and gives what to subtract."""
+    row: the names of options that lie in an array, an input more.
+    """
 
     def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-        (gradients,), (p, *memory) = inputs, outputs
+        (gradients, *rows), (p, *memory) = inputs, outputs
+        for values in rows:
+            options = dict(zip(row, values, strict=True))
         others = {name: value for name, value in options.items() if name not in ("weight_decay", "name")}
         g = gradients + options["weight_decay"] * p if options["weight_decay"] else gradients
         with np.errstate(all="ignore"):
             p -= rule(g, *memory, **others)
-
-    return numpy
-
-
-def _update_from_row(rule: Callable[..., Any], names: Sequence[str]) -> Callable[[Arrays, Arrays, Options], None]:
-    """The NumPy function of a rule whose options lie in a row, in the order of `names`."""
-    update = _update(rule)
-
-    def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-        gradients, row = inputs
-        update((gradients,), outputs, dict(zip(names, row, strict=True)))
 
     return numpy
 
@@ -101,11 +75,18 @@ def _adadelta(g: Any, s: Any, u: Any, rate: float, decay: float, epsilon: float)
 
 
 def _kernel(name: str, memory: str, options: str, body: str, rule: Callable[..., Any], flops: int) -> Kernel:
-    source = _source(name, memory, options, body)
-    names = (*options.split(), "weight_decay")
-    row_source, row_update = _source_from_row(name, memory, options, body), _update_from_row(rule, names)
-    FROM_ROW[name] = Kernel(f"{name}{ROWS}", row_source, row_update, lambda i, *_: flops * int(i[0].size), updates=True)
-    return Kernel(name, source, _update(rule), lambda inputs, *_: flops * int(inputs[0].size), updates=True)
+    """A kernel that gets gradients and parameters, arrays of memory and options by name, and the decay of weights."""
+    names, body = (*options.split(), "weight_decay"), f"{HEAD}{body}\n"
+    arrays = ", ".join(["p", *memory.split()])
+    read = "".join(f"\n    T {each} = row[{at}];" for at, each in enumerate(names))
+
+    def count(inputs: Arrays, *_: Any) -> int:
+        return flops * int(inputs[0].size)
+
+    FROM_ROW[name] = per_value(
+        f"{name}{ROWS}", f"gradients, row -> {arrays}", read + body, _update(rule, names), count, updates=True
+    )
+    return per_value(name, f"gradients -> {arrays}; {', '.join(names)}", body, _update(rule), count, updates=True)
 
 
 FROM_ROW: dict[str, Kernel] = {}

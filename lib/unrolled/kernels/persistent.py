@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from unrolled.device import Array, Module, array_module
 from unrolled.kernels.kernel import Arrays, Constants, Kernel, Options, code, is_cupy, runs_on
+from unrolled.kernels.lstm import gated, gated_backward
 
 UNITS = SAMPLES = 16  # of a block
 HALVES, THREADS = 2, 256
@@ -250,7 +250,11 @@ class Persistent(Kernel):
 
         hidden, (steps, n) = constants["hidden"], inputs[0].shape[:2]
         blocks, bytes_shared = hidden // UNITS, SAMPLES // HALVES * hidden * 4 * self.shared
-        launch = self._compiled.get(hidden) or self._compiled.setdefault(hidden, self.compile(constants, bytes_shared))
+        if (launch := self._compiled.get(hidden)) is None:
+            source = code(self, constants, "f", wide=False)
+            launch = cupy.RawKernel(source, self.name, ("--std=c++17",), enable_cooperative_groups=True)
+            launch.max_dynamic_shared_size_bytes = bytes_shared
+            self._compiled[hidden] = launch
         room = SAMPLES * (_room_on_cupy()[0] // blocks)
         for first in range(0, n, room):
             groups = -(-min(room, n - first) // SAMPLES)
@@ -258,28 +262,14 @@ class Persistent(Kernel):
             sizes = cupy.int32(steps), cupy.int32(n), cupy.int32(first)
             launch((blocks, groups), (THREADS,), (*inputs, *outputs, arrived, *sizes), shared_mem=bytes_shared)
 
-    def compile(self, constants: Constants, bytes_shared: int) -> Any:
-        """Return CuPy's kernel for this hidden size, launched as cooperative, with so much shared memory."""
-        import cupy
-
-        source = code(self, constants, "f", wide=False)
-        launch = cupy.RawKernel(source, self.name, ("--std=c++17",), enable_cooperative_groups=True)
-        launch.max_dynamic_shared_size_bytes = bytes_shared
-        return launch
-
 
 def persists(x: Array, hidden: int) -> bool:
     """Return whether an LSTM of this hidden size can stay on the GPU of x from its first step to its last."""
     module = array_module(x)
     if x.dtype.char != "f" or not runs_on(module) or hidden % 64 or not 0 < hidden <= MOST_HIDDEN:
         return False
-    multiprocessors, shared = _room(module)
+    multiprocessors, shared = _room_on_cupy() if is_cupy(module) else _read_room(module)
     return hidden // UNITS <= multiprocessors and SAMPLES // HALVES * hidden * 4 * 4 + STATIC <= shared
-
-
-def _room(module: Module) -> tuple[int, float]:
-    """Multiprocessors of the GPU, and the bytes of shared memory that a block may have; (0, 0) where none is known."""
-    return _room_on_cupy() if is_cupy(module) else _read_room(module)
 
 
 @cache
@@ -299,29 +289,17 @@ def _read_room(module: Module) -> tuple[int, float]:
 def _forward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (sums_x, weight, bias, h, c), (y, cells, gates) = inputs, outputs
     for t in range(len(y)):
-        i, f, g, o = _blocks(np.add(sums_x[t] + bias, h @ weight.T, out=gates[t]))
-        for gate in (i, f, o):
-            gate[...] = 1 / (1 + np.exp(-gate))
-        np.tanh(g, out=g)
-        c = cells[t] = f * c + i * g
-        h = y[t] = o * np.tanh(c)
+        c, h = gated(np.add(sums_x[t] + bias, h @ weight.T, out=gates[t]), c)
+        cells[t], y[t] = c, h
 
 
 def _backward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (grad, cells, gates, weight, c_first, grad_h, grad_c), (grad_sums, grad_h_first, grad_c_first) = inputs, outputs
     for t in reversed(range(len(grad))):
-        (i, f, g, o), tanh_c, c_before = _blocks(gates[t]), np.tanh(cells[t]), cells[t - 1] if t else c_first
-        grad_h = grad_h + grad[t]
-        grad_c = grad_c + grad_h * o * (1 - tanh_c * tanh_c)
-        parts = grad_c * g * i * (1 - i), grad_c * c_before * f * (1 - f), grad_c * i * (1 - g * g)
-        np.concatenate([*parts, grad_h * tanh_c * o * (1 - o)], axis=1, out=grad_sums[t])
-        grad_h, grad_c = grad_sums[t] @ weight, grad_c * f
+        c_before = cells[t - 1] if t else c_first
+        grad_c = gated_backward((grad_h + grad[t], grad_c), gates[t], cells[t], c_before, grad_sums[t])
+        grad_h = grad_sums[t] @ weight
     grad_h_first[...], grad_c_first[...] = grad_h, grad_c
-
-
-def _blocks(gates: Array) -> list[Array]:
-    """Views of i, f, g and o."""
-    return np.split(gates, 4, axis=1)
 
 
 def _flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.kernels.columns import check_windows
-from unrolled.kernels.kernel import Arrays, Kernel, Options
-from unrolled.kernels.last_block import LAST_BLOCK
+from unrolled.kernels.kernel import LAST_BLOCK, Arrays, Kernel, Options, of_blocks
 
 # Geometry: C x H x W in, O filters KH x KW of stride SH, SW and padding PH, PW give OH x OW; windows QH x QW of stride
 # TH, TW and padding RH, RW give YH x YW. A block has an image (padded, PART channels at a time, in shared memory), one
@@ -105,9 +104,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pooled_convolution(
 # keeps the windows whose gradient is not 0. Then its lanes have the places inside the filter; where these are few,
 # LANES windows at a time. The pitch lets them read from different banks. Parts are added in groups of GROUP blocks,
 # then the groups.
-CONVOLUTION_WEIGHTS = (
-    LAST_BLOCK
-    + r"""
+CONVOLUTION_WEIGHTS = r"""
 constexpr int ALL = 0xffffffff, TAPS = KH * KW, TALL = (OH - 1) * SH + KH, COLUMNS = (OW - 1) * SW + KW;
 constexpr int PITCH = COLUMNS + (KW % 32 - COLUMNS % 32 + 32) % 32, PLANE = TALL * PITCH;
 constexpr int WINDOWS = YH * YW, PLACES = (WINDOWS + SLICES - 1) / SLICES, VALUES = C * TAPS + 1;
@@ -205,26 +202,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK) convolution_weights(
     if (is_last(counters + team, SPLITS)) add_up(whole, filters, SPLITS, weight + to, bias + team * WARPS);
 }
 """
-)
 
 
-def convolved(x: Any, weight: Any, options: Options) -> Any:
-    """Return the convolution (N, O, OH, OW) of x (N, C, H, W) with weight (O, C, KH, KW), without a bias."""
-    pictures = padded(x, options)
-    windows = np.lib.stride_tricks.sliding_window_view(pictures, weight.shape[2:], (2, 3))
-    windows = windows[:, :, :: options["sh"], :: options["sw"]]
-    return np.einsum("ncyxij,ocij->noyx", windows, weight, optimize=True)
-
-
-def padded(x: Any, options: Options) -> Any:
+def _windows(x: Any, weight: Any, options: Options) -> Any:
+    """The windows (N, C, OH, OW, KH, KW) of x (N, C, H, W), padded, that meet weight (O, C, KH, KW)."""
     rows, columns = options["ph"], options["pw"]
-    return np.pad(x, ((0, 0), (0, 0), (rows, rows), (columns, columns)))
+    padded = np.pad(x, ((0, 0), (0, 0), (rows, rows), (columns, columns)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (2, 3))
+    return windows[:, :, :: options["sh"], :: options["sw"]]
 
 
 def _pooled_convolution(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (x, weight, bias), (y, routes) = inputs, outputs
     check_windows(options, x)
-    values = convolved(x, weight, options) + bias[:, None, None]
+    values = np.einsum("ncyxij,ocij->noyx", _windows(x, weight, options), weight, optimize=True)
+    values = values + bias[:, None, None]
     room = options["rh"], options["rw"]
     values = np.pad(values, ((0, 0), (0, 0), *((r, r) for r in room)), constant_values=-np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(values, (options["qh"], options["qw"]), (2, 3))
@@ -234,27 +226,19 @@ def _pooled_convolution(inputs: Arrays, outputs: Arrays, options: Options) -> No
     y[...] = np.maximum(largest, 0) if options["relu"] else largest
 
 
-def routed(routes: Any, options: Options) -> tuple[Any, Any]:
-    """Return (rows, columns) of the convolution's map, both (N, O, YH, YW), that the gradients go back to."""
-    rows = np.arange(options["yh"])[:, None] * options["th"] - options["rh"] + routes // options["qw"]
-    columns = np.arange(options["yw"]) * options["tw"] - options["rw"] + routes % options["qw"]
-    return rows, columns
-
-
 def _convolution_weights(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (grad, routes, x), (weight, bias, *_) = inputs, outputs
     check_windows(options, x)
-    windows = np.lib.stride_tricks.sliding_window_view(padded(x, options), weight.shape[2:], (2, 3))
     dense = unpooled(grad, routes, options)
-    windows = windows[:, :, :: options["sh"], :: options["sw"]]
-    weight[...] = np.einsum("ncyxij,noyx->ocij", windows, dense, optimize=True)
+    weight[...] = np.einsum("ncyxij,noyx->ocij", _windows(x, weight, options), dense, optimize=True)
     bias[...] = grad.sum(axis=(0, 2, 3))
 
 
 def unpooled(grad: Any, routes: Any, options: Options) -> Any:
     """Return the gradient by the convolution's map (N, O, OH, OW)."""
     dense = np.zeros((*grad.shape[:2], options["oh"], options["ow"]), grad.dtype)
-    rows, columns = routed(routes, options)
+    rows = np.arange(options["yh"])[:, None] * options["th"] - options["rh"] + routes // options["qw"]
+    columns = np.arange(options["yw"]) * options["tw"] - options["rw"] + routes % options["qw"]
     for places, size in zip((rows, columns), dense.shape[2:], strict=True):
         if places.size and not 0 <= places.min() <= places.max() < size:
             raise ValueError(f"routes lead out of maps of shape {dense.shape}")
@@ -263,34 +247,20 @@ def unpooled(grad: Any, routes: Any, options: Options) -> Any:
     return dense
 
 
-def _blocks(*names: str) -> Any:
-    """Threads of a launch: so many blocks as these constants give, multiplied."""
-
-    def threads(size: int, options: Options) -> int:
-        total = int(options["block"])
-        for name in names:
-            total *= int(options[name])
-        return total
-
-    return threads
-
-
 def _flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:
     map_size = outputs[0].shape[0] * options["o"] * options["oh"] * options["ow"]
     return int(2 * map_size * options["c"] * options["kh"] * options["kw"])
 
 
-pooled_convolution = Kernel(
-    "pooled_convolution", POOLED_CONVOLUTION, _pooled_convolution, _flops, threads=_blocks("blocks")
-)
+pooled_convolution = Kernel("pooled_convolution", POOLED_CONVOLUTION, _pooled_convolution, _flops, threads=of_blocks)
 """x (N, C, H, W), weight, bias to y (N, O, YH, YW) and routes of the same shape, uint8: places inside the windows."""
 convolution_weights = Kernel(
     "convolution_weights",
-    CONVOLUTION_WEIGHTS,
+    LAST_BLOCK + CONVOLUTION_WEIGHTS,
     _convolution_weights,
     lambda inputs, outputs, options: int(2 * inputs[0].size * options["c"] * options["kh"] * options["kw"]),
     size=lambda inputs, outputs: int(inputs[2].shape[0]),
-    threads=_blocks("blocks"),
+    threads=of_blocks,
 )
 """grad (N, O, YH, YW), routes, x to the gradients of weight and bias.
 

@@ -11,11 +11,9 @@ from functools import partial
 import numpy as np
 
 from unrolled.kernels.columns import ADDRESSING, check_windows, meetings
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Options, per_value
 
 OUTPUT = r"""
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int left = at % OW * SW - PW, top = at / OW % OH * SH - PH;
     x += at / (OH * OW) * (H * W);  // this image and channel
 """
@@ -34,8 +32,6 @@ LARGEST = r"""
 """
 # Which windows reach a pixel: rows `first_row` to `last_row` of them, and so for columns.
 PIXEL = r"""
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int column = at % W, row = at / W % H;
     Index plane = at / (H * W) * (OH * OW);
     int first_row = row + PH < KH ? 0 : (row + PH - KH) / SH + 1, last_row = (row + PH) / SH;
@@ -44,35 +40,19 @@ PIXEL = r"""
     for (int i = first_row; i <= last_row && i < OH; ++i)
         for (int j = first_column; j <= last_column && j < OW; ++j)
 """
-MAX_POOL = f"""
-extern "C" __global__ void max_pool(const T* __restrict__ x, T* __restrict__ y, Index size) {{{OUTPUT}{LARGEST}}}
-"""
-MAX_POOL_WITH_INDICES = f"""
-extern "C" __global__ void max_pool_with_indices(
-    const T* __restrict__ x, T* __restrict__ y, long long* __restrict__ places, Index size) {{{OUTPUT}{LARGEST}
-    places[at] = place;
-}}
-"""
-MAX_UNPOOL = f"""
-extern "C" __global__ void max_unpool(
-    const T* __restrict__ values, const long long* __restrict__ places, T* __restrict__ x, Index size) {{{PIXEL}
+MAX_UNPOOL = r"""
             if (places[plane + i * OW + j] == row * W + column) total += values[plane + i * OW + j];
     x[at] = total;
-}}
 """
-AVG_POOL = f"""
-extern "C" __global__ void avg_pool(const T* __restrict__ x, T* __restrict__ y, Index size) {{{OUTPUT}
+AVG_POOL = r"""
     T total = 0;
     for (int i = top < 0 ? 0 : top; i < top + KH && i < H; ++i)
         for (int j = left < 0 ? 0 : left; j < left + KW && j < W; ++j) total += x[i * W + j];
     y[at] = total * ((T)1 / (KH * KW));
-}}
 """
-AVG_POOL_BACKWARD = f"""
-extern "C" __global__ void avg_pool_backward(const T* __restrict__ values, T* __restrict__ x, Index size) {{{PIXEL}
+AVG_POOL_BACKWARD = r"""
             total += values[plane + i * OW + j];
     x[at] = total * ((T)1 / (KH * KW));
-}}
 """
 
 
@@ -121,9 +101,19 @@ def _of_inputs(inputs: Arrays, outputs: Arrays, options: Options) -> int:
     return int(inputs[0].size * options["kh"] * options["kw"])
 
 
-max_pool = Kernel("max_pool", MAX_POOL, _max_pool, _of_outputs)
-max_pool_with_indices = Kernel("max_pool_with_indices", MAX_POOL_WITH_INDICES, _max_pool, _of_outputs)
-max_unpool = Kernel("max_unpool", MAX_UNPOOL, _max_unpool, _of_inputs, addressing=ADDRESSING)
-avg_pool = Kernel("avg_pool", AVG_POOL, _avg_pool, _of_outputs)
+max_pool = per_value("max_pool", "x -> y", OUTPUT + LARGEST, _max_pool, _of_outputs)
+max_pool_with_indices = per_value(
+    "max_pool_with_indices",
+    "x -> y, long long places",
+    OUTPUT + LARGEST + "    places[at] = place;\n",
+    _max_pool,
+    _of_outputs,
+)
+max_unpool = per_value(
+    "max_unpool", "values, long long places -> x", PIXEL + MAX_UNPOOL, _max_unpool, _of_inputs, addressing=ADDRESSING
+)
+avg_pool = per_value("avg_pool", "x -> y", OUTPUT + AVG_POOL, _avg_pool, _of_outputs)
 _backward = partial(_avg_pool, backward=True)
-avg_pool_backward = Kernel("avg_pool_backward", AVG_POOL_BACKWARD, _backward, _of_inputs, addressing=ADDRESSING)
+avg_pool_backward = per_value(
+    "avg_pool_backward", "values -> x", PIXEL + AVG_POOL_BACKWARD, _backward, _of_inputs, addressing=ADDRESSING
+)

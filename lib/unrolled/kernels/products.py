@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Constants, Kernel, Options, constants
+from unrolled.kernels.kernel import Arrays, Constants, Kernel, Options, constants, per_value
 
 TYPES = {"f": 0, "e": 2, "b": 3, "i": 10}  # CUDA_R_32F, _16F, _8I and _32I of library_types.h
 COMPUTE, DEFAULT = {"f": 68, "i": 72}, -1  # CUBLAS_COMPUTE_32F, _32I and CUBLAS_GEMM_DEFAULT of cublas_api.h
@@ -97,14 +97,9 @@ TURN_A = constants(transpose_a=True, transpose_b=False)
 TURN_B = constants(transpose_a=False, transpose_b=True)
 
 FILTERS = r"""
-extern "C" __global__ void filters(
-    const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ rows, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     int k = at % (K + 1);
     Index o = at / (K + 1);
     rows[at] = k < K ? weight[o * K + k] : bias[o];
-}
 """
 
 
@@ -114,5 +109,5 @@ def _filters(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     rows[:, -1] = bias
 
 
-filters = Kernel("filters", FILTERS, _filters, lambda inputs, outputs, options: 0)
+filters = per_value("filters", "weight, bias -> rows", FILTERS, _filters, lambda *_: 0)
 """Each filter of weight (O, K) as a row, its bias (O,) last: (O, K + 1)."""

@@ -9,13 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled.device import Array, array_module
-from unrolled.kernels.kernel import TYPES, Arrays, Kernel, Options, constants
+from unrolled.kernels.kernel import TYPES, Arrays, Options, constants, per_value
 
 SMALL_PRODUCT = r"""
-extern "C" __global__ void small_product(
-    const T* __restrict__ left, const T* __restrict__ right, T* __restrict__ out, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     Index row = at / COLUMNS, column = at % COLUMNS, rows = size / COLUMNS;
     T sum = 0;
     #pragma unroll 8
@@ -24,7 +20,6 @@ extern "C" __global__ void small_product(
             right[TURN_B ? column * INNER + j : j * COLUMNS + column];
     }
     out[at] = sum;
-}
 """
 
 
@@ -41,7 +36,7 @@ def _flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:
     return 2 * int(outputs[0].size) * int(options["inner"])
 
 
-small_product = Kernel("small_product", SMALL_PRODUCT, _small_product, _flops, is_product=True)
+small_product = per_value("small_product", "left, right -> out", SMALL_PRODUCT, _small_product, _flops, is_product=True)
 """out (M, N) = a (M, K) @ b (K, N); `turn_a` and `turn_b` say that a lies as (K, M), b as (N, K)."""
 
 

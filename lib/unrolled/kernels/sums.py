@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options, input_size
+from unrolled.kernels.kernel import Arrays, Kernel, Options
 
 # A block of 32 x 32 threads adds up 32 neighbouring columns: each row of threads takes every 32nd value, then the
 # partial sums are added in pairs in shared memory. So 32 threads always read 32 neighbours.
@@ -70,7 +72,8 @@ def _mean(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     y[...] = x.mean()
 
 
-def _additions(inputs: Arrays, outputs: Arrays, options: Options) -> int:
+def _values(inputs: Arrays, *_: Any) -> int:
+    """How many values are read, and so how many additions there are."""
     return int(inputs[0].size)
 
 
@@ -78,11 +81,7 @@ def _threads(size: int, options: Options) -> int:
     return -(-int(options["columns"]) // 32) * 1024
 
 
-sum_first_axis = Kernel(
-    "sum_first_axis", SUM_FIRST_AXIS, _sum_first_axis, _additions, False, input_size, _threads, 1024
-)
-sum_filters = Kernel(
-    "sum_filters", SUM_FILTERS, _sum_filters, _additions, size=input_size, threads=_threads, block=1024
-)
+sum_first_axis = Kernel("sum_first_axis", SUM_FIRST_AXIS, _sum_first_axis, _values, False, _values, _threads, 1024)
+sum_filters = Kernel("sum_filters", SUM_FILTERS, _sum_filters, _values, size=_values, threads=_threads, block=1024)
 """The sum of (N, O, K + 1) over N, apart: weight (O, K), and bias (O,) from the last column."""
-mean = Kernel("mean", MEAN, _mean, _additions, size=input_size, threads=lambda size, options: 256)
+mean = Kernel("mean", MEAN, _mean, _values, size=_values, threads=lambda size, options: 256)

@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Options, per_value
 
-RELU = r"""
-extern "C" __global__ void relu(const T* __restrict__ x, T* __restrict__ y, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at < size) y[at] = x[at] > 0 || x[at] != x[at] ? x[at] : (T)0;  // NaN stays NaN
-}
-"""
-RELU_BACKWARD = r"""
-extern "C" __global__ void relu_backward(
-    const T* __restrict__ grad, const T* __restrict__ x, T* __restrict__ grad_x, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at < size) grad_x[at] = grad[at] * (T)(x[at] > 0);
-}
-"""
-ADD_ROW = r"""
-extern "C" __global__ void add_row(const T* __restrict__ row, T* __restrict__ y, Index size) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at < size) y[at] += row[at % COLUMNS];
-}
-"""
+RELU = " y[at] = x[at] > 0 || x[at] != x[at] ? x[at] : (T)0; "  # NaN stays NaN
+RELU_BACKWARD = " grad_x[at] = grad[at] * (T)(x[at] > 0); "
+ADD_ROW = " y[at] += row[at % COLUMNS]; "
 DROPOUT = r"""
-extern "C" __global__ void dropout(
-    const T* __restrict__ x, const float* __restrict__ chance, T* __restrict__ y, T* __restrict__ mask,
-    Index size, double rate) {
-    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
-    if (at >= size) return;
     T kept = chance[at] >= (float)rate ? (T)(1 / (1 - rate)) : (T)0;
     mask[at] = kept;
     y[at] = x[at] * kept;
-}
 """
 
 
@@ -61,8 +39,11 @@ def _dropout(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     np.multiply(x, mask, out=y)
 
 
-relu = Kernel("relu", RELU, _relu, lambda inputs, outputs, o: inputs[0].size)
-relu_backward = Kernel("relu_backward", RELU_BACKWARD, _relu_backward, lambda inputs, outputs, o: 2 * inputs[0].size)
-dropout = Kernel("dropout", DROPOUT, _dropout, lambda inputs, outputs, o: 2 * inputs[0].size)
-add_row = Kernel("add_row", ADD_ROW, _add_row, lambda inputs, outputs, o: outputs[0].size, updates=True)
+relu = per_value("relu", "x -> y", RELU, _relu, lambda inputs, *_: inputs[0].size)
+relu_backward = per_value(
+    "relu_backward", "grad, x -> grad_x", RELU_BACKWARD, _relu_backward, lambda inputs, *_: 2 * inputs[0].size
+)
+CHANCES = "x, float chance -> y, mask; rate"
+dropout = per_value("dropout", CHANCES, DROPOUT, _dropout, lambda inputs, *_: 2 * inputs[0].size)
+add_row = per_value("add_row", "row -> y", ADD_ROW, _add_row, lambda _, outputs, o: outputs[0].size, updates=True)
 """Adds a row (M,) to each row of y (N, M), in place."""

@@ -8,13 +8,14 @@ CuPy's conventions. Times are modelled (`clock`, `trace`, events), never measure
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace as _Namespace
 from typing import Any
 
 import numpy as _np
 
 from unrolled import device as _device
 from unrolled.simgpu import creation as _creation
-from unrolled.simgpu import cuda, fft, lib, linalg, random
+from unrolled.simgpu import cuda, fft, linalg, random
 from unrolled.simgpu import functions as _functions
 from unrolled.simgpu import indexing as _indexing
 from unrolled.simgpu import methods as _methods
@@ -43,6 +44,7 @@ _NAMES: dict[Any, str] = {
 for _module, _names in _NAMES.items():
     globals().update({name: getattr(_module, name) for name in _names.split()})
 globals().update(_functions.UFUNCS | _reductions.REDUCTIONS | _views.VIEWS)
+lib = _Namespace(stride_tricks=_Namespace(as_strided=_views.as_strided, sliding_window_view=_views.sliding_window_view))
 round = around = _functions.round_
 assert _methods  # imported for what it puts on the class
 

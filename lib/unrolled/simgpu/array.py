@@ -89,7 +89,10 @@ class ndarray:  # noqa: N801 (CuPy's name)
         try:
             memory = Memory(machine, machine.allocate(nbytes, purpose, current.streams[-1]))
         except OutOfMemoryError as error:
-            raise OutOfMemoryError(_no_room(sizes, kind, nbytes, machine, error)) from None
+            held = machine.memory()
+            free = held["capacity"] - held["used"]
+            text = f"no room for an array {sizes} of {kind}, {nbytes:,} bytes: {free:,} bytes are free. {error}"
+            raise OutOfMemoryError(text) from None
         memory.base = np.empty(sizes, kind, order="F" if order == "F" else "C")
         return cls._of(memory, memory.base)
 
@@ -175,37 +178,30 @@ class ndarray:  # noqa: N801 (CuPy's name)
         Raises TypeError or ValueError for an `out` of another dtype or shape.
         """
         if out is not None:
-            self._check_host(out)
-        number = current.streams[-1] if stream is None else stream.number
+            self._check_host(out, "obtained from", "Expected shape: {}, actual shape: {}")
         whole = self if self.flags.forc else self.copy()
-        data = current.machine().download(place(whole, current.machine()), number)
+        data = current.machine().download(place(whole, current.machine()), current.number(stream))
         host = np.frombuffer(data, self.dtype).reshape(self.shape)
         if out is not None:
             out[...] = host
             return out
         return host.copy(order="F" if order == "F" else "C")
 
-    def _check_host(self, out: Any) -> None:
-        if not isinstance(out, np.ndarray):
-            raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
-        if out.dtype != self.dtype:
-            raise TypeError(f"{out.dtype} array cannot be obtained from {self.dtype} array")
-        if out.shape != self.shape:
-            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
+    def _check_host(self, host: Any, done: str, shapes: str) -> None:
+        if not isinstance(host, np.ndarray):
+            raise TypeError(f"Only numpy.ndarray can be {done} cupy.ndarray")
+        if host.dtype != self.dtype:
+            raise TypeError(f"{host.dtype} array cannot be {done} {self.dtype} array")
+        if host.shape != self.shape:
+            raise ValueError(f"Shape mismatch. {shapes.format(self.shape, host.shape)}")
 
     def set(self, arr: Any, stream: Any = None) -> None:
         """Copy a NumPy array of the same shape and dtype to the device."""
-        if not isinstance(arr, np.ndarray):
-            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
-        if arr.dtype != self.dtype:
-            raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
-        if arr.shape != self.shape:
-            raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
+        self._check_host(arr, "set to", "Old shape: {}, new shape: {}")
         if not self.flags.forc:
             raise RuntimeError("Cannot set to non-contiguous array")
-        number = current.streams[-1] if stream is None else stream.number
         data = arr.astype(arr.dtype.newbyteorder("="), copy=False).tobytes()
-        current.machine().upload(place(self, current.machine()), data, number, blocking=stream is None)
+        current.machine().upload(place(self, current.machine()), data, current.number(stream), blocking=stream is None)
 
     def item(self, *index: Any) -> Any:
         """Return one value as a Python number. Waits for the device."""
@@ -289,8 +285,9 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return sys.modules["unrolled.simgpu"].asarray, (self.get(),)
 
 
-def empty_like(x: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """Return an array of x's shape, dtype and (with order K) memory order, with undefined values."""
+def empty_like(prototype: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
+    """Return an array with undefined values, of the prototype's shape, dtype and memory order unless given."""
+    x = check(prototype)
     if shape is not None:
         return ndarray(shape, dtype or x.dtype, order)
     kind = x.dtype if dtype is None else np.dtype(dtype)
@@ -315,7 +312,10 @@ def launch(op: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: 
     Raises TypeError for anything else: nothing moves by itself.
     """
     machine = current.machine()
-    operands = [_operand(x, machine) for x in inputs]
+    operands: list[Operand] = []
+    for x in inputs:
+        number = x is None or isinstance(x, SCALARS)
+        operands.append((x.item() if isinstance(x, np.generic) else x) if number else place(check(x), machine))
     machine.launch(op, operands, [place(x, machine) for x in outputs], options or {}, current.streams[-1])
 
 
@@ -351,16 +351,21 @@ def check_cast(what: str, dtype: Any, to: Any, casting: Any = "same_kind") -> No
         raise TypeError(f"Cannot cast {what} from {dtype!r} to {to!r} with casting rule {casting!r}")
 
 
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the common shape of these shapes. Raises ValueError, in NumPy's words, where there is none."""
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(shape).replace(" ", "") for shape in shapes)
+        raise ValueError(f"operands could not be broadcast together with shapes {text}") from None
+
+
 def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
     """Raise OverflowError, as NumPy does, for a Python integer that the integers of this dtype cannot hold."""
     if type(x) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
         raise OverflowError(f"Python integer {x} out of bounds for {dtype}")
-
-
-def _operand(x: Any, machine: Machine) -> Operand:
-    if x is None or isinstance(x, SCALARS):
-        return x.item() if isinstance(x, np.generic) else x
-    return place(check(x), machine)
 
 
 def place(x: ndarray, machine: Machine) -> View:
@@ -376,9 +381,3 @@ def _name(dtype: np.dtype[Any]) -> str:
 
 def _address(layout: Layout) -> int:
     return int(layout.__array_interface__["data"][0])
-
-
-def _no_room(shape: tuple[int, ...], dtype: Any, nbytes: int, machine: Machine, error: OutOfMemoryError) -> str:
-    memory = machine.memory()
-    free = memory["capacity"] - memory["used"]
-    return f"no room for an array {shape} of {dtype}, {nbytes:,} bytes: {free:,} bytes are free. {error}"

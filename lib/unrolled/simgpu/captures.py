@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, Options, View
 from unrolled.simgpu.kernel_report import KernelReport
@@ -72,23 +72,13 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A node that computes."""
+class Node:
+    """What a lane does: it computes or, where there is no work, records an event or waits for it."""
 
     lane: int
-    work: Work
-
-
-@dataclass(frozen=True)
-class Mark:
-    """An event within a graph: a lane records it, or waits for it."""
-
-    lane: int
-    event: int
-    waits: bool
-
-
-Node: TypeAlias = Kernel | Mark
+    work: Work | None = None
+    event: int = 0
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,25 +129,16 @@ class Capture:
         self.nodes.append(node)
         self.seen[lane][lane] = self.seen[lane].get(lane, 0) + 1
 
-    @property
-    def joined(self) -> bool:
-        """Whether the stream on which the capture began waits for all that the others were given."""
-        return all(self.seen[ORIGIN].get(lane, 0) >= seen.get(lane, 0) for lane, seen in enumerate(self.seen))
-
 
 class Captures:
     """The captures of a machine that go on, and the graphs that live. Streams and buffers are numbers."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._streams: dict[int, Capture] = {}
+        self.streams: dict[int, Capture] = {}
+        """The captures that go on, by each stream that takes part."""
         self._graphs: dict[int, Graph] = {}
         self._last = 0
-
-    @property
-    def active(self) -> bool:
-        """Whether anything is captured now."""
-        return bool(self._streams)
 
     def begin(self, stream: int, mode: int | None) -> None:
         """Begin a capture on a stream; the mode is CUDA's number, None the strict one."""
@@ -165,23 +146,24 @@ class Captures:
             raise RuntimeError("cannot capture on the default (legacy) stream")
         if mode not in (None, 0, 1, RELAXED):
             raise InvalidCommandError(f"mode is {mode!r:.40}; expected one of cuda.runtime.streamCaptureMode*")
-        if stream in self._streams:
+        if stream in self.streams:
             raise failure("IllegalState")
         capture = Capture(stream, mode == RELAXED, self._pool.newest)
         capture.lane(stream)
-        self._streams[stream] = capture
+        self.streams[stream] = capture
 
     def end(self, stream: int) -> int:
         """End the capture that began on this stream, and return the number of its graph, which is below 0."""
-        capture = self._streams.get(stream)
+        capture = self.streams.get(stream)
         if capture is None:
             raise failure("IllegalState")
         if stream != capture.origin:
             capture.invalid = True
             raise failure("StreamCaptureUnmatched")
         for number in capture.lanes:
-            del self._streams[number]
-        broken = "Invalidated" if capture.invalid else "" if capture.joined else "Unjoined"
+            del self.streams[number]
+        joined = all(capture.seen[ORIGIN].get(lane, 0) >= seen.get(lane, 0) for lane, seen in enumerate(capture.seen))
+        broken = "Invalidated" if capture.invalid else "" if joined else "Unjoined"
         if broken or len(self._graphs) >= GRAPHS:
             self._pool.release(capture.held.values())
             if broken:
@@ -207,9 +189,9 @@ class Captures:
 
     def of(self, stream: int) -> Capture | None:
         """Return the capture that the stream takes part in, for work that it is to be given; raise if it is invalid."""
-        if not self._streams:
+        if not self.streams:
             return None
-        capture = self._streams.get(stream)
+        capture = self.streams.get(stream)
         if capture is not None and capture.invalid:
             raise failure("StreamCaptureInvalidated")
         if stream == 0:
@@ -220,7 +202,7 @@ class Captures:
         """Return whether the stream takes part in a capture. Raises RuntimeError for an invalid one."""
         if stream == 0 and self._blocking():
             raise failure("StreamCaptureImplicit")
-        capture = self._streams.get(stream)
+        capture = self.streams.get(stream)
         if capture is not None and capture.invalid:
             raise RuntimeError(_INVALID)
         return capture is not None
@@ -228,9 +210,9 @@ class Captures:
     def add(self, capture: Capture, stream: int, work: Work, views: Iterable[View]) -> None:
         """Keep a kernel. What was allocated before the capture goes to no other array while the graph lives."""
         lane = capture.lane(stream)
-        capture.append(lane, Kernel(lane, work))
+        capture.append(lane, Node(lane, work))
         for view in views:
-            block = self._pool.block(view.buffer)
+            block = self._pool.blocks[view.buffer]
             capture.blocks[id(block)] = block
             if view.buffer <= capture.newest and id(block) not in capture.held:
                 capture.held[id(block)] = block
@@ -240,14 +222,12 @@ class Captures:
         """Keep the launch of a graph: its kernels become nodes of the other one, one after another."""
         lane = capture.lane(stream)
         for node in graph.nodes:
-            if isinstance(node, Kernel):
-                capture.append(lane, Kernel(lane, node.work))
+            if node.work:
+                capture.append(lane, Node(lane, node.work))
         capture.blocks.update((id(block), block) for block in graph.blocks)
 
     def check(self, stream: int, purpose: str) -> None:
         """Raise, as CuPy does, for what a capture refuses and survives: a copy (H2D, D2H), or one of `LIBRARIES`."""
-        if not purpose:
-            return
         if purpose in LIBRARIES and self.is_capturing(stream):
             raise UnsupportedError(f"calling {purpose} API during stream capture is currently unsupported")
         if purpose in COPIES and self.is_capturing(stream):
@@ -256,15 +236,15 @@ class Captures:
     def check_wait(self, stream: int | None) -> None:
         """Raise for a host that waits for a capturing stream; None: for the device, if anything is captured."""
         if stream is None:
-            self._invalidate(list(self._streams.values()), "StreamCaptureUnsupported")
-        elif stream in self._streams:
-            self._invalidate([self._streams[stream]], "StreamCaptureUnsupported")
+            self._invalidate(list(self.streams.values()), "StreamCaptureUnsupported")
+        elif stream in self.streams:
+            self._invalidate([self.streams[stream]], "StreamCaptureUnsupported")
         else:
             self.of(stream)
 
     def check_growth(self, nbytes: int) -> None:
         """Raise where the pool has no free block for this and something is captured, other than in the relaxed mode."""
-        strict = [capture for capture in self._streams.values() if not capture.relaxed]
+        strict = [capture for capture in self.streams.values() if not capture.relaxed]
         if strict and not self._pool.has(nbytes):
             self._invalidate(strict, "StreamCaptureUnsupported")
 
@@ -274,7 +254,7 @@ class Captures:
         if capture is None:
             return None
         lane = capture.lane(stream)
-        capture.append(lane, Mark(lane, number, waits=False))
+        capture.append(lane, Node(lane, event=number))
         return CapturedEvent(capture, number, dict(capture.seen[lane]))
 
     def wait(self, event: Any, stream: int) -> bool:
@@ -284,27 +264,22 @@ class Captures:
             if capture is not None:
                 self._invalidate([capture], "StreamCaptureIsolation")
             return False
-        if event.capture.origin not in self._streams or self._streams[event.capture.origin] is not event.capture:
+        if event.capture.origin not in self.streams or self.streams[event.capture.origin] is not event.capture:
             raise failure("CapturedEvent")
         if capture is not None and capture is not event.capture:
             self._invalidate([capture, event.capture], "StreamCaptureMerge")
         if stream == 0:
             self._invalidate([event.capture], "StreamCaptureImplicit")
         lane = event.capture.lane(stream)
-        self._streams[stream] = event.capture
+        self.streams[stream] = event.capture
         seen = event.capture.seen[lane]
         seen.update({other: max(count, seen.get(other, 0)) for other, count in event.seen.items()})
-        event.capture.nodes.append(Mark(lane, event.number, waits=True))
+        event.capture.nodes.append(Node(lane, event=event.number, waits=True))
         return True
-
-    def query_error(self, event: CapturedEvent) -> CUDARuntimeError:
-        """Return the error for a host that asks for an event that was captured; the capture is invalid then."""
-        event.capture.invalid = True
-        return failure("CapturedEvent")
 
     def _blocking(self) -> list[Capture]:
         """Captures that began on a stream for which the default stream waits."""
-        return [capture for capture in self._streams.values() if capture.origin < NON_BLOCKING]
+        return [capture for capture in self.streams.values() if capture.origin < NON_BLOCKING]
 
     def _invalidate(self, captures: Sequence[Capture], error: str) -> None:
         for capture in captures:

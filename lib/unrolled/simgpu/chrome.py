@@ -19,7 +19,10 @@ def chrome_events(trace: Trace) -> list[dict[str, Any]]:
     """
     work: list[Launch | Transfer] = [*trace.launches, *trace.transfers]
     rows = {HOST_ROW: "host"} | {_row(event): f"stream {event.stream}" for event in work}
-    names = [_name(row, name) for row, name in sorted(rows.items())]
+    names = [
+        {"ph": "M", "pid": 0, "tid": row, "name": "thread_name", "args": {"name": name}}
+        for row, name in sorted(rows.items())
+    ]
     parts = [part for event in work for part in _drawn(event)]
     parts += [("graph", HOST_ROW, event.issued, event.issued + event.call, _facts(event)) for event in trace.graphs]
     parts += [("wait: " + event.cause, HOST_ROW, event.start, event.end, {}) for event in trace.synchronizations]
@@ -48,10 +51,6 @@ def _facts(event: Launch | GraphLaunch | Transfer) -> dict[str, Any]:
 
 def _row(event: Launch | Transfer) -> int:
     return HOST_ROW + 1 + event.stream
-
-
-def _name(row: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": 0, "tid": row, "name": "thread_name", "args": {"name": name}}
 
 
 def _complete(origin: float, name: str, row: int, start: float, end: float, facts: dict[str, Any]) -> dict[str, Any]:

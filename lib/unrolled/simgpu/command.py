@@ -14,14 +14,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unrolled.simgpu.kernel_report import KernelReport
-from unrolled.simgpu.lockstep.faults import (
-    CompileException,
-    CUDADriverError,
-    Fault,
-    KernelFault,
-    OperatorError,
-    UnsupportedError,
-)
+from unrolled.simgpu.lockstep import faults
+from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
 
 if TYPE_CHECKING:
     from unrolled.simgpu.profiles import GPUProfile
@@ -46,7 +40,8 @@ class CUDARuntimeError(RuntimeError):
 RAISED: Mapping[str, type[Exception]] = {
     kind.__name__: kind
     for kind in (
-        *(InvalidCommandError, OutOfMemoryError, CUDARuntimeError, UnsupportedError, OperatorError, CompileException),
+        *(InvalidCommandError, OutOfMemoryError, CUDARuntimeError),
+        *(faults.UnsupportedError, faults.OperatorError, faults.CompileException),
         *(TypeError, ValueError, MemoryError, RuntimeError, NameError, AttributeError, IndexError),
         *(OverflowError, ZeroDivisionError, SyntaxError, AssertionError, NotImplementedError),
     )
@@ -218,7 +213,7 @@ def result_of(outcome: Plain) -> Any:
             report = outcome["report"]
             return report if report is None or type(report) is int else KernelReport.from_plain(report)
         kind = CUDADriverError if outcome["refused"] else KernelFault
-        fault = Fault.from_plain(outcome["fault"])
+        fault = faults.Fault.from_plain(outcome["fault"])
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"no report of a kernel: {error!r:.80}") from None
     raise kind(fault)

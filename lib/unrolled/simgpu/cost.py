@@ -33,7 +33,7 @@ from functools import lru_cache
 from math import ceil, log2, prod
 from typing import Any
 
-from unrolled.simgpu import gathers, operations
+from unrolled.simgpu import operations
 from unrolled.simgpu.command import Inputs, InvalidCommandError, Options, View, Views
 from unrolled.simgpu.profiles import GPUProfile
 
@@ -84,11 +84,6 @@ class Cost:
     work: float
 
 
-def seconds(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUProfile) -> float:
-    """Return the device's time for a command, in seconds."""
-    return of(op, inputs, outputs, options, profile).seconds
-
-
 def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUProfile) -> Cost:
     """Return the cost of a command. ValueError or TypeError where its parts do not go together."""
     views = [x for x in inputs if isinstance(x, View)]
@@ -123,9 +118,13 @@ def _moved(
     def nbytes(view: View) -> int:
         return elements * _itemsize(view) if view is named else _layout(view.shape, view.strides, view.dtype)[0]
 
+    def fetched(view: View) -> float:
+        _, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
+        return nbytes(view) * (profile.transposed if transposed else sectors)
+
     updates = op.endswith(".at") or _kernel_is("updates", op, options)
     read = [*views, *outputs] if updates else views
-    traffic = sum(nbytes(view) * _sectors(view, profile) for view in (*read, *outputs) if view is not named)
+    traffic = sum(fetched(view) for view in (*read, *outputs) if view is not named)
     passes = SORT_PASSES if op in ("sort", "argsort") else 1
     return sum(map(nbytes, read)), sum(map(nbytes, outputs)), traffic * passes
 
@@ -181,10 +180,9 @@ def kind(op: str, options: Options) -> str:
 def _elements(op: str, inputs: Inputs, outputs: Views, options: Options) -> int:
     """How many values the op handles: those that an index names, else those of its largest operand."""
     views = [x for x in inputs if isinstance(x, View)]
-    if op in ("getitem", "setitem") or op.endswith(".at"):
-        target = outputs[0] if op != "getitem" else views[0]
+    if named := _named(op, views, outputs):
         indices = [x.shape if isinstance(x, View) else () for x in inputs[1:]]
-        return gathers.addressed(target.shape, indices, options)
+        return operations.addressed(named.shape, indices, options)
     return max((view.size for view in (*views, *outputs)), default=0)
 
 
@@ -212,12 +210,6 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> tup
         return nbytes, 1.0, False
     nearest = min(stride for _, stride in moving)
     return nbytes, max(1.0, min(nearest, SECTOR) / itemsize), nearest <= itemsize
-
-
-def _sectors(view: View, profile: GPUProfile) -> float:
-    """How many bytes the memory moves for a byte of an operand, since it moves whole sectors."""
-    _, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
-    return profile.transposed if transposed else sectors
 
 
 def _flops(op: str, inputs: Inputs, outputs: Views, options: Options, elements: int) -> int:

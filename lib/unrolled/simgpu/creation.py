@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import check, check_fits, check_types, launch, ndarray
-from unrolled.simgpu.array import empty_like as _like
+from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
 from unrolled.simgpu.views import stack
 
 
@@ -22,7 +21,12 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmi
     if isinstance(obj, ndarray):
         found = obj.astype(obj.dtype if dtype is None else dtype, order, copy=copy)
     else:
-        found = _from_host(obj, dtype, order)
+        host = np.asarray(obj, dtype)
+        if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
+            raise ValueError(f"Unsupported dtype {host.dtype}")
+        columns = order == "F" or (order in "KA" and host.flags.f_contiguous and not host.flags.c_contiguous)
+        found = ndarray.made_for("H2D", host.shape, host.dtype.newbyteorder("="), "F" if columns else "C")
+        found.set(host.astype(found.dtype, copy=False))
     return found if found.ndim >= ndmin else found.reshape((1,) * (ndmin - found.ndim) + found.shape)
 
 
@@ -58,24 +62,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> nd
     return _filled(ndarray(shape, dtype, order), fill_value)
 
 
-def empty_like(prototype: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """Return an array with undefined values, of the prototype's shape, dtype and memory order unless given."""
-    return _like(check(prototype), dtype, order, shape)
-
-
 def zeros_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of zeros, of a's shape, dtype and memory order unless others are given."""
-    return _filled(_like(check(a), dtype, order, shape), 0)
+    return _filled(empty_like(a, dtype, order, shape), 0)
 
 
 def ones_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of ones, of a's shape, dtype and memory order unless others are given."""
-    return _filled(_like(check(a), dtype, order, shape), 1)
+    return _filled(empty_like(a, dtype, order, shape), 1)
 
 
 def full_like(a: ndarray, fill_value: Any, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of one number, of a's shape, dtype and memory order unless others are given."""
-    return _filled(_like(check(a), dtype, order, shape), fill_value)
+    return _filled(empty_like(a, dtype, order, shape), fill_value)
 
 
 def copy(a: ndarray, order: str = "K") -> ndarray:
@@ -172,16 +171,6 @@ def fitting(value: Any, shape: tuple[int, ...]) -> Any:
     if not fits:
         raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
     return value if len(sizes) == value.ndim else value.seen_as(value._layout.reshape(sizes))
-
-
-def _from_host(obj: Any, dtype: Any, order: str) -> ndarray:
-    host = np.asarray(obj, dtype)
-    if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
-        raise ValueError(f"Unsupported dtype {host.dtype}")
-    columns = order == "F" or (order in "KA" and host.flags.f_contiguous and not host.flags.c_contiguous)
-    result = ndarray.made_for("H2D", host.shape, host.dtype.newbyteorder("="), "F" if columns else "C")
-    result.set(host.astype(result.dtype, copy=False))
-    return result
 
 
 def _filled(x: ndarray, value: Any) -> ndarray:

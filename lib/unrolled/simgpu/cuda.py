@@ -115,19 +115,15 @@ class Graph:
 
     def launch(self, stream: Stream | None = None) -> None:
         """Launch the graph on a stream, the one in use unless given, and return at once."""
-        self._machine.launch_graph(self._number, _number(stream))
+        self._machine.launch_graph(self._number, current.number(stream))
 
     def upload(self, stream: Stream | None = None) -> None:
         """Send the graph to the device, so that the first launch does not have to."""
-        self._machine.upload_graph(self._number, _number(stream))
+        self._machine.upload_graph(self._number, current.number(stream))
 
     def __del__(self) -> None:
         if hasattr(self, "_number") and not sys.is_finalizing():
             self._machine.free(self._number)
-
-
-def _number(stream: Stream | None) -> int:
-    return current.streams[-1] if stream is None else stream.number
 
 
 def get_current_stream() -> Stream:
@@ -161,7 +157,7 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work that the stream has so far."""
-        self._place = current.machine().record(current.streams[-1] if stream is None else stream.number)
+        self._place = current.machine().record(current.number(stream))
 
     def synchronize(self) -> None:
         """Wait until the stream has reached the mark."""

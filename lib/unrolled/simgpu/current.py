@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from unrolled.simgpu.command import Machine
 from unrolled.simgpu.profiles import PROFILES, GPUProfile
@@ -25,6 +26,11 @@ def machine() -> Machine:
 
         _machine = LocalMachine(DEFAULT)
     return _machine
+
+
+def number(stream: Any) -> int:
+    """Return the number of a stream, that of the one in use for None."""
+    return streams[-1] if stream is None else int(stream.number)
 
 
 def use(name: str) -> GPUProfile:

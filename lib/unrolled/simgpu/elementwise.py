@@ -1,4 +1,7 @@
-"""Kernels of one's own: a NumPy function of single values becomes one launch."""
+"""Kernels of one's own: a NumPy function of single values becomes one launch.
+
+It is called with symbols, which write down what it does, as plain data and without doing it.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import SCALARS, check_types, launch, ndarray
-from unrolled.simgpu.functions import broadcast_shape
-from unrolled.simgpu.symbols import Recorder, Symbol, reference
+from unrolled.simgpu.array import SCALARS, broadcast_shape, check_types, launch, ndarray
 
 
 class ElementwiseKernel:
@@ -34,7 +35,13 @@ class ElementwiseKernel:
             )
         self.name, self.in_params, self.out_params = name, _parameters(in_params), _parameters(out_params)
         self.nin, self.nout = len(self.in_params), len(self.out_params)
-        self._steps, self._results = _record(operation, self.nin, self.nout, name)
+        self._steps: Steps = []
+        found = operation(*(Symbol(self._steps, ["in", i]) for i in range(self.nin)))
+        values = found if isinstance(found, tuple) else (found,)
+        if len(values) != self.nout or any(value is None for value in values):
+            text = f"the function gave {len(values)} values; expected {self.nout}, one for each output"
+            raise TypeError(f"{name}: {text}")
+        self._results = [reference(value) for value in values]
 
     def __call__(self, *args: Any) -> Any:
         if len(args) not in (self.nin, self.nin + self.nout):
@@ -80,11 +87,67 @@ def _parameters(text: str) -> list[tuple[str, str]]:
     return [(kind, name) for kind, name in found]
 
 
-def _record(operation: Callable[..., Any], nin: int, nout: int, name: str) -> tuple[list[Any], list[Any]]:
-    """The steps of the function, and which of them are the outputs."""
-    recorder = Recorder()
-    found = operation(*(Symbol(recorder, ["in", i]) for i in range(nin)))
-    values = found if isinstance(found, tuple) else (found,)
-    if len(values) != nout or any(value is None for value in values):
-        raise TypeError(f"{name}: the function gave {len(values)} values; expected {nout}, one for each output")
-    return recorder.steps, [reference(value) for value in values]
+Reference = Any  # ["in", i], ["step", j], or a number
+Steps = list[list[Any]]  # [[name, [reference, ...], dtype or None], ...], in order
+
+
+class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
+    """A value that is known only when the kernel runs. Operators and NumPy's element-wise functions are recorded."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, steps: Steps, place: Reference) -> None:
+        self.steps, self.place = steps, place
+
+    def record(self, name: str, values: Any, dtype: str | None = None) -> Symbol:
+        """Add a step to those of the kernel, and return its value as a symbol."""
+        self.steps.append([name, [reference(value) for value in values], dtype])
+        return Symbol(self.steps, ["step", len(self.steps) - 1])
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or function.nout != 1 or function.signature is not None or set(options) - {"dtype"}:
+            raise TypeError(f"numpy.{function.__name__} ({method}) cannot stand in a kernel of single values")
+        dtype = options.get("dtype")
+        return self.record(function.__name__, inputs, None if dtype is None else np.dtype(dtype).name)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function is np.where and len(args) == 3 and not kwargs:
+            return self.record("where", args)
+        if function is np.clip and len(args) == 3 and not kwargs:
+            return np.minimum(np.maximum(args[0], args[1]), args[2])
+        raise TypeError(f"numpy.{function.__name__} cannot stand in a kernel: it is no function of single values")
+
+    def astype(self, dtype: Any) -> Symbol:
+        """Return the value in another dtype, as a symbol."""
+        return self.record("cast", [self], np.dtype(dtype).name)
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "a value inside of a kernel cannot be asked for its truth: each thread has another one. "
+            "Choose between two values with np.where(condition, a, b)"
+        )
+
+    def __int__(self) -> int:
+        raise TypeError(
+            "a value inside of a kernel is known only on the device: int(x) has none; x.astype(int) converts"
+        )
+
+    def __float__(self) -> float:
+        raise TypeError("a value inside of a kernel is known only on the device: float(x) has none")
+
+    __index__ = __int__
+
+    def __iter__(self) -> Any:
+        raise TypeError("a value inside of a kernel is a single number: it cannot be iterated or indexed")
+
+    def __repr__(self) -> str:
+        return f"<symbol {self.place[0]} {self.place[1]}>"
+
+
+def reference(value: Any) -> Reference:
+    """Return a symbol's place, or a plain number. Raises TypeError for what a kernel cannot hold."""
+    if isinstance(value, Symbol):
+        return value.place
+    if isinstance(value, (bool, int, float, np.generic)):
+        return value.item() if isinstance(value, np.generic) else value
+    raise TypeError(f"a kernel takes single values and numbers; {type(value)} is neither")

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import array
-from unrolled.simgpu.array import Layout, check_cast, check_fits, check_types, launch, ndarray, shaped_like
-from unrolled.simgpu.symbols import Symbol
+from unrolled.simgpu.array import (
+    Layout,
+    broadcast_shape,
+    check_cast,
+    check_fits,
+    check_types,
+    launch,
+    ndarray,
+    shaped_like,
+)
+from unrolled.simgpu.elementwise import Symbol
 
 NAMES = """
     add subtract multiply divide true_divide floor_divide remainder mod fmod divmod power float_power negative positive
@@ -39,7 +48,9 @@ class ufunc:  # noqa: N801 (NumPy's name)
     def __call__(self, *args: Any, out: Any = None, dtype: Any = None, casting: Any = "same_kind") -> Any:
         if any(isinstance(x, Symbol) for x in args):
             return self._function(*args)
-        inputs, outs = list(args[: self.nin]), _outs(args[self.nin :], out, self.nout)
+        inputs, outs = list(args[: self.nin]), list(args[self.nin :])
+        outs = outs or (list(out) if isinstance(out, tuple) else [out])
+        outs += [None] * (self.nout - len(outs))
         if len(inputs) != self.nin:
             raise TypeError(f"{self.__name__}() takes {self.nin} arguments, got {len(inputs)}")
         check_types([*inputs, *(x for x in outs if x is not None)])
@@ -72,11 +83,6 @@ class ufunc:  # noqa: N801 (NumPy's name)
         return dtypes, dtypes != _loop(self._function, weak, wanted)
 
 
-def _outs(positional: Sequence[Any], out: Any, count: int) -> list[Any]:
-    given = list(positional) or (list(out) if isinstance(out, tuple) else [out])
-    return given + [None] * (count - len(given))
-
-
 def _kind(x: Any) -> Any:
     """What NumPy resolves an operand by: a dtype, or a Python type for a number that adapts."""
     if isinstance(x, (ndarray, np.generic)):
@@ -99,21 +105,16 @@ def _results(name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequ
     shape = broadcast_shape([x.shape for x in layouts])
     results = []
     for number, (given, dtype) in enumerate(zip(outs, dtypes, strict=True)):
-        if given is not None:
-            _check_out(name, given, broadcast_shape([shape, given.shape]), dtype, casting, number)
-        results.append(laid_out(layouts, shape, dtype) if given is None else given)
+        if given is None:
+            results.append(laid_out(layouts, shape, dtype))
+            continue
+        whole = broadcast_shape([shape, given.shape])
+        check_cast(f"ufunc {name!r} output" + (f" {number}" if number else ""), dtype, given.dtype, casting)
+        if given.shape != whole:
+            found = f"non-broadcastable output operand with shape {given.shape}"
+            raise ValueError(f"{found} doesn't match the shape {whole}")
+        results.append(given)
     return results
-
-
-def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the common shape of these shapes. Raises ValueError, in NumPy's words, where there is none."""
-    if len(set(shapes)) == 1:
-        return shapes[0]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        text = " ".join(str(shape).replace(" ", "") for shape in shapes)
-        raise ValueError(f"operands could not be broadcast together with shapes {text}") from None
 
 
 def laid_out(layouts: Sequence[Layout], shape: tuple[int, ...], dtype: Any) -> ndarray:
@@ -125,12 +126,6 @@ def laid_out(layouts: Sequence[Layout], shape: tuple[int, ...], dtype: Any) -> n
     kinds = [None] * len(layouts) + [np.dtype(dtype)]
     walk = np.nditer(operands, ["zerosize_ok", "refs_ok"], flags, kinds, order="K")
     return shaped_like(walk.operands[-1])
-
-
-def _check_out(name: str, out: ndarray, shape: tuple[int, ...], dtype: Any, casting: Any, number: int) -> None:
-    check_cast(f"ufunc {name!r} output" + (f" {number}" if number else ""), dtype, out.dtype, casting)
-    if out.shape != shape:
-        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:

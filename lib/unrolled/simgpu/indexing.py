@@ -163,7 +163,8 @@ def _addressed(x: ndarray, key: Any) -> tuple[ndarray, int, list[ndarray]]:
 
 def _spread(items: list[Any], ndim: int) -> list[Any]:
     """The key with one entry an axis (a mask: one for all of its): ... and missing axes become slices."""
-    used = sum(_axes_of(item) for item in items)
+    there = [item for item in items if item is not None and item is not Ellipsis]
+    used = sum(item.ndim if isinstance(item, ndarray) and item.dtype.kind == "b" else 1 for item in there)
     if used > ndim:
         raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
@@ -171,12 +172,6 @@ def _spread(items: list[Any], ndim: int) -> list[Any]:
         raise IndexError("an index can only have a single ellipsis ('...')")
     at = dots[0] if dots else len(items)
     return items[:at] + [slice(None)] * (ndim - used) + items[at + 1 :]
-
-
-def _axes_of(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return item.ndim if isinstance(item, ndarray) and item.dtype.kind == "b" else 1
 
 
 def _array(item: Any) -> Any:

@@ -102,7 +102,7 @@ class RawKernel:
             raise TypeError(f"{self.function.__name__} is launched by kernel[blocks, threads](...)")
         if self.device:
             raise TypeError(f"{self.function.__name__} was made with device=True: a kernel calls it, not a program")
-        machine, number = current.machine(), current.streams[-1] if stream is None else stream.number
+        machine, number = current.machine(), current.number(stream)
         arguments = [_argument(x) for x in args]
         self.report = None  # if the kernel fails, that of an earlier launch would mislead
         order = KernelOrder(program(self.function), arguments, _size(grid), _size(block), int(shared_mem))

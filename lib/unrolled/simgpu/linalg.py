@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from unrolled.simgpu.array import check, check_cast, launch, ndarray
-from unrolled.simgpu.functions import UFUNCS, broadcast_shape
+from unrolled.simgpu.array import broadcast_shape, check, check_cast, launch, ndarray
+from unrolled.simgpu.functions import UFUNCS
 from unrolled.simgpu.reductions import REDUCTIONS
 from unrolled.simgpu.views import reshape, transpose
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from unrolled.simgpu import cost, operations
-from unrolled.simgpu.callers import caller
-from unrolled.simgpu.captures import LANES, ORIGIN, CapturedEvent, Captures, Done, Kernel, Work, library_of
+from unrolled.simgpu.captures import (
+    LANES,
+    ORIGIN,
+    Capture,
+    CapturedEvent,
+    Captures,
+    Done,
+    Work,
+    failure,
+    library_of,
+)
 from unrolled.simgpu.command import Inputs, InvalidCommandError, KernelOrder, Machine, Options, View, Views
-from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import launch as lockstep
 from unrolled.simgpu.lockstep import price
@@ -82,7 +92,7 @@ class LocalMachine(Machine):
         self._captures.check_growth(nbytes)
         buffer, grew = self._pool.take(nbytes)
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
-        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1], self._captures.active))
+        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1], bool(self._captures.streams)))
         return buffer
 
     def free(self, buffer: int) -> None:
@@ -99,28 +109,27 @@ class LocalMachine(Machine):
         self._captures.check(stream, library_of(op, inputs, outputs, options))
         capture = self._captures.of(stream)
         work = self._work(op, inputs, outputs, options, capture is not None)
-        done = None if capture else work.run()
-        self._timeline.call(cost.library_seconds(op, self.profile))
-        issued = self._timeline.call(call := cost.host_seconds(op, options, self.profile))
-        if capture:
-            self._captures.add(capture, stream, work, [x for x in (*inputs, *outputs) if isinstance(x, View)])
-        elif done:
-            self._ran(work, done, stream, issued, call)
+        call = cost.host_seconds(op, options, self.profile)
+        self._issue(work, (*inputs, *outputs), stream, capture, call, cost.library_seconds(op, self.profile))
 
     def _work(self, op: str, inputs: Inputs, outputs: Views, options: Options, later: bool) -> Work:
         """A launch, checked. What is to run later runs once now, on copies: so errors come at the call."""
         operation = operations.find(op)
-        arrays = [x if x is None else self._array(x) if isinstance(x, View) else scalar(x) for x in inputs]
+        arrays = [x if x is None else self._array(x) if isinstance(x, View) else operations.scalar(x) for x in inputs]
         results = [self._array(x) for x in outputs]
         kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
 
         def compute(outputs: list[Any]) -> None:
-            with _Named(op), np.errstate(all="ignore"):  # a GPU does not warn
+            with _naming(op), np.errstate(all="ignore"):  # a GPU does not warn
                 operation(arrays, outputs, options)
 
-        with _Named(op):
+        with _naming(op):
             price = cost.of(op, inputs, outputs, options, self.profile)
-            self._check_size(op, price, len(arrays) + len(results))
+            sizes = {"operations": price.flops, "values": price.elements, "operands": len(arrays) + len(results)}
+            mosts = self.limits.flops, self.limits.elements, self.limits.operands
+            for (what, size), most in zip(sizes.items(), mosts, strict=True):
+                if size > most:
+                    raise InvalidCommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
         done = Done(price.seconds, price.work, (price.bytes_read, price.bytes_written, price.flops), kind)
 
         def run() -> Done:
@@ -130,7 +139,7 @@ class LocalMachine(Machine):
         if later:
             compute([x.copy() for x in results])
         name = str(options["name"]) if op == "kernel" else op
-        return Work(name, run, caller("")[1] if later else self._caller("")[1])
+        return Work(name, run, self._caller("", later)[1])
 
     def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         self._check_stream(stream)
@@ -139,17 +148,22 @@ class LocalMachine(Machine):
             raise InvalidCommandError(text)
         capture = self._captures.of(stream)
         arguments = [self._global(x) if isinstance(x, View) else _number(*x) for x in order.arguments]
+        name = lockstep.check(order, arguments, self.limits.kernels) if capture else ""
+        work = Work(name, lambda: self._kernel_run(order, arguments), self._caller("", bool(capture))[1])
+        return self._issue(work, order.arguments, stream, capture, self.profile.host["kernel"], 0.0)
+
+    def _issue(
+        self, work: Work, operands: Sequence[Any], stream: int, capture: Capture | None, call: float, before: float
+    ) -> KernelReport | None:
+        """Do work now or, in a capture, keep it. The call takes the host so long, and what comes `before` it."""
+        done = None if capture else work.run()
+        self._timeline.call(before)
+        issued = self._timeline.call(call)
         if capture:
-            name = lockstep.check(order, arguments, self.limits.kernels)
-            self._timeline.call(self.profile.host["kernel"])
-            work = Work(name, lambda: self._kernel_run(order, arguments), caller("")[1])
-            self._captures.add(capture, stream, work, [x for x in order.arguments if isinstance(x, View)])
-            return None
-        done = self._kernel_run(order, arguments)
-        issued = self._timeline.call(call := self.profile.host["kernel"])
-        assert done.report is not None
-        self._ran(Work(done.report.name, lambda: done, self._caller("")[1]), done, stream, issued, call)
-        return done.report
+            self._captures.add(capture, stream, work, [x for x in operands if isinstance(x, View)])
+        elif done:
+            self._ran(work, done, stream, issued, call)
+        return done.report if done else None
 
     def _kernel_run(self, order: KernelOrder, arguments: list[Any]) -> Done:
         """Run a program's own kernel, blocks in an order of its own."""
@@ -171,7 +185,8 @@ class LocalMachine(Machine):
         """Put a kernel on the timeline, and into the traces."""
         gain = self.profile.graph_gain if graph is not None else 0.0
         start, end = self._timeline.enqueue(stream, done.seconds - gain, done.work, "compute")
-        self._note(Launch(work.name, stream, issued, call, start, end, *done.figures, *done.kind, work.where, graph))
+        name = done.report.name if done.report else work.name
+        self._note(Launch(name, stream, issued, call, start, end, *done.figures, *done.kind, work.where, graph))
         if done.report is not None:
             self._note(done.report)
 
@@ -204,11 +219,11 @@ class LocalMachine(Machine):
             self._captures.add_graph(capture, stream, found)
             return 0
         begun, events, lines = self._timeline.record(stream), dict[int, float](), 0
-        kernels = sum(isinstance(node, Kernel) for node in found.nodes)
+        kernels = sum(node.work is not None for node in found.nodes)
         self._graph_launches += 1
         for node in found.nodes:
             lane = stream if node.lane == ORIGIN else LANES + node.lane
-            if isinstance(node, Kernel):
+            if node.work:
                 done = node.work.run()
                 self._ran(node.work, done, lane, issued, 0.0, self._graph_launches)
                 lines += 0 if done.report is None else 1 + len(done.report.lines)
@@ -322,13 +337,6 @@ class LocalMachine(Machine):
         steps = tuple(stride // itemsize for stride in view.strides)
         return GlobalArray("", flat, view.offset // itemsize, tuple(view.shape), steps, view.buffer)
 
-    def _check_size(self, op: str, price: cost.Cost, operands: int) -> None:
-        sizes = {"operations": price.flops, "values": price.elements, "operands": operands}
-        mosts = self.limits.flops, self.limits.elements, self.limits.operands
-        for (what, size), most in zip(sizes.items(), mosts, strict=True):
-            if size > most:
-                raise InvalidCommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
-
     def _check_stream(self, stream: int) -> None:
         if type(stream) is not int or not 0 <= stream < self.limits.streams:
             raise InvalidCommandError(f"stream is {stream!r:.40}; expected 0 to {self.limits.streams - 1}")
@@ -342,7 +350,8 @@ class LocalMachine(Machine):
         """The time of an event. Raises CUDARuntimeError for one that was captured."""
         found = self._recorded(event)
         if isinstance(found, CapturedEvent):
-            raise self._captures.query_error(found)
+            found.capture.invalid = True
+            raise failure("CapturedEvent")
         return found
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:
@@ -365,29 +374,40 @@ class LocalMachine(Machine):
                 raise InvalidCommandError(f"a trace of more than {self.limits.events:,} events: stop it earlier")
             trace.add(event)
 
-    def _caller(self, otherwise: str) -> tuple[str, str | None]:
-        return caller(otherwise) if self._traces else (otherwise, None)
+    def _caller(self, otherwise: str, always: bool = False) -> tuple[str, str | None]:
+        return _calling(otherwise) if self._traces or always else (otherwise, None)
 
 
-class _Named:
-    """A block in which whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
+@contextmanager
+def _naming(op: str) -> Iterator[None]:
+    """In this block, whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
+    try:
+        yield
+    except (TypeError, ValueError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error
 
-    __slots__ = ("_op",)
 
-    def __init__(self, op: str) -> None:
-        self._op = op
+def _calling(otherwise: str) -> tuple[str, str | None]:
+    """What of this package or of `device` the program called ("to_host", "__float__"), and file:line of that.
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
-        if isinstance(error, Exception) and not isinstance(error, (TypeError, ValueError, MemoryError)):
-            raise InvalidCommandError(f"{self._op}: {type(error).__name__}: {error}") from error
+    The name is `otherwise` where the program calls the machine itself.
+    """
+    frame, name = sys._getframe(1), otherwise
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(("unrolled.simgpu", "unrolled.device")) and module != "contextlib":
+            break
+        if module not in (__name__, "contextlib"):
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name, f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _number(dtype: str, number: bool | int | float) -> Any:
     """A kernel's argument that is no array."""
     try:
-        return operations.dtype_of(dtype).type(scalar(number))
+        return operations.dtype_of(dtype).type(operations.scalar(number))
     except (OverflowError, TypeError) as error:
         raise InvalidCommandError(f"a number that is no {dtype}: {error}") from None

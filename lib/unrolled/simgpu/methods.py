@@ -25,18 +25,6 @@ def _power(x: Any, y: Any, **options: Any) -> Any:
     return functions.UFUNCS["power"](x, y, **options)
 
 
-def _install_operators() -> None:
-    table: dict[str, Any] = {**functions.UFUNCS, "matmul": linalg.matmul, "power": _power}
-    for name, op in (BINARY | COMPARE).items():
-        setattr(ndarray, f"__{name}__", lambda self, other, function=table[op]: function(self, other))
-    for name, op in BINARY.items():
-        setattr(ndarray, f"__r{name}__", lambda self, other, function=table[op]: function(other, self))
-        if name != "divmod":
-            setattr(ndarray, f"__i{name}__", lambda self, other, function=table[op]: function(self, other, out=self))
-    for name, op in UNARY.items():
-        setattr(ndarray, f"__{name}__", lambda self, function=table[op]: function(self))
-
-
 def _reshape(self: ndarray, *shape: Any, order: str = "C") -> ndarray:
     """As numpy.ndarray.reshape: a view where the memory allows it, else a copy."""
     return views.reshape(self, shape[0] if len(shape) == 1 else shape, order)
@@ -62,17 +50,22 @@ def _conj(self: ndarray) -> ndarray:
     return functions.UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self
 
 
-def _install_methods() -> None:
-    methods: dict[str, Any] = {name: reductions.REDUCTIONS[name] for name in REDUCTIONS.split()}
-    methods |= {"reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "sort": _sort}
-    methods |= {name: views.VIEWS[name] for name in ("swapaxes", "squeeze", "diagonal")}
-    methods |= {"ravel": views.ravel, "repeat": views.repeat, "argsort": reductions.argsort, "fill": creation.fill}
-    methods |= {"nonzero": indexing.nonzero, "take": indexing.take, "clip": functions.clip, "round": functions.round_}
-    methods |= {"dot": linalg.dot, "trace": linalg.trace, "conj": _conj, "conjugate": _conj}
-    methods |= {"__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
-    for name, function in methods.items():
-        setattr(ndarray, name, function)
+_TABLE: dict[str, Any] = {**functions.UFUNCS, "matmul": linalg.matmul, "power": _power}
+for _name, _op in (BINARY | COMPARE).items():
+    setattr(ndarray, f"__{_name}__", lambda self, other, function=_TABLE[_op]: function(self, other))
+for _name, _op in BINARY.items():
+    setattr(ndarray, f"__r{_name}__", lambda self, other, function=_TABLE[_op]: function(other, self))
+    if _name != "divmod":
+        setattr(ndarray, f"__i{_name}__", lambda self, other, function=_TABLE[_op]: function(self, other, out=self))
+for _name, _op in UNARY.items():
+    setattr(ndarray, f"__{_name}__", lambda self, function=_TABLE[_op]: function(self))
 
-
-_install_operators()
-_install_methods()
+_METHODS: dict[str, Any] = {name: reductions.REDUCTIONS[name] for name in REDUCTIONS.split()}
+_METHODS |= {"reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "sort": _sort}
+_METHODS |= {name: views.VIEWS[name] for name in ("swapaxes", "squeeze", "diagonal")}
+_METHODS |= {"ravel": views.ravel, "repeat": views.repeat, "argsort": reductions.argsort, "fill": creation.fill}
+_METHODS |= {"nonzero": indexing.nonzero, "take": indexing.take, "clip": functions.clip, "round": functions.round_}
+_METHODS |= {"dot": linalg.dot, "trace": linalg.trace, "conj": _conj, "conjugate": _conj}
+_METHODS |= {"__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
+for _name, _function in _METHODS.items():
+    setattr(ndarray, _name, _function)

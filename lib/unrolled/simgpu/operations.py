@@ -10,14 +10,14 @@ import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu import draws, gathers
 from unrolled.simgpu.command import InvalidCommandError, Options
-from unrolled.simgpu.gathers import Array, Operation
 
+Array: TypeAlias = Any
+Operation: TypeAlias = Callable[[Any, Any, Options], None]
 _KINDS = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
 DTYPES: dict[str, np.dtype[Any]] = {text: kind for kind in _KINDS for text in (kind.name, kind.str)}
 UFUNCS: dict[str, np.ufunc] = {
@@ -41,18 +41,16 @@ def dtype_of(text: Any) -> np.dtype[Any]:
     return found
 
 
-def find(op: str) -> Operation:
-    """Return the operation of this name. Raises InvalidCommandError for an unknown one."""
-    if op in UFUNCS:
-        return _ufunc(UFUNCS[op])
-    if op in REDUCTIONS or op in SCANS:
-        return _reduction(op)
-    if op.endswith(".at") and op[:-3] in UFUNCS:
-        return gathers.at(UFUNCS[op[:-3]])
-    found = OTHERS.get(op)
-    if found is None:
-        raise InvalidCommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
-    return found
+def scalar(x: Any) -> Any:
+    """Return x if it is a Python number of at most 64 bits, to compute with which takes a bounded time.
+
+    It may come from a socket. Raises InvalidCommandError for anything else.
+    """
+    if type(x) not in (bool, int, float, complex):
+        raise InvalidCommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
+    if type(x) is int and not -(2**63) <= x < 2**64:
+        raise InvalidCommandError("a whole number of more than 64 bits")
+    return x
 
 
 def _ufunc(function: np.ufunc) -> Operation:
@@ -94,7 +92,7 @@ def _casting(options: Options, default: str) -> Any:
     return casting
 
 
-def _reduction(op: str) -> Operation:
+def _reduction(function: Callable[..., Any]) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (x,), (out,) = inputs, outputs
         axis = options.get("axis")
@@ -105,7 +103,7 @@ def _reduction(op: str) -> Operation:
             words["ddof"] = options["ddof"]
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
             warnings.simplefilter("ignore")
-            result = np.asarray((REDUCTIONS.get(op) or SCANS[op])(x, **words))
+            result = np.asarray(function(x, **words))
         np.copyto(out, result.reshape(out.shape), casting="unsafe")
 
     return compute
@@ -116,6 +114,22 @@ def _copy(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> 
     np.copyto(out, x, casting=_casting(options, "unsafe"))
 
 
+def _written(function: Callable[[Any, Array, Options], Any], casting: Any = "same_kind") -> Operation:
+    """What writes the result of function(inputs, output, options) to the only output."""
+
+    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+        (out,) = outputs
+        np.copyto(out, function(inputs, out, options), casting=casting)
+
+    return compute
+
+
+def _check_size(size: int, out: Array) -> None:
+    """Raise InvalidCommandError unless the output has `size` values, before NumPy makes a result that would not fit."""
+    if size != out.size:
+        raise InvalidCommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")
+
+
 def _check_fit(inputs: Sequence[Any], out: Array) -> None:
     """Raise unless all inputs broadcast to the output, so that nothing in between is larger than it."""
     for x in inputs:
@@ -123,16 +137,16 @@ def _check_fit(inputs: Sequence[Any], out: Array) -> None:
             raise InvalidCommandError(f"an input of shape {np.shape(x)} does not go into an output of {out.shape}")
 
 
-def _where(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (condition, x, y), (out,) = inputs, outputs
+def _where(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+    condition, x, y = inputs
     _check_fit(inputs, out)
-    np.copyto(out, np.where(condition, x, y), casting="same_kind")
+    return np.where(condition, x, y)
 
 
 def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    x, low, high = inputs
-    _check_fit([v for v in inputs if v is not None], outputs[0])
-    np.clip(x, low, high, out=outputs[0])
+    (x, low, high), (out,) = inputs, outputs
+    _check_fit([v for v in inputs if v is not None], out)
+    np.clip(x, low, high, out=out)
 
 
 def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -140,26 +154,44 @@ def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -
     np.matmul(a, b, out=outputs[0], casting="same_kind")
 
 
-def _einsum(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    result = np.einsum(options["subscripts"], *inputs, optimize=len(inputs) == 2)
-    np.copyto(outputs[0], result, casting="same_kind")
+def _searchsorted(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+    a, v = inputs
+    return np.searchsorted(a, v, side=options.get("side", "left"))
+
+
+def _concatenate(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+    _check_size(sum(x.size for x in inputs), out)
+    return np.concatenate(inputs, axis=options.get("axis", 0))
+
+
+def _linspace(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+    return np.linspace(options["start"], options["stop"], out.size, endpoint=options.get("endpoint", True))
+
+
+def _eye(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+    rows, columns = out.shape  # two: np.eye of one length would be as large as its square
+    return np.eye(rows, columns, k=options.get("k", 0))
+
+
+def _sorted(function: Callable[..., Any]) -> Operation:
+    return _written(lambda inputs, out, options: function(inputs[0], axis=options.get("axis", -1), kind="stable"))
 
 
 def _fft(function: Callable[..., Any]) -> Operation:
     """A transform of real images along two axes, or back: of these lengths, which the output bears out."""
 
-    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        (x,), (out,), (first, last), lengths = inputs, outputs, options["axes"], options["lengths"]
+    def transform(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+        (x,), (first, last), lengths = inputs, options["axes"], options["lengths"]
         half = lengths[1] // 2 + 1
         there = [lengths[0], half if function is np.fft.rfft2 else lengths[1]]
         if [out.shape[first], out.shape[last]] != there:
             raise InvalidCommandError(f"transforms of lengths {lengths} do not go into an output of {out.shape}")
         if function is np.fft.irfft2:  # cut before, so that nothing in between is larger than the result
             x = x[tuple(slice(half) if axis == last else slice(None) for axis in range(x.ndim))]
-        gathers.check_size(prod(x.shape) // (x.shape[first] * x.shape[last] or 1) * prod(there), out)
-        np.copyto(out, function(x, lengths, (first, last)), casting="same_kind")
+        _check_size(prod(x.shape) // (x.shape[first] * x.shape[last] or 1) * prod(there), out)
+        return function(x, lengths, (first, last))
 
-    return compute
+    return _written(transform)
 
 
 def _nonzero(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -169,51 +201,125 @@ def _nonzero(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) 
         np.copyto(out, np.pad(found, (0, out.size - found.size)))
 
 
-def _arange(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+def _arange(inputs: Sequence[Any], out: Array, options: Options) -> Any:
     """As NumPy fills it: start + i * delta in the array's dtype, where delta is what the second value differs by."""
-    (out,) = outputs
     start, second = (np.asarray(v).astype(out.dtype) for v in (options["start"], options["start"] + options["step"]))
-    out[...] = start + np.arange(out.size).astype(out.dtype) * (second - start)
-
-
-def _linspace(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (out,) = outputs
-    values = np.linspace(options["start"], options["stop"], out.size, endpoint=options.get("endpoint", True))
-    np.copyto(out, values, casting="unsafe")
-
-
-def _eye(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (out,) = outputs
-    rows, columns = out.shape
-    np.copyto(out, np.eye(rows, columns, k=options.get("k", 0)), casting="unsafe")
+    return start + np.arange(out.size).astype(out.dtype) * (second - start)
 
 
 def _triangle(function: Callable[..., Any]) -> Operation:
-    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        (x,), (out,) = inputs, outputs
+    def triangle(inputs: Sequence[Any], out: Array, options: Options) -> Any:
+        (x,) = inputs
         if x.ndim < 2 or x.shape != out.shape:
             raise InvalidCommandError(f"a triangle of an array of shape {x.shape} for an output of {out.shape}")
-        np.copyto(out, function(x, k=options.get("k", 0)))
+        return function(x, k=options.get("k", 0))
 
-    return compute
+    return _written(triangle)
 
 
-def _sort(function: Callable[..., Any]) -> Operation:
+# reading and writing what index arrays name; indices that are out of range wrap around, as they do on CuPy
+
+
+def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: Options) -> int:
+    """Return how many elements of an array indices of these shapes name: each of theirs, on the axes that have none.
+
+    Raises InvalidCommandError for axes that do not fit.
+    """
+    axes = options["axes"]
+    if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
+        raise InvalidCommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
+    if not all(type(axis) is int and 0 <= axis < len(shape) for axis in axes):
+        raise InvalidCommandError(f"axes are {axes!r:.80}; expected axes of an array with {len(shape)}")
+    named = np.broadcast_shapes(*(tuple(index) for index in indices))
+    return prod(named) * prod(n for axis, n in enumerate(shape) if axis not in axes)
+
+
+def _index(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...]:
+    """The index that addresses x: the given one on the axes named, all of the other axes. Wraps around."""
+    addressed(x.shape, [np.shape(index) for index in indices], options)
+    key: list[Any] = [slice(None)] * x.ndim
+    for axis, index in zip(options["axes"], indices, strict=True):
+        if np.asarray(index).dtype.kind not in "iu":
+            raise InvalidCommandError("an index is no integer")
+        if np.size(index) and not x.shape[axis]:
+            raise InvalidCommandError("an index into an axis of length 0")
+        key[axis] = index % x.shape[axis] if x.shape[axis] else index
+    return tuple(key)
+
+
+def _getitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    (x, *indices), (out,) = inputs, outputs
+    _check_size(addressed(x.shape, [np.shape(index) for index in indices], options), out)
+    np.copyto(out, x[_index(x, indices, options)])
+
+
+def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    (value, *indices), (x,) = inputs, outputs
+    x[_index(x, indices, options)] = value
+
+
+def _at(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        np.copyto(outputs[0], function(inputs[0], axis=options.get("axis", -1), kind="stable"))
+        (value, *indices), (x,) = inputs, outputs
+        function.at(x, _index(x, indices, options), value)
 
     return compute
 
 
-def _searchsorted(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    a, v = inputs
-    np.copyto(outputs[0], np.searchsorted(a, v, side=options.get("side", "left")))
+# random numbers: those of numpy.random.default_rng, from a state that lies on the device
+
+METHODS = ("random", "standard_normal", "normal", "uniform", "integers", "exponential", "permutation")
+"""What can be drawn: each takes a bounded time for a value."""
 
 
-def _concatenate(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    gathers.check_size(sum(x.size for x in inputs), outputs[0])
-    np.copyto(outputs[0], np.concatenate(inputs, axis=options.get("axis", 0)), casting="same_kind")
+def _seed(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> None:
+    """The state of a new generator, made from a whole number or a few of them."""
+    _save(np.random.PCG64(options["seed"]), outputs[0])
 
+
+def _draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> None:
+    """As numpy.random.Generator draws; outputs are values and state, which lies on the device, as cuRAND's does."""
+    values, state = outputs
+    method, arguments = options["method"], dict(options.get("arguments") or {})
+    if method not in METHODS:
+        raise InvalidCommandError(f"method is {method!r:.40}; expected one of {', '.join(METHODS)}")
+    if not all(isinstance(value, (int, float, str, type(None))) for value in arguments.values()):
+        raise InvalidCommandError("arguments of a distribution are plain numbers")
+    bits = _load(state)
+    function = getattr(np.random.Generator(bits), method)
+    drawn = function(values.size) if method == "permutation" else function(**arguments | {"size": values.shape})
+    np.copyto(values, drawn, casting="unsafe")
+    _save(bits, state)
+
+
+def _load(state: Any) -> np.random.PCG64:
+    """The generator that a device array of six uint64 holds: state and increment (low, high), the spare half."""
+    _check_state(state)
+    state_low, state_high, inc_low, inc_high, has_spare, spare = (int(word) for word in state)
+    bits = np.random.PCG64(0)
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has_spare & 1,
+        "uinteger": spare & 0xFFFFFFFF,
+    }
+    return bits
+
+
+def _save(bits: np.random.PCG64, state: Any) -> None:
+    _check_state(state)
+    all_of_it: Any = bits.state
+    words = [all_of_it["state"]["state"], all_of_it["state"]["inc"]]
+    halves = [half for word in words for half in (word & (2**64 - 1), word >> 64)]
+    state[...] = np.array([*halves, all_of_it["has_uint32"], all_of_it["uinteger"]], np.uint64)
+
+
+def _check_state(state: Any) -> None:
+    if state.shape != (6,) or state.dtype != np.uint64:
+        raise InvalidCommandError("the state of a generator is six uint64")
+
+
+# several steps in one launch, and the kernels of the library
 
 STEPS = 64
 """Most steps of a fused kernel; each takes memory as large as the output while it runs."""
@@ -228,7 +334,7 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
     def value(reference: Any) -> Any:
         if not isinstance(reference, (list, tuple)):
-            return gathers.scalar(reference)
+            return scalar(reference)
         kind, number = reference
         return {"in": inputs, "step": done}[kind][number]
 
@@ -262,33 +368,40 @@ def without_name(options: Options) -> Options:
     return {key: value for key, value in options.items() if key != "name"}
 
 
-def _kernel(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    kernel(options["name"]).numpy(inputs, outputs, without_name(options))
-
-
-OTHERS: dict[str, Operation] = {
+OPERATIONS: dict[str, Operation] = {
+    **{name: _reduction(function) for name, function in (REDUCTIONS | SCANS).items()},
+    **{f"{name}.at": _at(function) for name, function in UFUNCS.items()},
+    **{name: _ufunc(function) for name, function in UFUNCS.items()},
     "copy": _copy,
     "fill": _copy,
-    "where": _where,
+    "where": _written(_where),
     "clip": _clip,
     "matmul": _matmul,
-    "einsum": _einsum,
+    "einsum": _written(lambda inputs, out, o: np.einsum(o["subscripts"], *inputs, optimize=len(inputs) == 2)),
     "rfft2": _fft(np.fft.rfft2),
     "irfft2": _fft(np.fft.irfft2),
-    "getitem": gathers.getitem,
-    "setitem": gathers.setitem,
+    "getitem": _getitem,
+    "setitem": _setitem,
     "nonzero": _nonzero,
-    "arange": _arange,
-    "linspace": _linspace,
-    "eye": _eye,
+    "arange": _written(_arange),
+    "linspace": _written(_linspace, "unsafe"),
+    "eye": _written(_eye, "unsafe"),
     "tril": _triangle(np.tril),
     "triu": _triangle(np.triu),
-    "sort": _sort(np.sort),
-    "argsort": _sort(np.argsort),
-    "searchsorted": _searchsorted,
-    "concatenate": _concatenate,
-    "random.seed": draws.seed,
-    "random": draws.draw,
+    "sort": _sorted(np.sort),
+    "argsort": _sorted(np.argsort),
+    "searchsorted": _written(_searchsorted),
+    "concatenate": _written(_concatenate),
+    "random.seed": _seed,
+    "random": _draw,
     "fused": _fused,
-    "kernel": _kernel,
+    "kernel": lambda inputs, outputs, o: kernel(o["name"]).numpy(inputs, outputs, without_name(o)),
 }
+
+
+def find(op: str) -> Operation:
+    """Return the operation of this name. Raises InvalidCommandError for an unknown one."""
+    found = OPERATIONS.get(op)
+    if found is None:
+        raise InvalidCommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
+    return found

@@ -31,9 +31,11 @@ class Pool:
         """Bytes of blocks that graphs hold and no array uses."""
         self._holds: dict[int, int] = {}
         """How many captures and graphs hold a block, by its id()."""
-        self._blocks: dict[int, Any] = {}
+        self.blocks: dict[int, Any] = {}
+        """The blocks of the buffers that live."""
         self._free: dict[int, list[Any]] = {}
-        self._next = 0
+        self.newest = 0
+        """The id of the buffer that was taken last."""
         self._lock = threading.RLock()  # arrays are freed by finalizers, at any time and in any thread
 
     def take(self, nbytes: int) -> tuple[int, bool]:
@@ -43,24 +45,15 @@ class Pool:
             kept = self._free.get(size)
             grew = not kept
             block = kept.pop() if kept else self._grow(nbytes, size)
-            self._next += 1
-            self.buffers[self._next], self._blocks[self._next] = block[:nbytes], block
+            self.newest += 1
+            self.buffers[self.newest], self.blocks[self.newest] = block[:nbytes], block
             self.used += size
             self.peak = max(self.peak, self.used)
-            return self._next, grew
-
-    @property
-    def newest(self) -> int:
-        """The id of the buffer that was taken last."""
-        return self._next
+            return self.newest, grew
 
     def has(self, nbytes: int) -> bool:
         """Return whether a free block is there for so many bytes; none need no block."""
         return not nbytes or bool(self._free.get(-(-nbytes // BLOCK) * BLOCK))
-
-    def block(self, buffer: int) -> Any:
-        """Return the block of a buffer that lives."""
-        return self._blocks[buffer]
 
     def hold(self, blocks: Iterable[Any]) -> None:
         """Give these blocks to no array until they are released: those that are free now, others once they are."""
@@ -75,7 +68,7 @@ class Pool:
     def release(self, blocks: Iterable[Any]) -> None:
         """Take back one `hold` of each block; what no array uses is free then."""
         with self._lock:
-            used = {id(block) for block in self._blocks.values()}
+            used = {id(block) for block in self.blocks.values()}
             for block in blocks:
                 self._holds[id(block)] -= 1
                 if not self._holds[id(block)]:
@@ -87,7 +80,7 @@ class Pool:
     def give(self, buffer: int) -> int | None:
         """Take a buffer back and return its bytes, or None for an unknown id."""
         with self._lock:
-            block = self._blocks.pop(buffer, None)
+            block = self.blocks.pop(buffer, None)
             if block is None:
                 return None
             if id(block) in self._holds:

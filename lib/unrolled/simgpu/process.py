@@ -160,26 +160,21 @@ def serve(connection: socket.socket, profile: str | GPUProfile = "T4", memory_li
             message, data = _receive(connection, min(DATA_LIMIT, machine.memory()["capacity"]))
             content = b""
             try:
-                if message.get("call") == "use":
-                    machine, value = _use(machine, message.get("arguments"), memory_limit)
-                else:
-                    value, content = answer(machine, message, data)
+                match message:
+                    case {"call": "use", "arguments": [None]}:
+                        value = machine.profile.name
+                    case {"call": "use", "arguments": [str(value), int(seed)]}:
+                        machine = LocalMachine(value, memory_limit, _LIMITS, seed)
+                    case {"call": "use"}:
+                        raise InvalidCommandError("use takes the name of a profile, and a seed")
+                    case _:
+                        value, content = answer(machine, message, data)
                 packed = _pack({"value": value}, content)
             except Exception as error:  # whatever a bad command leads to, the next one is served
                 content = b""
                 packed = _pack(failure(error), content)
             connection.sendall(packed)
             connection.sendall(content)
-
-
-def _use(machine: LocalMachine, arguments: Any, memory_limit: int | None) -> tuple[LocalMachine, str]:
-    """The machine in use, or with a name and a seed a new one; and the name of its profile."""
-    match arguments:
-        case [None]:
-            return machine, machine.profile.name
-        case [str(name), int(seed)]:
-            return LocalMachine(name, memory_limit, _LIMITS, seed), name
-    raise InvalidCommandError("use takes the name of a profile, and a seed")
 
 
 def answer(machine: Machine, message: Mapping[str, Any], data: bytes | bytearray) -> tuple[Any, bytes]:
@@ -193,21 +188,21 @@ def answer(machine: Machine, message: Mapping[str, Any], data: bytes | bytearray
     for buffer in freed if isinstance(freed, list) else []:
         if type(buffer) is int:
             machine.free(buffer)
-    if name == "launch":
-        if len(arguments) != 5 or not all(isinstance(part, list) for part in arguments[1:3]):
-            raise InvalidCommandError("a launch has an op, inputs, outputs, options and a stream")
-        op, inputs, outputs, options, stream = arguments
-        if not isinstance(op, str) or not isinstance(options, dict):
+    match name, arguments:
+        case "launch", [str(op), list(inputs), list(outputs), dict(options), stream]:
+            arguments = [op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream]
+        case "launch", [_, list(), list(), _, _]:
             raise InvalidCommandError("a launch's op is a text, its options are named")
-        arguments = [op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream]
-    if name == "run_kernel":
-        order, stream = _order(arguments)
-        return outcome_of(lambda: machine.run_kernel(order, stream)), b""
-    if name == "launch_graph":
-        launched: list[Any] = arguments
-        return outcome_of(lambda: machine.launch_graph(*launched)), b""
-    if name in ("upload", "download"):
-        arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
+        case "launch", _:
+            raise InvalidCommandError("a launch has an op, inputs, outputs, options and a stream")
+        case "run_kernel", _:
+            order, stream = _order(arguments)
+            return outcome_of(lambda: machine.run_kernel(order, stream)), b""
+        case "launch_graph", _:
+            launched: list[Any] = arguments
+            return outcome_of(lambda: machine.launch_graph(*launched)), b""
+        case (("upload" | "download"), _):
+            arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":
         arguments.insert(1, bytes(data))
     found = getattr(machine, name)(*arguments)

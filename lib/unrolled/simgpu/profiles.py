@@ -1,12 +1,12 @@
 """Figures of GPUs for the cost model, each with its source: a datasheet, a measurement, or an assumption.
 
-A measurement replaces a figure by `measured`. Bandwidths are those that programs reach, not those of the datasheet.
+Bandwidths are those that programs reach, not those of the datasheet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 T4_SHEET = "NVIDIA T4 datasheet, 2019 (2,560 cores at 1.59 GHz, TU104)"
 A100_SHEET = "NVIDIA A100 datasheet, 2021 (SXM4, 40 GB)"
@@ -32,8 +32,6 @@ class GPUProfile:
     float64: float
     float16: float
     integer: float
-    tensor_float32: float
-    """Matrix products whose inputs are rounded to 19 bits; CuPy does not use it unless asked (CUPY_TF32=1)."""
     tensor_float16: float
     """Matrix products of float16 with sums in float32."""
     tensor_int8: float
@@ -71,17 +69,6 @@ class GPUProfile:
         missing = names - set(self.sources)
         if missing:
             raise ValueError(f"{self.name}: no source for {', '.join(sorted(missing))}")
-
-
-def measured(profile: GPUProfile, figures: Mapping[str, float], source: str) -> GPUProfile:
-    """Return the profile with these figures ("bandwidth", "host.ufunc") replaced. Raises ValueError for other names."""
-    unknown = set(figures) - set(profile.sources)
-    if unknown:
-        raise ValueError(f"unknown figures: {', '.join(sorted(unknown))}")
-    hosts = {name.partition(".")[2]: value for name, value in figures.items() if name.startswith("host.")}
-    others = {name: value for name, value in figures.items() if not name.startswith("host.")}
-    sources = {**profile.sources, **dict.fromkeys(figures, source)}
-    return replace(profile, **others, host={**profile.host, **hosts}, sources=sources)  # type: ignore[arg-type]
 
 
 def _profile(name: str, figures: Mapping[str, tuple[float, str]], slower: float = 1, host: str = "") -> GPUProfile:
@@ -157,7 +144,6 @@ T4 = _profile(
         "float64": (8.1e12 / 32, T4_SHEET + ": 1/32 of float32"),
         "float16": (16.2e12, _DERIVED),
         "integer": (4.1e12, _DERIVED),
-        "tensor_float32": (8.1e12, T4_SHEET + ": has none, so float32's"),
         "tensor_float16": (65e12, T4_SHEET),
         "tensor_int8": (130e12, T4_SHEET),
         "matmul_float64": (8.1e12 / 32, T4_SHEET),
@@ -189,7 +175,6 @@ A100 = _profile(
         "float64": (9.7e12, A100_SHEET),
         "float16": (78e12, A100_SHEET + " and architecture whitepaper: four times float32"),
         "integer": (9.7e12, _DERIVED),
-        "tensor_float32": (156e12, A100_SHEET),
         "tensor_float16": (312e12, A100_SHEET),
         "tensor_int8": (624e12, A100_SHEET),
         "matmul_float64": (19.5e12, A100_SHEET + ", tensor cores"),
@@ -221,7 +206,6 @@ H200 = _profile(
         "float64": (34e12, H200_SHEET),
         "float16": (134e12, "NVIDIA H100 whitepaper: twice float32"),
         "integer": (33.5e12, "NVIDIA H100 whitepaper: half of float32"),
-        "tensor_float32": (494e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "tensor_float16": (989e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "tensor_int8": (1979e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "matmul_float64": (67e12, H200_SHEET + ", tensor cores"),

@@ -58,12 +58,15 @@ class Generator:
         assign(x, self.permutation(x))
 
     def _draw(self, method: str, size: Any, dtype: Any, arguments: Options, out: ndarray | None = None) -> ndarray:
-        if out is not None:
-            _check_out(check(out), size, dtype)
+        if out is not None and check(out).dtype != dtype:
+            text = f"Supplied output array has the wrong type. Expected {np.dtype(dtype)}, got {out.dtype}"
+            raise TypeError(text)
+        wanted = tuple(size) if isinstance(size, Sequence) else (size,)
+        if out is not None and size is not None and out.shape != wanted:
+            raise ValueError("size must match out.shape when used together")
         result = ndarray.made_for(self._library, () if size is None else size, dtype) if out is None else out
-        launch(
-            "random", [], [result, self._ready()], {"method": method, "arguments": arguments, "library": self._library}
-        )
+        options = {"method": method, "arguments": arguments, "library": self._library}
+        launch("random", [], [result, self._ready()], options)
         return result
 
     def _ready(self) -> ndarray:
@@ -72,13 +75,6 @@ class Generator:
             self._state = ndarray.made_for(self._library, 6, np.uint64)  # what NumPy's PCG64 remembers
             launch("random.seed", [], [self._state], {"seed": self._seed, "library": self._library})
         return self._state
-
-
-def _check_out(out: ndarray, size: Any, dtype: Any) -> None:
-    if out.dtype != dtype:
-        raise TypeError(f"Supplied output array has the wrong type. Expected {np.dtype(dtype)}, got {out.dtype}")
-    if size is not None and out.shape != (tuple(size) if isinstance(size, Sequence) else (size,)):
-        raise ValueError("size must match out.shape when used together")
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -111,21 +107,6 @@ def uniform(low: float = 0.0, high: float = 1.0, size: Any = None, dtype: Any = 
     return _common.uniform(low, high, size).astype(dtype, copy=False)
 
 
-def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> ndarray:
-    """Draw integers from [low, high), or from [0, low) without high. Raises ValueError where there are none."""
-    return _common.integers(low, high, size, dtype)
-
-
-def permutation(a: Any) -> ndarray:
-    """Return the whole numbers below a, or the rows of an array a, in random order."""
-    return _common.permutation(a)
-
-
-def shuffle(a: ndarray) -> None:
-    """Bring the rows of an array into random order, in place."""
-    _common.shuffle(a)
-
-
 def __getattr__(name: str) -> Any:
     raise AttributeError(f"random.{name} is not simulated")
 
@@ -144,3 +125,4 @@ def _plain_seed(seed: Any) -> Any:
 _common = Generator(library="cuRAND")  # of the functions that are given no generator; CuPy's draw by this library
 random = random_sample = sample = ranf = _common.random
 standard_normal = _common.standard_normal
+randint, permutation, shuffle = _common.integers, _common.permutation, _common.shuffle

@@ -37,8 +37,14 @@ def reduction(name: str) -> Callable[..., Any]:
         if dtype is None and out is not None and op in ("sum", "prod", *SCANS):
             dtype = out.dtype
         kind = result_dtype(op, a.dtype, None if dtype is None else np.dtype(dtype))
-        given = (op, a, options["axis"], kind, bool(keepdims))
-        result = _result(*given) if out is None else _checked(*given, out)
+        shape = _shape(op, a, options["axis"], keepdims)
+        if out is None:
+            result = _result(op, a, options["axis"], kind, shape)
+        elif (result := check(out)).shape != shape:
+            text = f"output parameter for reduction operation {op} has shape {out.shape}; expected {shape}"
+            raise ValueError(text)
+        else:
+            check_cast(f"{op} output", kind, out.dtype)
         if dtype is not None:
             options["dtype"] = np.dtype(dtype).name
         if ddof:
@@ -70,14 +76,13 @@ def _axes(op: str, a: ndarray, axis: Any) -> Any:
     return axes[0] if len(axes) == 1 else list(axes)
 
 
-def _result(op: str, a: ndarray, axis: Any, kind: np.dtype[Any], keepdims: bool) -> ndarray:
+def _result(op: str, a: ndarray, axis: Any, kind: np.dtype[Any], shape: tuple[int, ...]) -> ndarray:
     """The array to write, laid out as NumPy lays it out: the axes that stay keep their order in memory."""
-    shape = _shape(op, a, axis, keepdims)
     if a.flags.c_contiguous or not a.size or op in ONE_AXIS:
         return ndarray(shape, kind)
     gone = _gone(a, axis)
     rest = a._layout[tuple(slice(0, 1) if i in gone else slice(None) for i in range(a.ndim))]
-    return shaped_like(np.empty_like(rest if keepdims else rest.squeeze(gone), kind))
+    return shaped_like(np.empty_like(rest if len(shape) == a.ndim else rest.squeeze(gone), kind))
 
 
 def _shape(op: str, a: ndarray, axis: Any, keepdims: bool) -> tuple[int, ...]:
@@ -85,9 +90,10 @@ def _shape(op: str, a: ndarray, axis: Any, keepdims: bool) -> tuple[int, ...]:
     if op in SCANS:
         return (a.size,) if axis is None else a.shape
     gone = _gone(a, axis)
-    if op in ("argmax", "argmin") and 0 in [a.shape[i] for i in gone]:
+    empty = 0 in [a.shape[i] for i in gone]
+    if empty and op in ("argmax", "argmin"):
         raise ValueError(f"attempt to get {op} of an empty sequence")
-    if op in NO_EMPTY and 0 in [a.shape[i] for i in gone]:
+    if empty and op in NO_EMPTY:
         raise ValueError(f"zero-size array to reduction operation {NO_EMPTY[op]} which has no identity")
     if keepdims:
         return tuple(1 if i in gone else n for i, n in enumerate(a.shape))
@@ -96,13 +102,6 @@ def _shape(op: str, a: ndarray, axis: Any, keepdims: bool) -> tuple[int, ...]:
 
 def _gone(a: ndarray, axis: Any) -> tuple[int, ...]:
     return tuple(range(a.ndim) if axis is None else axis if isinstance(axis, list) else [axis])
-
-
-def _checked(op: str, a: ndarray, axis: Any, kind: np.dtype[Any], keepdims: bool, out: Any) -> ndarray:
-    if check(out).shape != (shape := _shape(op, a, axis, keepdims)):
-        raise ValueError(f"output parameter for reduction operation {op} has shape {out.shape}; expected {shape}")
-    check_cast(f"{op} output", kind, out.dtype)
-    return check(out)
 
 
 REDUCTIONS = {name: reduction(name) for name in NAMES.split()}

@@ -240,7 +240,10 @@ class Trace:
         groups: dict[str, list[Launch]] = {}
         for event in self.launches:
             groups.setdefault(event.op, []).append(event)
-        sums = {op: _sums(events) for op, events in groups.items()}
+        sums = {
+            op: Sums(len(each), sum(e.seconds for e in each), sum(e.nbytes for e in each), sum(e.flops for e in each))
+            for op, each in groups.items()
+        }
         return dict(sorted(sums.items(), key=lambda item: (-item[1].seconds, item[0])))
 
     def to_json(self) -> str:
@@ -272,11 +275,6 @@ def covered(intervals: Iterable[tuple[float, float]]) -> float:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
-
-
-def _sums(events: list[Launch]) -> Sums:
-    seconds = sum(event.seconds for event in events)
-    return Sums(len(events), seconds, sum(e.nbytes for e in events), sum(e.flops for e in events))
 
 
 def _event(kind: Any, item: dict[str, Any]) -> Any:

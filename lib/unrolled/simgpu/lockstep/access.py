@@ -1,7 +1,12 @@
-"""Reads and writes of lanes: every one comes through here, is checked for bounds, order and races, and counted."""
+"""What lanes do in memory: all of it comes through here, is checked for bounds, order and races, and counted.
+
+Atomic operations are done one lane after the other, in an order that nobody may count on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,14 +55,9 @@ def _out_of_bounds(
 def load(run: Run, element: Region, mask: Mask, line: int) -> Value:
     """Return the lanes' values at a place, which `part` gave."""
     _count(run, element, mask, line, "read")
-    space, shadow = element.space, element.space.shadow
-    if shadow is not None:
-        reach = space.reach(element.place, mask, run.clock)
-        _check_written(run, element, reach, line, "read")
-        for now in reach.touches():
-            _check(run, element, reach, shadow.clashes("read", now), line, "read")
-            shadow.record("read").note(now, together=True)
-    return space.take(element.place, mask)
+    if element.space.shadow is not None:
+        _noted(run, element, mask, line, "read")
+    return element.space.take(element.place, mask)
 
 
 def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> None:
@@ -72,27 +72,26 @@ def store(run: Run, element: Region, value: Value, mask: Mask, line: int) -> Non
         again = writes.clashes(now)
         if again is not None:  # the same value again does no harm
             again &= reach.differs(before, lanes)
-            _check(run, element, reach, ("write", again) if again.any() else None, line, "write")
+            _check(run, element, reach, ("write", again), line, "write")
         writes.note(now, together=False)
     reach.put(lanes)
     for now in reach.touches():
         lost = writes.who[now.cells] != now.owners
         if lost.any():
             lost &= reach.differs(reach.get(), lanes)
-            _check(run, element, reach, ("write", lost) if lost.any() else None, line, "write")
+            _check(run, element, reach, ("write", lost), line, "write")
 
 
-def change(run: Run, element: Region, mask: Mask, line: int) -> Reach:
-    """Note an atomic operation at a place, and return which cells to change."""
-    _count(run, element, mask, line, "read")
-    _count(run, element, mask, line, "write")
+def _noted(run: Run, element: Region, mask: Mask, line: int, does: str) -> Reach:
+    """Check and note a read or an atomic operation at a place, and return which cells it touches."""
     shadow = element.space.shadow
     assert shadow is not None
-    reach = element.space.reach(element.place, mask, run.clock, each=True)
-    _check_written(run, element, reach, line, "atomic")
+    reach = element.space.reach(element.place, mask, run.clock, each=does == "atomic")
+    if isinstance(element.space, Shared):
+        _check(run, element, reach, ("", ~shadow.written(reach.cells)), line, does)
     for now in reach.touches():
-        _check(run, element, reach, shadow.clashes("atomic", now), line, "atomic")
-        shadow.record("atomic").note(now, together=True)
+        _check(run, element, reach, shadow.clashes(does, now), line, does)
+        shadow.record(does).note(now, together=True)
     return reach
 
 
@@ -122,30 +121,71 @@ def _fetched(run: Run, element: Region, mask: Mask, line: int, cost: int) -> int
     return space.traffic(element.place, new)[0] if new.count < mask.count else cost
 
 
-def _check_written(run: Run, element: Region, reach: Reach, line: int, does: str) -> None:
-    """Raise KernelFault where shared memory is read that no thread of the block has written."""
-    if isinstance(element.space, Shared):
-        missing = ~element.space.shadow.written(reach.cells)
-        if missing.any():
-            text = "before any thread of the block has written it"
-            raise _finding(run, faults.NOT_WRITTEN, element, reach, missing, line, text, does)
-
-
 def _check(run: Run, element: Region, reach: Reach, found: tuple[str, Any] | None, line: int, does: str) -> None:
-    """Raise KernelFault for a race, if one was found."""
-    if found is None:
+    """Raise KernelFault for what was found, if anything: (what was done before, or "" for nothing; in which lanes)."""
+    if found is None or not found[1].any():
         return
-    before, clashing = found
-    text = f"which another thread {DONE[before]}, with no barrier between"
-    raise _finding(run, faults.RACE, element, reach, clashing, line, text, does)
-
-
-def _finding(
-    run: Run, kind: str, element: Region, reach: Reach, which: Any, line: int, text: str, does: str
-) -> KernelFault:
+    before, which = found
     lane = reach.lane(int(np.argmax(which)))
     index = tuple(int(value_at(at, *lane)) for at in element.indices)
     if isinstance(element.space, Shared):
         index = (int(value_at(element.place, *lane)),)
+    kind, text = faults.NOT_WRITTEN, "before any thread of the block has written it"
+    if before:
+        kind, text = faults.RACE, f"which another thread {DONE[before]}, with no barrier between"
     place = f"{element.space.name}[{', '.join(map(str, index))}]"
-    return run.fault(kind, line, f"{DOES[does]} {place}, {text}", lane, index)
+    raise run.fault(kind, line, f"{DOES[does]} {place}, {text}", lane, index)
+
+
+# atomic operations
+
+SLOW = 50
+"""How many lanes of another statement one lane of these takes the time of, where results are used."""
+_WHOLE = ("int32", "uint32", "uint64")
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """What an atomic operation makes of a value in memory and its operands; `at` does so for many at once."""
+
+    types: tuple[str, ...]
+    function: Callable[..., Any]
+    at: Callable[..., Any] | None = None
+
+
+ATOMICS = {
+    "add": Atomic((*_WHOLE, "float32", "float64", "float16"), lambda old, x: old + x, np.add.at),
+    "sub": Atomic(("int32", "uint32"), lambda old, x: old - x, np.subtract.at),
+    "max": Atomic(_WHOLE, max, np.maximum.at),
+    "min": Atomic(_WHOLE, min, np.minimum.at),
+    "and": Atomic(_WHOLE, lambda old, x: old & x, np.bitwise_and.at),
+    "or": Atomic(_WHOLE, lambda old, x: old | x, np.bitwise_or.at),
+    "xor": Atomic(_WHOLE, lambda old, x: old ^ x, np.bitwise_xor.at),
+    "exch": Atomic((*_WHOLE, "float32"), lambda old, x: x),
+    "cas": Atomic((*_WHOLE, "uint16"), lambda old, x, y: y if old == x else old),
+}
+"""By CuPy's name, less `atomic_`."""
+
+
+def change(
+    run: Run, place: Region, operation: Atomic, operands: Sequence[Value], mask: Mask, line: int, used: bool
+) -> Value:
+    """Let each active lane change its value in memory; return the values from before, where they are used."""
+    for what in ("read", "write"):
+        _count(run, place, mask, line, what)
+    reach = _noted(run, place, mask, line, "atomic")
+    values = [reach.lanes(x) for x in operands]
+    order = run.rng.permutation(len(reach.cells))
+    if operation.at is not None and not used:
+        operation.at(reach.values, reach.cells[order], values[0][order])
+        return None
+    run.counts.work += SLOW * len(order)
+    before = np.zeros(mask.batch.blocks * mask.batch.width, reach.values.dtype)
+    picked = reach.mask.picked(reach.rows)
+    found = []
+    for cell, *given in zip(reach.cells[order], *(x[order] for x in values), strict=True):
+        old = reach.values[cell]
+        found.append(old)
+        reach.values[cell] = operation.function(old, *given)
+    before[order if picked is None else picked[order]] = found
+    return before.reshape(mask.batch.blocks, mask.batch.width)

@@ -1,39 +1,23 @@
-"""Global arrays and shared memory as lanes see them: a place for each lane, checked before it is touched."""
+"""Global arrays and shared memory as lanes see them: a place for each lane, and what a request of a warp costs.
+
+That is sectors of 32 bytes of global memory, and passes of the banks of shared memory.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from unrolled.simgpu.lockstep import traffic
-from unrolled.simgpu.lockstep.lanes import Batch, Mask, Value
+from unrolled.simgpu.kernel_report import SECTOR
+from unrolled.simgpu.lockstep.lanes import WARP, Batch, Mask, Value
 from unrolled.simgpu.lockstep.races import Accesses, Clock, Shadow, accesses
 
-
-class Space(ABC):
-    """A memory of values of one dtype. Cells name them in its shadow; `get` and `put` take what `reach` gave."""
-
-    name: str
-    data: Any
-    shape: tuple[int, ...]
-    shadow: Shadow | None
-    """None where nothing is written, so that no race can be."""
-
-    @abstractmethod
-    def take(self, places: Value, mask: Mask) -> Value:
-        """Return the values at each lane's place; anything for idle lanes."""
-
-    @abstractmethod
-    def reach(self, places: Value, mask: Mask, clock: Clock, each: bool = False) -> Reach:
-        """Return the active lanes' cells. each: of every block by itself, even where all touch the same."""
-
-    @abstractmethod
-    def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
-        """Return (what the request costs, what it would cost at best)."""
+BANKS = 32
+BANK_WIDTH = 4
+"""Bytes of one bank; a value of 8 bytes takes two, and half a warp at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +69,11 @@ class Reach:
 
 
 @dataclass(eq=False)
-class GlobalArray(Space):
-    """An array argument: `data` is all of its buffer as values of its dtype, `start` and `steps` count in values."""
+class GlobalArray:
+    """An array argument: `data` is all of its buffer as values of its dtype, `start` and `steps` count in values.
+
+    Its methods, and those of `Shared`, take the place of each lane and the active lanes.
+    """
 
     name: str
     data: Any
@@ -95,23 +82,27 @@ class GlobalArray(Space):
     steps: tuple[int, ...]
     buffer: int = 0
     shadow: Shadow | None = None
+    """None where nothing is written, so that no race can be."""
     unit: int = 1
 
     def take(self, places: Value, mask: Mask) -> Value:
+        """Return the values at each lane's place; anything for idle lanes."""
         return self.data[places] if np.ndim(places) == 0 else self.data.take(places)
 
     def reach(self, places: Value, mask: Mask, clock: Clock, each: bool = False) -> Reach:
+        """Return the active lanes' cells. each: of every block by itself, even where all touch the same."""
         rows = mask.batch.blocks
         cells = mask.active(places, rows)
         now = accesses(mask, clock, cells, rows, mask.batch.numbers[:, None])
         return Reach(self.data, cells, rows, mask, now, self.unit)
 
     def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
-        return traffic.sectors(places, mask, self.data.itemsize)
+        """Return (what the request costs, what it would cost at best)."""
+        return sectors(places, mask, self.data.itemsize)
 
 
 @dataclass(eq=False)
-class Shared(Space):
+class Shared:
     """One array in shared memory, of each block of a batch.
 
     While all blocks touch it at the same places, one shadow stands for all of them.
@@ -123,21 +114,19 @@ class Shared(Space):
     shadow: Shadow
     alone: bool = False
     """Whether every block has a shadow of its own."""
+    start: ClassVar[int] = 0
+    steps: ClassVar[tuple[int, ...]] = (1,)
 
     @classmethod
     def of(cls, name: str, dtype: Any, size: int, batch: Batch) -> Shared:
         return cls(name, np.zeros((batch.blocks, size), dtype), (size,), Shadow(size))
-
-    @property
-    def size(self) -> int:
-        return self.shape[0]
 
     def take(self, places: Value, mask: Mask) -> Value:
         if np.ndim(places) == 0:
             return self.data[:, int(places)][:, None].copy()  # what is in a register stays when memory changes
         if len(places) == 1:
             return self.data.take(places[0], axis=1)
-        return self.data.reshape(-1).take(mask.batch.row * self.size + places)
+        return self.data.reshape(-1).take(mask.batch.row * self.shape[0] + places)
 
     def reach(self, places: Value, mask: Mask, clock: Clock, each: bool = False) -> Reach:
         even = not each and mask.even and clock.even and (np.ndim(places) == 0 or len(places) == 1)
@@ -146,13 +135,13 @@ class Shared(Space):
             self.alone = True
             self.shadow.repeat(blocks)
         if self.alone or each:
-            cells = mask.active(mask.batch.row * self.size + places, blocks)
+            cells = mask.active(mask.batch.row * self.shape[0] + places, blocks)
             return Reach(self.data.reshape(-1), cells, blocks, mask, accesses(mask, clock, cells, blocks))
         cells = mask.active(places, 1)
         return Reach(self.data, cells, 1, mask, accesses(mask, clock, cells, 1))
 
     def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
-        return traffic.passes(places, mask, self.data.itemsize)
+        return passes(places, mask, self.data.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +151,7 @@ class Region:
     `indices` are those that led here. A pointer into shared memory is a view that begins at its offset.
     """
 
-    space: Space
+    space: GlobalArray | Shared
     place: Value
     shape: tuple[int, ...]
     steps: tuple[int, ...]
@@ -170,8 +159,6 @@ class Region:
 
     @classmethod
     def of(cls, space: GlobalArray | Shared) -> Region:
-        if isinstance(space, Shared):
-            return cls(space, np.int64(0), space.shape, (1,))
         return cls(space, np.int64(space.start), space.shape, space.steps)
 
     def at(self, indices: Sequence[Value]) -> Region:
@@ -185,3 +172,51 @@ class Region:
     def moved(self, offset: Value) -> Region:
         """Return a pointer so many values further."""
         return Region(self.space, self.place + offset, self.shape, self.steps)
+
+
+def sectors(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int]:
+    """Return (sectors that the active lanes of all warps touch, sectors that would hold their values side by side).
+
+    elements: each lane's place, in values of `itemsize` bytes from the beginning of the memory.
+    """
+    if np.ndim(elements) == 0 or elements.shape[1] == 1:
+        return mask.warps, mask.warps
+    rows, idle, times = _rows(elements, mask, WARP)
+    steps = np.diff(rows, axis=1)
+    if (steps < 0).any():
+        rows = np.sort(rows, axis=1)
+        steps = np.diff(rows, axis=1)
+    values = 1 + np.count_nonzero(steps, axis=1) - idle
+    places = rows // (SECTOR // itemsize) if itemsize < SECTOR else rows  # -1 stays -1
+    touched = 1 + np.count_nonzero(np.diff(places, axis=1), axis=1) - idle
+    ideal = -(-values * itemsize // SECTOR)
+    return int(touched.sum()) * times, int(ideal.sum()) * times
+
+
+def passes(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int]:
+    """Return (passes that shared memory takes for the active lanes of all warps, passes without conflicts).
+
+    Lanes that read one word share a pass; different words of one bank take one each.
+    """
+    if np.ndim(elements) == 0 or elements.shape[1] == 1:
+        return mask.warps, mask.warps
+    width = max(BANK_WIDTH, itemsize)
+    banks = BANKS * BANK_WIDTH // width
+    rows, _, times = _rows(elements, mask, banks)
+    words = np.sort(rows * itemsize // width if itemsize < width else rows, axis=1)
+    new = words >= 0
+    new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    group = np.arange(len(words))[:, None] * banks + words % banks
+    counts = np.bincount(group[new], minlength=banks * len(words)).reshape(-1, banks)
+    return int(counts.max(axis=1).sum()) * times, int(np.count_nonzero(new.any(axis=1))) * times
+
+
+def _rows(elements: Value, mask: Mask, size: int) -> tuple[Any, Any, int]:
+    """Places in rows of lanes, -1 for idle ones; which rows have idle ones; how many blocks a row stands for."""
+    batch, array = mask.batch, np.asarray(elements)
+    places = np.broadcast_to(array, (array.shape[0] if array.ndim else 1, batch.width))
+    if mask.full and batch.width == batch.threads:
+        return places.reshape(-1, size), 0, batch.blocks // places.shape[0]
+    places = np.where(mask.lanes, places, -1)
+    rows = places.reshape(-1, size)
+    return rows, (rows < 0).any(axis=1), batch.blocks // places.shape[0]

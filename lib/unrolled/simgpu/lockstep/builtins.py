@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.lockstep import atomics, expressions, types, warps
+from unrolled.simgpu.lockstep import access, expressions, types, warps
 from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS
 from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.constants import Constant, TypeName
@@ -65,7 +64,6 @@ class Needs:
 class Call:
     """A call in the source: where, what for, and whether anybody looks at its result."""
 
-    node: ast.Call
     line: int
     needs: Needs
     used: bool
@@ -148,10 +146,7 @@ def _extreme(name: str) -> Builtin:
 
 
 def _syncthreads(call: Call) -> Expr:
-    def run(frame: Any, mask: Any) -> None:
-        warps.barrier(frame.run, mask, call.line)
-
-    return Expr(types.Void(), run)
+    return Expr(types.VOID, lambda frame, mask: warps.barrier(frame.run, mask, call.line))
 
 
 def _syncwarp(call: Call, *, mask: Operand | None = None) -> Expr:
@@ -159,11 +154,7 @@ def _syncwarp(call: Call, *, mask: Operand | None = None) -> Expr:
     if mask is not None:
         (lanes,) = _constants(mask)
         expressions.constant(lanes, INT32)  # CuPy casts it so: 0xffffffff does not fit
-
-    def run(frame: Any, mask: Any) -> None:
-        warps.warp_barrier(frame.run, mask, int(lanes), call.line)
-
-    return Expr(types.Void(), run)
+    return Expr(types.VOID, lambda frame, mask: warps.warp_barrier(frame.run, mask, int(lanes), call.line))
 
 
 def _shared_memory(call: Call, dtype: Operand, size: Operand, alignment: Operand | None = None) -> Expr:
@@ -178,11 +169,7 @@ def _shared_memory(call: Call, dtype: Operand, size: Operand, alignment: Operand
         raise RefusedError(ValueError, f"size of shared_memory is {count}; expected 1 or more")
     code, number = types.scalar_type(kind.dtype).code, len(call.needs.shared)
     call.needs.shared.append(Declared(number, code, count, call.line))
-
-    def run(frame: Any, mask: Any) -> Region:
-        return Region.of(frame.run.shared[number])
-
-    return Expr(Pointer(code, number), run)
+    return Expr(Pointer(code, number), lambda frame, mask: Region.of(frame.run.shared[number]))
 
 
 def _shuffle(kind: str) -> Builtin:
@@ -212,12 +199,8 @@ def _shuffle(kind: str) -> Builtin:
     return shuffle
 
 
-def _laneid(call: Call) -> Expr:
-    return Expr(UINT32, lambda frame, mask: (frame.run.batch.thread % WARP).astype(np.uint32))
-
-
 def _atomic(name: str) -> Builtin:
-    operation = atomics.OPERATIONS[name]
+    operation = access.ATOMICS[name]
 
     def atomic(call: Call, array: Operand, key: Operand, value: Operand, alt_value: Operand | None = None) -> Expr:
         if isinstance(array, Constant) or not isinstance(array.type, (Array, Pointer)):
@@ -235,7 +218,7 @@ def _atomic(name: str) -> Builtin:
 
         def run(frame: Any, mask: Any) -> Any:
             place, values = element.part(frame, mask, "atomic"), [run(frame, mask) for run in runs]
-            return atomics.change(frame.run, place, operation, values, mask, call.line, call.used)
+            return access.change(frame.run, place, operation, values, mask, call.line, call.used)
 
         return Expr(element.type, run)
 
@@ -249,9 +232,9 @@ BUILTINS: dict[str, Builtin] = {
     "jit.syncthreads": _syncthreads,
     "jit.syncwarp": _syncwarp,
     "jit.shared_memory": _shared_memory,
-    "jit.laneid": _laneid,
+    "jit.laneid": lambda call: Expr(UINT32, lambda frame, mask: (frame.run.batch.thread % WARP).astype(np.uint32)),
     **{f"jit.shfl_{kind}sync": _shuffle(kind) for kind in ("", "up_", "down_", "xor_")},
-    **{f"jit.atomic_{name}": _atomic(name) for name in atomics.OPERATIONS},
+    **{f"jit.atomic_{name}": _atomic(name) for name in access.ATOMICS},
     "builtins.range": _range,
     "builtins.len": _len,
     "builtins.min": _extreme("min"),
@@ -259,7 +242,7 @@ BUILTINS: dict[str, Builtin] = {
 }
 """Functions by the names that `constants.Name` gives them."""
 INDICES: dict[str, Expr] = {
-    name: Expr(types.Dim3(), lambda frame, mask, name=name: frame.run.batch.indices[name])  # type: ignore[misc]
+    name: Expr(types.DIM3, lambda frame, mask, name=name: frame.run.batch.indices[name])  # type: ignore[misc]
     for name in ("threadIdx", "blockIdx", "blockDim", "gridDim")
 }
 INDICES["warpsize"] = Expr(INT32, lambda frame, mask: np.int32(WARP))

@@ -6,20 +6,22 @@ type of its first value.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unrolled.simgpu.lockstep import constants
 from unrolled.simgpu.lockstep.builtins import Needs
 from unrolled.simgpu.lockstep.constants import Function
 from unrolled.simgpu.lockstep.expressions import Expr
 from unrolled.simgpu.lockstep.faults import RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.scope import Scope
 from unrolled.simgpu.lockstep.source import LIMITS, Source, parameters, parse
+from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.statements import Step, block
-from unrolled.simgpu.lockstep.types import Array, Type, Void
+from unrolled.simgpu.lockstep.types import VOID, Array, Type
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,44 +53,52 @@ def compile_kernel(program: Any, arguments: Sequence[Type]) -> Program:
 
 
 def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
-    needs = Needs()
-    function, needs.nodes = parse(source)
+    needs = Needs(sources=[source])
+    scope = Scope(source, needs, result=VOID)
+    text = "{}() takes {} positional arguments but {} were given."
+    function, names, body = _function(scope, arguments, text, rooted=True)
+    return Program(function.name[: LIMITS.shown], source.line(function), names, body, needs)
+
+
+def _function(
+    scope: Scope, arguments: Sequence[Type], wrong: str, rooted: bool = False
+) -> tuple[ast.FunctionDef, list[str], Step]:
+    """The function of a scope, its parameters and its body. rooted: arrays get the names of the parameters."""
+    function, scope.needs.nodes = parse(scope.source, scope.needs.nodes)
     names = parameters(function)
     if len(names) != len(arguments):
-        text = f"{function.name}() takes {len(names)} positional arguments but {len(arguments)} were given."
-        raise RefusedError(TypeError, text, function)
-    scope = Scope(source, needs, result=Void())
+        raise RefusedError(TypeError, wrong.format(function.name, len(names), len(arguments)), function)
+    scope.constants = {name: constants.read(data) for name, data in scope.source.constants.items()}
     for name, kind in zip(names, arguments, strict=True):
-        scope.declare(name, replace(kind, root=name) if isinstance(kind, Array) else kind)
-    needs.sources.append(source)
-    return Program(
-        function.name[: LIMITS.shown], source.line(function), names, block(function.body, scope, True), needs
-    )
+        scope.declare(name, replace(kind, root=name) if rooted and isinstance(kind, Array) else kind)
+    return function, names, block(function.body, scope, True)
 
 
-def _call(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
+def _call(scope: Scope, called: Function, arguments: Sequence[Expr]) -> Expr:
     """Compile a call of another kernel: a frame of its own, for the lanes that call."""
+    if not called.device:
+        text = f"{called.name} cannot be called from a kernel: it was not made with device=True"
+        raise RefusedError(TypeError, text)
+    if called.name in scope.callers:
+        raise RefusedError(ValueError, f"{called.name} calls itself, which a kernel cannot")
+    scope.needs.calls += 1
+    if scope.needs.calls > LIMITS.functions:
+        raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")
     source = Source.of(called.program)
     inner = Scope(source, scope.needs, (*scope.callers, called.name))
     try:
-        function, scope.needs.nodes = parse(source, scope.needs.nodes)
-        names = parameters(function)
-        if len(names) != len(arguments):
-            raise RefusedError(TypeError, f"it takes {len(names)} arguments, got {len(arguments)}", function)
-        for name, argument in zip(names, arguments, strict=True):
-            inner.declare(name, argument.type)
-        body = block(function.body, inner, True)
+        _, names, body = _function(inner, [argument.type for argument in arguments], "it takes {1} arguments, got {2}")
     except RefusedError as error:
         raise RefusedError(error.kind, f"in {called.name}, line {source.line(error.node)}: {error.text}") from None
     scope.needs.sources.append(source)
-    runs = [argument.run for argument in arguments]
 
     def run(frame: Frame, mask: Mask) -> Any:
-        called = Frame(frame.run, dict(zip(names, (run(frame, mask) for run in runs), strict=True)), mask)
+        values = {name: argument.run(frame, mask) for name, argument in zip(names, arguments, strict=True)}
+        called = Frame(frame.run, values, mask)
         body(called, mask)
         return called.result
 
-    return Expr(inner.result or Void(), run)
+    return Expr(inner.result or VOID, run)
 
 
 Scope.device = staticmethod(_call)

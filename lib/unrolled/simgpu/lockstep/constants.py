@@ -66,17 +66,8 @@ class Opaque:
 
 
 NUMBERS = (bool, int, float, np.generic)
-MATH = frozenset(["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "atan2"]) | {
-    "fabs",
-    "floor",
-    "ceil",
-}
-MODULES = {
-    "cupy": frozenset(FUNCTIONS),
-    "numpy": frozenset(FUNCTIONS),
-    "math": MATH,
-    "cupyx": frozenset({"jit"}),
-}
+MATH = frozenset(["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "atan2", "fabs", "floor", "ceil"])
+MODULES = {"cupy": frozenset(FUNCTIONS), "numpy": frozenset(FUNCTIONS), "math": MATH, "cupyx": frozenset({"jit"})}
 _FIGURES = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan}
 _TYPES = {name: TypeName(name) for name in NAMES.values()} | {"bool_": TypeName("bool")}
 _TYPES |= {"intp": TypeName("int64"), "single": TypeName("float32"), "double": TypeName("float64")}

@@ -14,8 +14,8 @@ from unrolled.simgpu.lockstep.arithmetic import OPERATORS, Operation
 from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.constants import Constant
 from unrolled.simgpu.lockstep.faults import RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
+from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.types import Array, Pointer, Scalar, Tuple, Type
 
 Compute: TypeAlias = Callable[[Frame, Mask], Any]
@@ -43,12 +43,12 @@ class Element:
 
     def value(self) -> Expr:
         """Return the expression that reads it."""
+        return Expr(self.type, lambda frame, mask: self.load(frame, self.part(frame, mask, "read"), mask))
 
-        def run(frame: Frame, mask: Mask) -> Any:
-            found = access.load(frame.run, self.part(frame, mask, "read"), mask, self.line)
-            return found.astype(np.float32) if self.type.code == "e" else found
-
-        return Expr(self.type, run)
+    def load(self, frame: Frame, part: Region, mask: Mask) -> Any:
+        """Return what the lanes' places hold, which `part` gave."""
+        found = access.load(frame.run, part, mask, self.line)
+        return found.astype(np.float32) if self.type.code == "e" else found
 
 
 def constant(value: Any, kind: Scalar) -> Expr:
@@ -121,21 +121,11 @@ def apply(operation: Operation, operands: Sequence[Operand], line: int) -> Expr:
         names = ", ".join(types.NAMES[code] for code in given)
         raise RefusedError(TypeError, f"{operation.name} does not take {names}")
     runs = [cast(x, Scalar(code)).run for x, code in zip(operands, loop[0], strict=True)]
-    function, price = operation.function, operation.price
-    if len(runs) == 1:
-        (only,) = runs
 
-        def run(frame: Frame, mask: Mask) -> Any:
-            frame.run.counts.line(line).operations += price * mask.count
-            return function(only(frame, mask))
-
-    else:
-        left, right = runs
-
-        def run(frame: Frame, mask: Mask) -> Any:
-            x, y = left(frame, mask), right(frame, mask)
-            frame.run.counts.line(line).operations += price * mask.count
-            return function(x, y)
+    def run(frame: Frame, mask: Mask) -> Any:
+        values = [each(frame, mask) for each in runs]
+        frame.run.counts.line(line).operations += operation.price * mask.count
+        return operation.function(*values)
 
     return Expr(Scalar(loop[1]), run)
 
@@ -259,7 +249,7 @@ def move(pointer: Expr, offset: Operand, sign: int) -> Expr:
 def attribute(x: Expr, name: str) -> Operand:
     """Return an attribute of what lanes know: x, y, z of an index; shape, size, ndim and strides of an array."""
     run = x.run
-    if isinstance(x.type, types.Dim3) and name in "xyz":
+    if x.type == types.DIM3 and name in "xyz":
         place = "xyz".index(name)
         return Expr(types.UINT32, lambda frame, mask: run(frame, mask)[place])
     if isinstance(x.type, (Array, Pointer)) and name == "ndim":

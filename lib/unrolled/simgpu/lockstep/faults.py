@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
+# and of a variable that this thread has not set.
 OUT_OF_BOUNDS = "out of bounds"
 RACE = "race"
 NOT_WRITTEN = "read before written"
@@ -16,9 +18,6 @@ THREADS = "threads"
 ENDLESS = "endless loop"
 SHUFFLE = "shuffle"
 UNSET = "unset variable"
-KINDS = (OUT_OF_BOUNDS, RACE, NOT_WRITTEN, BARRIER, SHARED, THREADS, ENDLESS, SHUFFLE, UNSET)
-"""What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
-and of a variable that this thread has not set."""
 
 Place = tuple[int, int, int]
 
@@ -41,7 +40,8 @@ class Fault:
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Fault:
         """Return the fault of which `dataclasses.asdict` made plain data. Raises TypeError, KeyError, ValueError."""
-        places = {name: None if data[name] is None else tuple(map(int, data[name])) for name in _PLACES}
+        names = ("thread", "block", "index")
+        places = {name: None if data[name] is None else tuple(map(int, data[name])) for name in names}
         return cls(**{**data, **places})
 
     @property
@@ -52,9 +52,6 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.finding}\n\n> {self.code.strip()}"
-
-
-_PLACES = ("thread", "block", "index")
 
 
 class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)

@@ -66,32 +66,19 @@ class Batch:
         return Mask(self, np.zeros((1, 1), bool), 0)
 
     @cached_property
-    def indices(self) -> dict[str, tuple[Value, Value, Value]]:
+    def indices(self) -> dict[str, tuple[Value, ...]]:
         """threadIdx, blockIdx, blockDim and gridDim as (x, y, z) of uint32."""
         return {
             "threadIdx": self._places(self.thread, self.block),
             "blockIdx": self._places(self.numbers[:, None], self.grid),
-            "blockDim": _unsigned(self.block),
-            "gridDim": _unsigned(self.grid),
+            **{name: tuple(map(np.uint32, size)) for name, size in (("blockDim", self.block), ("gridDim", self.grid))},
         }
 
     @staticmethod
-    def _places(numbers: Any, size: Size) -> tuple[Value, Value, Value]:
+    def _places(numbers: Any, size: Size) -> tuple[Value, ...]:
         """Axes of length 1 have index 0 in all lanes, which a number says more cheaply."""
-        x, y, z = (v.astype(np.uint32) for v in place(numbers, size))
-        x, y, z = (v if length > 1 else np.uint32(0) for v, length in zip((x, y, z), size, strict=True))
-        return x, y, z
-
-    def thread_at(self, number: int) -> tuple[int, int, int]:
-        return place(int(number), self.block)
-
-    def block_at(self, row: int) -> tuple[int, int, int]:
-        return place(int(self.numbers[row]), self.grid)
-
-
-def _unsigned(size: Size) -> tuple[Value, Value, Value]:
-    x, y, z = map(np.uint32, size)
-    return x, y, z
+        axes = zip(place(numbers, size), size, strict=True)
+        return tuple(v.astype(np.uint32) if length > 1 else np.uint32(0) for v, length in axes)
 
 
 class Mask:
@@ -101,7 +88,9 @@ class Mask:
 
     def __init__(self, batch: Batch, lanes: Any, count: int | None = None) -> None:
         self.batch, self.lanes = batch, lanes
-        self.count = counted(lanes, batch) if count is None else count
+        if count is None:
+            count = int(np.count_nonzero(lanes)) * (batch.blocks // lanes.shape[0]) * (batch.width // lanes.shape[1])
+        self.count = count
 
     @property
     def full(self) -> bool:
@@ -145,6 +134,16 @@ class Mask:
         active = int(np.count_nonzero(self.spread.reshape(-1, WARP).any(axis=1)))
         return active * int(self.batch.blocks // self.lanes.shape[0])
 
+    def split_warps(self, yes: Mask) -> int:
+        """Return how many warps have active lanes on both sides of a condition, which holds in those of `yes`."""
+        if not yes.count or yes.count == self.count:
+            return 0
+        rows = np.broadcast_to(yes.lanes, np.broadcast_shapes(yes.lanes.shape, self.spread.shape))
+        taken = rows.reshape(-1, WARP)
+        left = np.broadcast_to(self.spread, rows.shape).reshape(-1, WARP) & ~taken
+        split = int(np.count_nonzero(taken.any(axis=1) & left.any(axis=1)))
+        return split * int(self.batch.blocks // rows.shape[0])
+
     @cached_property
     def even(self) -> bool:
         """Whether all blocks have the same active threads."""
@@ -178,20 +177,6 @@ class Mask:
         lanes = np.broadcast_to(self.lanes & wrong, (self.batch.blocks, self.batch.width))
         row, thread = np.unravel_index(int(np.argmax(lanes)), lanes.shape)
         return int(row), int(thread)
-
-
-def counted(lanes: Any, batch: Batch) -> int:
-    """Return how many lanes of the batch an array of bool, broadcast to it, names."""
-    rows, columns = lanes.shape
-    times: int = (batch.blocks // rows) * (batch.width // columns)
-    return int(np.count_nonzero(lanes)) * times
-
-
-def spread(value: Value, batch: Batch) -> Any:
-    """Return a value as an array of one row or one row a block, and of all threads."""
-    array = np.asarray(value)
-    rows = array.shape[0] if array.ndim else 1
-    return np.broadcast_to(array, (rows, batch.width))
 
 
 def value_at(value: Value, row: int, thread: int) -> Any:

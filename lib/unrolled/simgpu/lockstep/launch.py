@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,12 +16,13 @@ from unrolled.simgpu.lockstep.arrays import GlobalArray, Region, Shared
 from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
 from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import WARP, Batch
 from unrolled.simgpu.lockstep.races import Clock, Shadow
-from unrolled.simgpu.lockstep.state import Counts, Run, RunLimits
+from unrolled.simgpu.lockstep.source import Source
+from unrolled.simgpu.lockstep.state import Counts, Frame, Run, RunLimits
 from unrolled.simgpu.profiles import GPUProfile
 
+Plan: TypeAlias = tuple[Program, list[Declared], int]
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
 BLOCK_LIMIT = (1024, 1024, 64)
 
@@ -35,13 +36,13 @@ def launch(
     for sizes that no GPU takes, ValueError beyond the limits, and KernelFault for what the kernel does wrong.
     """
     bounds = limits or RunLimits()
-    program, shared, nbytes = _planned(order, arguments, bounds)
+    program, _, nbytes = planned = _planned(order, arguments, bounds)
     values = dict(zip(program.parameters, arguments, strict=True))
     arrays = {name: x for name, x in values.items() if isinstance(x, GlobalArray)}
     for name, array in arrays.items():
         array.name = name
     _watch(arrays, program, bounds)
-    counts = _execute(order, program, values, shared, nbytes, bounds, seed)
+    counts = _execute(order, planned, values, bounds, seed)
     return _report(order, program, counts, nbytes, profile, seed)
 
 
@@ -50,11 +51,14 @@ def check(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits | None
     return _planned(order, arguments, limits or RunLimits())[0].name
 
 
-def _planned(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits) -> tuple[Program, list[Declared], int]:
+def _planned(order: KernelOrder, arguments: Sequence[Any], limits: RunLimits) -> Plan:
     """The compiled kernel, its shared memory with sizes, and the bytes of that."""
     program = compile_kernel(order.program, [_type(x) for x in arguments])
     _check_sizes(order, program, limits)
-    shared = [_sized(declared, order) for declared in program.needs.shared]
+    shared = [
+        declared if declared.size is not None else replace(declared, size=order.shared // declared.itemsize)
+        for declared in program.needs.shared
+    ]
     return program, shared, _check_shared(shared, order, program)
 
 
@@ -80,11 +84,6 @@ def _check_sizes(order: KernelOrder, program: Program, limits: RunLimits) -> Non
         raise ValueError(f"{blocks * threads:,} threads in one launch; the simulated GPU takes {limits.threads:,}")
 
 
-def _sized(declared: Declared, order: KernelOrder) -> Declared:
-    """Shared memory of which the launch gives the size, with that."""
-    return declared if declared.size is not None else replace(declared, size=order.shared // declared.itemsize)
-
-
 def _check_shared(shared: Sequence[Declared], order: KernelOrder, program: Program) -> int:
     """Return a block's bytes of shared memory. Raises CUDADriverError if it may not have so many."""
     fixed = [declared.nbytes for declared, known in zip(shared, program.needs.shared, strict=True) if known.size]
@@ -98,8 +97,7 @@ def _check_shared(shared: Sequence[Declared], order: KernelOrder, program: Progr
 
 def _refused(kind: str, program: Program, text: str, line: int = 0) -> CUDADriverError:
     line = line or program.line
-    code = next(filter(None, (source.code(line) for source in program.needs.sources)), "")
-    return CUDADriverError(Fault(kind, line, code, text))
+    return CUDADriverError(Fault(kind, line, Source.code_in(program.needs.sources, line), text))
 
 
 def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) -> None:
@@ -120,16 +118,9 @@ def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) 
                 array.shadow, array.unit = shadow, array.data.itemsize // unit
 
 
-def _execute(
-    order: KernelOrder,
-    program: Program,
-    arguments: dict[str, Any],
-    shared: Sequence[Declared],
-    nbytes: int,
-    limits: RunLimits,
-    seed: int,
-) -> Counts:
+def _execute(order: KernelOrder, planned: Plan, arguments: dict[str, Any], limits: RunLimits, seed: int) -> Counts:
     """Run all blocks."""
+    program, shared, nbytes = planned
     rng, counts, tick = np.random.default_rng(seed), Counts(), 1
     blocks = rng.permutation(prod(order.grid))
     width = -(-prod(order.block) // 32) * 32
@@ -158,10 +149,8 @@ def _report(
 ) -> KernelReport:
     lines = [counts.lines[number] for number in sorted(counts.lines) if number]
     for line in lines:
-        line.code = next(filter(None, (source.code(line.line) for source in program.needs.sources)), "").strip()
+        line.code = Source.code_in(program.needs.sources, line.line).strip()
     share, limit = price.occupancy(prod(order.block), nbytes, profile)
-    report = KernelReport(
-        program.name, profile.name, order.grid, order.block, nbytes, share, limit, counts.barriers, 0.0, seed
-    )
-    report = replace(report, lines=tuple(lines))
+    launched = program.name, profile.name, order.grid, order.block
+    report = KernelReport(*launched, nbytes, share, limit, counts.barriers, 0.0, seed, tuple(lines))
     return replace(report, seconds=price.seconds(report.total, report.blocks, profile)[0])

@@ -13,9 +13,9 @@ from unrolled.simgpu.lockstep.builtins import BUILTINS, INDICES, KNOWN, Call, Ne
 from unrolled.simgpu.lockstep.constants import Constant, Function, Name, TypeName
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
-from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.source import LIMITS, Source, allowed
+from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.types import Pointer, Scalar, Type
 
 _NO_MEANING: dict[type[ast.expr], str] = {
@@ -23,7 +23,7 @@ _NO_MEANING: dict[type[ast.expr], str] = {
     **{ast.Slice: "a slice", ast.Starred: "a star", ast.NamedExpr: "an assignment in an expression"},
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension"),
 }
-Device = Callable[["Scope", Function, Sequence[Expr], int], Expr]
+Device = Callable[["Scope", Function, Sequence[Expr]], Expr]
 
 
 class Scope:
@@ -36,7 +36,7 @@ class Scope:
 
     def __init__(self, source: Source, needs: Needs, callers: tuple[str, ...] = (), result: Type | None = None) -> None:
         self.source, self.needs, self.callers, self.result = source, needs, callers, result
-        self.constants = {name: constants.read(data) for name, data in source.constants.items()}
+        self.constants: dict[str, Any] = {}
         self.variables: dict[str, Type] = {}
         self.loops = 0
         """Loops around the statement that is compiled."""
@@ -76,7 +76,9 @@ class Scope:
             case ast.Name(id=name):
                 return self._name(name, node)
             case ast.Attribute(value=whole, attr=name):
-                return self._attribute(self.value(whole), name)
+                if isinstance(found := self.value(whole), Expr):
+                    return expressions.attribute(found, name)
+                return self._known(Constant(constants.attribute(found.value, name, KNOWN)))
             case ast.Subscript(value=whole, slice=key):
                 return expressions.index(self.value(whole), self.value(key), self.line(node))
             case ast.Tuple(elts=parts):
@@ -136,11 +138,6 @@ class Scope:
             return INDICES[name]
         return found
 
-    def _attribute(self, whole: Operand, name: str) -> Operand:
-        if isinstance(whole, Expr):
-            return expressions.attribute(whole, name)
-        return self._known(Constant(constants.attribute(whole.value, name, KNOWN)))
-
     @staticmethod
     def _tuple(parts: Sequence[Operand]) -> Operand:
         if sum(map(expressions.size, parts)) > LIMITS.parts:  # in a tuple of itself, twice, and again, and again
@@ -160,21 +157,26 @@ class Scope:
 
 
 def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
-    function, line = scope.value(node.func), scope.line(node)
+    callee, line = scope.value(node.func), scope.line(node)
     arguments = [scope.value(argument) for argument in node.args]
     if any(word.arg is None for word in node.keywords):
         raise RefusedError(TypeError, "** is not supported in a call of a kernel")
     words = {str(word.arg): scope.value(word.value) for word in node.keywords}
-    if isinstance(function, Expr):
-        raise RefusedError(TypeError, f"{function.type} cannot be called")
-    called = function.value
+    if isinstance(callee, Expr):
+        raise RefusedError(TypeError, f"{callee.type} cannot be called")
+    called = callee.value
     path = called.path if isinstance(called, Name) else ""
     if path in BUILTINS:
-        return _builtin(path, Call(node, line, scope.needs, used), arguments, words)
+        function, call = BUILTINS[path], Call(line, scope.needs, used)
+        try:
+            inspect.signature(function).bind(call, *arguments, **words)
+        except TypeError as error:
+            raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
+        return function(call, *arguments, **words)
     if words:
         raise RefusedError(TypeError, f"{constants.described(called)} takes no {next(iter(words))}= in a kernel")
     if isinstance(called, Function):
-        return _kernel(scope, called, [expressions.lift(x) for x in arguments], line)
+        return scope.device(scope, called, [expressions.lift(x) for x in arguments])
     module, _, name = path.partition(".")
     if module == "cupy" and name in FUNCTIONS:
         return expressions.apply(FUNCTIONS[name], arguments, line)
@@ -186,27 +188,6 @@ def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
             raise RefusedError(TypeError, f"{called.name}() takes one number, got {len(arguments)}")
         return expressions.cast(arguments[0], Scalar(called.dtype.char), "unsafe")
     raise RefusedError(TypeError, f"{constants.described(called)} cannot be called in a kernel")
-
-
-def _builtin(path: str, call: Call, arguments: Sequence[Operand], words: dict[str, Operand]) -> Operand:
-    function = BUILTINS[path]
-    try:
-        inspect.signature(function).bind(call, *arguments, **words)
-    except TypeError as error:
-        raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
-    return function(call, *arguments, **words)
-
-
-def _kernel(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
-    if not called.device:
-        text = f"{called.name} cannot be called from a kernel: it was not made with device=True"
-        raise RefusedError(TypeError, text)
-    if called.name in scope.callers:
-        raise RefusedError(ValueError, f"{called.name} calls itself, which a kernel cannot")
-    scope.needs.calls += 1
-    if scope.needs.calls > LIMITS.functions:
-        raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")
-    return type(scope).device(scope, called, arguments, line)
 
 
 def _moved(name: str, operands: Sequence[Operand]) -> Expr | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,11 @@ class Source:
         """Return the text of a line, given as `line` counts; cut if it is long."""
         place = line - self.first_line
         return self._lines[place][: LIMITS.shown] if 0 <= place < len(self._lines) else ""
+
+    @staticmethod
+    def code_in(sources: Sequence[Source], line: int) -> str:
+        """Return the text of a line in the first of these sources that has it."""
+        return next(filter(None, (source.code(line) for source in sources)), "")
 
     @cached_property
     def _lines(self) -> list[str]:

@@ -11,12 +11,12 @@ import numpy as np
 
 from unrolled.simgpu.lockstep import access, arithmetic, constants, expressions, types
 from unrolled.simgpu.lockstep.constants import Constant
-from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
+from unrolled.simgpu.lockstep.expressions import Element, Expr
 from unrolled.simgpu.lockstep.faults import RefusedError
-from unrolled.simgpu.lockstep.frame import Frame, Loop
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.scope import Scope
-from unrolled.simgpu.lockstep.types import Pointer, Range, Scalar, Tuple, Void
+from unrolled.simgpu.lockstep.state import Frame
+from unrolled.simgpu.lockstep.types import Pointer, Range, Scalar, Tuple
 
 Step: TypeAlias = Callable[[Frame, Mask], Mask]
 Store: TypeAlias = Callable[[Frame, Mask, Any], None]
@@ -24,31 +24,30 @@ Store: TypeAlias = Callable[[Frame, Mask, Any], None]
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
 """What an exercise's kernel is told that nobody has written; a check knows these words."""
 
+_OUTSIDE = "a kernel holds no function of its own: write it outside, with device=True"
 _REFUSED: dict[type[ast.stmt], tuple[type[Exception], str]] = {
     ast.ClassDef: (NotImplementedError, "a kernel holds no class"),
-    ast.FunctionDef: (NotImplementedError, "a kernel holds no function of its own: write it outside, with device=True"),
-    ast.AsyncFunctionDef: (
-        NotImplementedError,
-        "a kernel holds no function of its own: write it outside, with device=True",
-    ),
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), (NotImplementedError, _OUTSIDE)),
     ast.Delete: (NotImplementedError, "a kernel cannot delete"),
     ast.AnnAssign: (AssertionError, "a variable with a type annotation is not supported"),
     ast.AsyncFor: (ValueError, "a kernel has no `async`"),
-    ast.With: (ValueError, "a kernel has no `with`"),
-    ast.AsyncWith: (ValueError, "a kernel has no `with`"),
-    ast.Raise: (ValueError, "a kernel neither raises nor catches"),
-    ast.Try: (ValueError, "a kernel neither raises nor catches"),
-    ast.Import: (ValueError, "a kernel cannot import: do so outside"),
-    ast.ImportFrom: (ValueError, "a kernel cannot import: do so outside"),
-    ast.Global: (ValueError, "a kernel cannot change what lies outside"),
-    ast.Nonlocal: (ValueError, "a kernel cannot change what lies outside"),
+    **dict.fromkeys((ast.With, ast.AsyncWith), (ValueError, "a kernel has no `with`")),
+    **dict.fromkeys((ast.Raise, ast.Try), (ValueError, "a kernel neither raises nor catches")),
+    **dict.fromkeys((ast.Import, ast.ImportFrom), (ValueError, "a kernel cannot import: do so outside")),
+    **dict.fromkeys((ast.Global, ast.Nonlocal), (ValueError, "a kernel cannot change what lies outside")),
     ast.Match: (AssertionError, "match is not supported"),
 }
 
 
 def block(statements: Sequence[ast.stmt], scope: Scope, top: bool) -> Step:
     """Return a function that runs statements one after the other. top: they are in no loop and no branch."""
-    steps = [step for statement in statements if (step := _statement(statement, scope, top)) is not None]
+    steps: list[Step] = []
+    for statement in statements:
+        try:
+            step = _step(statement, scope, top)
+        except RefusedError as error:
+            raise error.at(statement) from None
+        steps += [step] if step else []
 
     def run(frame: Frame, mask: Mask) -> Mask:
         for step in steps:
@@ -60,13 +59,6 @@ def block(statements: Sequence[ast.stmt], scope: Scope, top: bool) -> Step:
     return run
 
 
-def _statement(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
-    try:
-        return _step(node, scope, top)
-    except RefusedError as error:
-        raise error.at(node) from None
-
-
 def _step(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
     match node:
         case ast.Assign():
@@ -75,48 +67,42 @@ def _step(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
             return _change(node, scope)
         case ast.If():
             return _if(node, scope, top)
+        case ast.For() | ast.While() if node.orelse:
+            raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
         case ast.For():
             return _for(node, scope)
         case ast.While():
-            return _while(node, scope)
+            return _loop(node, scope, expressions.truth(scope.value(node.test)))
         case ast.Return():
             return _return(node, scope)
         case ast.Expr():
-            return _expression(scope.value(node.value, used=False))
+            value = scope.value(node.value, used=False)
+            return None if isinstance(value, Constant) else _evaluated(value)  # a constant is a docstring
         case ast.Assert():
-            _assert(scope.value(node.test))
+            test = scope.value(node.test)
+            if not isinstance(test, Constant):
+                raise RefusedError(TypeError, "assert on what only the threads know is not supported")
+            if not test.value:
+                raise RefusedError(AssertionError, "assert fails")
             return None
         case ast.Pass():
             return None
         case ast.Break() | ast.Continue() if not scope.loops:
             raise RefusedError(SyntaxError, "break and continue belong into a loop")
-        case ast.Break():
-            return _break
-        case ast.Continue():
-            return _continue
+        case ast.Break() | ast.Continue():
+            return partial(_leave, type(node))
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name) and node.exc.id == "NotImplementedError":
         raise RefusedError(ValueError, UNWRITTEN)
     kind, text = _REFUSED.get(type(node), (AssertionError, f"{type(node).__name__} is not supported"))
     raise RefusedError(kind, text)
 
 
-def _expression(value: Operand) -> Step | None:
-    if isinstance(value, Constant):  # a docstring
-        return None
-    compute = value.run
-
+def _evaluated(value: Expr) -> Step:
     def run(frame: Frame, mask: Mask) -> Mask:
-        compute(frame, mask)
+        value.run(frame, mask)
         return mask
 
     return run
-
-
-def _assert(value: Operand) -> None:
-    if not isinstance(value, Constant):
-        raise RefusedError(TypeError, "assert on what only the threads know is not supported")
-    if not value.value:
-        raise RefusedError(AssertionError, "assert fails")
 
 
 # assignment
@@ -166,7 +152,7 @@ def _variable(name: str, kind: types.Type, scope: Scope) -> Store:
         if name in scope.constants:
             text = f"`{name}` stands for something outside the kernel, so it cannot be a variable in it"
             raise RefusedError(TypeError, text)
-        if isinstance(kind, (Void, Range)):
+        if kind == types.VOID or isinstance(kind, Range):
             raise RefusedError(TypeError, f"a variable cannot hold {kind}")
         scope.declare(name, kind)
         if isinstance(kind, Pointer):
@@ -219,8 +205,7 @@ def _change(node: ast.AugAssign, scope: Scope) -> Step:
 
         def run(frame: Frame, mask: Mask) -> Mask:
             part = place.part(frame, mask, "write")
-            found = access.load(frame.run, part, mask, place.line)
-            frame.held = found.astype(np.float32) if place.type.code == "e" else found
+            frame.held = place.load(frame, part, mask)
             access.store(frame.run, part, new(frame, mask), mask, place.line)
             return mask
 
@@ -254,123 +239,71 @@ def _if(node: ast.If, scope: Scope, top: bool) -> Step:
     return run
 
 
-def _while(node: ast.While, scope: Scope) -> Step:
-    if node.orelse:
-        raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
-    condition = expressions.truth(scope.value(node.test))
-    body, line, size = _loop_body(node, scope), scope.line(node), _statements(node)
-
-    def run(frame: Frame, mask: Mask) -> Mask:
-        loop = Loop(mask.batch.none)
-        frame.loops.append(loop)
-        active, done = mask, mask.batch.none
-        while active.count:
-            active, out = frame.branch(active, condition(frame, active), line)
-            done = done.plus(out)
-            active = _turn(frame, body, loop, active, line, size)
-        return _after(frame, mask, done.plus(loop.broken))
-
-    return run
-
-
 def _for(node: ast.For, scope: Scope) -> Step:
-    if node.orelse:
-        raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
     if not isinstance(node.target, ast.Name):
         raise RefusedError(AssertionError, "a loop has one counter: for name in range(...)")
-    name, iterable, line = node.target.id, scope.value(node.iter), scope.line(node)
+    name, iterable = node.target.id, scope.value(node.iter)
     if isinstance(iterable, Constant) or not isinstance(iterable.type, Range):
         raise RefusedError(NotImplementedError, "a loop goes through a range of numbers only")
     counter, known = iterable.type.counter, scope.variables.get(name)
     if known is None and name in scope.constants:
         raise RefusedError(TypeError, f"`{name}` stands for something outside the kernel, so it cannot count a loop")
-    if known is not None and known != counter and not _same(known, counter):
+    if known is not None and not (isinstance(known, Scalar) and np.dtype(known.code) == np.dtype(counter.code)):
         raise RefusedError(TypeError, f"`{name}` holds {known}: it cannot count a range of {counter}")
     if known is None:
         scope.declare(name, counter)
-    body, bounds, size = _loop_body(node, scope), iterable.run, _statements(node)
+    return _loop(node, scope, iterable.run, name)
+
+
+def _loop(node: ast.For | ast.While, scope: Scope, compute: expressions.Compute, counter: str = "") -> Step:
+    """A loop: `compute` gives its condition for each turn or, where it has a counter, the counter's range."""
+    scope.loops += 1
+    body = block(node.body, scope, False)
+    scope.loops -= 1
+    line, size = scope.line(node), sum(isinstance(part, ast.stmt) for part in ast.walk(node))
 
     def run(frame: Frame, mask: Mask) -> Mask:
-        value, stop, step, rising = bounds(frame, mask)
-        loop = Loop(mask.batch.none)
+        value, stop, step, rising = compute(frame, mask) if counter else (0, 0, 0, True)
+        falling = not np.all(rising)  # in some lanes, or in all
+        loop: dict[type[ast.stmt], Mask] = dict.fromkeys((ast.Break, ast.Continue), mask.batch.none)
         frame.loops.append(loop)
         active, done = mask, mask.batch.none
         while active.count:
-            goes = np.where(rising, value < stop, value > stop) if np.ndim(rising) else _goes(rising, value, stop)
+            goes = value < stop if counter else compute(frame, active)
+            if falling:
+                goes = np.where(rising, goes, value > stop) if np.ndim(rising) else value > stop
             active, out = frame.branch(active, goes, line)
             done = done.plus(out)
             if active.count:
-                frame.assign(name, value, active)
-                active = _turn(frame, body, loop, active, line, size)
+                if counter:
+                    frame.assign(counter, value, active)
+                frame.run.step(line, size, active)
+                after = body(frame, active).plus(loop[ast.Continue])
+                loop[ast.Continue] = active.batch.none
+                active = active if after.count == active.count else after
             value = value + step
-        return _after(frame, mask, done.plus(loop.broken))
+        frame.loops.pop()
+        after = done.plus(loop[ast.Break])
+        return mask if after.count == mask.count else after  # the same object where all lanes are back
 
     return run
 
 
-def _loop_body(node: ast.For | ast.While, scope: Scope) -> Step:
-    scope.loops += 1
-    body = block(node.body, scope, False)
-    scope.loops -= 1
-    return body
-
-
-def _statements(node: ast.AST) -> int:
-    """How many statements a loop holds, itself included."""
-    return sum(isinstance(part, ast.stmt) for part in ast.walk(node))
-
-
-def _same(one: types.Type, other: Scalar) -> bool:
-    return isinstance(one, Scalar) and np.dtype(one.code) == np.dtype(other.code)
-
-
-def _goes(rising: Any, value: Any, stop: Any) -> Any:
-    return value < stop if rising else value > stop
-
-
-def _turn(frame: Frame, body: Step, loop: Loop, active: Mask, line: int, size: int) -> Mask:
-    """One turn of a loop; returns the lanes that begin the next one."""
-    if not active.count:
-        return active
-    frame.run.step(line, size, active)
-    after = body(frame, active).plus(loop.continued)
-    loop.continued = active.batch.none
-    return active if after.count == active.count else after
-
-
-def _after(frame: Frame, before: Mask, after: Mask) -> Mask:
-    """Leave a loop; the mask from before is kept where all lanes are back."""
-    frame.loops.pop()
-    return before if after.count == before.count else after
-
-
-def _break(frame: Frame, mask: Mask) -> Mask:
-    frame.loops[-1].broken = frame.loops[-1].broken.plus(mask)
-    return mask.batch.none
-
-
-def _continue(frame: Frame, mask: Mask) -> Mask:
-    frame.loops[-1].continued = frame.loops[-1].continued.plus(mask)
+def _leave(how: type[ast.stmt], frame: Frame, mask: Mask) -> Mask:
+    frame.loops[-1][how] = frame.loops[-1][how].plus(mask)
     return mask.batch.none
 
 
 def _return(node: ast.Return, scope: Scope) -> Step:
     value = Constant(None) if node.value is None else scope.value(node.value)
-    if isinstance(value, Constant) and value.value is None:
+    found = None if value == Constant(None) else expressions.lift(value)
+    if found is not None:
+        scope.result = found.type if scope.result is None else scope.result
+        if scope.result != found.type:
+            raise RefusedError(ValueError, f"it returns {found.type} here, and {scope.result} otherwise")
 
-        def run(frame: Frame, mask: Mask) -> Mask:
-            frame.give(None, mask)
-            return mask.batch.none
-
-        return run
-    found = expressions.lift(value)
-    scope.result = found.type if scope.result is None else scope.result
-    if scope.result != found.type:
-        raise RefusedError(ValueError, f"it returns {found.type} here, and {scope.result} otherwise")
-    compute = found.run
-
-    def run_value(frame: Frame, mask: Mask) -> Mask:
-        frame.give(compute(frame, mask), mask)
+    def run(frame: Frame, mask: Mask) -> Mask:
+        frame.give(None if found is None else found.run(frame, mask), mask)
         return mask.batch.none
 
-    return run_value
+    return run

@@ -77,15 +77,16 @@ class Tuple:
 
 
 @dataclass(frozen=True)
-class Void:
+class Named:
+    """What no variable computes with: nothing at all, or three indices."""
+
+    name: str
+
     def __str__(self) -> str:
-        return "void"
+        return self.name
 
 
-@dataclass(frozen=True)
-class Dim3:
-    def __str__(self) -> str:
-        return "dim3"
+VOID, DIM3 = Named("void"), Named("dim3")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Range:
         return "range"
 
 
-Type: TypeAlias = Scalar | Array | Pointer | Tuple | Void | Dim3 | Range
+Type: TypeAlias = Scalar | Array | Pointer | Tuple | Named | Range
 
 
 def roots(kind: Type) -> tuple[str, ...]:

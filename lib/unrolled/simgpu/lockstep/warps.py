@@ -34,16 +34,16 @@ def warp_barrier(run: Run, mask: Mask, lanes: int, line: int) -> None:
 def _missing(run: Run, mask: Mask, lanes: int) -> Any:
     """Threads that `lanes` names, bit by bit, and that are not here, in warps where others are."""
     named = (lanes >> (run.batch.thread % WARP)) & 1 == 1
-    there = run.batch.all.lanes & ~run.left.lanes & named
+    there = run.batch.all.lanes & ~run.kernel.returned.lanes & named
     rows = max(mask.spread.shape[0], there.shape[0])
     here = np.broadcast_to(mask.spread, (rows, run.batch.width))
     met = here.reshape(rows, -1, WARP).any(axis=2).repeat(WARP, axis=1)
     return met & there & ~here
 
 
-def _check(run: Run, missing: Any, line: int, text: str) -> None:
+def _check(run: Run, missing: Any, line: int, text: str, kind: str = faults.BARRIER) -> None:
     if missing.any():
-        raise run.fault(faults.BARRIER, line, text, run.batch.all.first(missing))
+        raise run.fault(kind, line, text, run.batch.all.first(missing))
 
 
 def shuffle(run: Run, mask: Mask, kind: str, value: Value, by: Value, size: int, lanes: int, line: int) -> Value:
@@ -51,10 +51,8 @@ def shuffle(run: Run, mask: Mask, kind: str, value: Value, by: Value, size: int,
 
     Raises KernelFault where that lane takes no part, since its value is then undefined.
     """
-    missing = _missing(run, mask, lanes)
-    if missing.any():
-        text = "is named by the shuffle's mask and does not reach it, and others of its warp do"
-        raise run.fault(faults.SHUFFLE, line, text, run.batch.all.first(missing))
+    text = "is named by the shuffle's mask and does not reach it, and others of its warp do"
+    _check(run, _missing(run, mask, lanes), line, text, faults.SHUFFLE)
     thread = run.batch.thread
     lane, offset = thread % WARP, np.asarray(by).astype(np.int64)
     first = lane // size * size
