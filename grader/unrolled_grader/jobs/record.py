@@ -241,14 +241,18 @@ def write_scores(grades: Path, records: Iterable[Record] | None = None) -> Path:
 
 def scores_csv(records: Iterable[Record]) -> str:
     """Return the content of scores.csv."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows: list[Sequence[str]] = [COLUMNS]
     for record in records:
         for score in record.scores:
-            points = (f"{score.points:g}", f"{score.max_points:g}")
-            names = (one_line(record.student), record.lesson, score.part)
-            writer.writerow((*names, *points, score.verdict, one_line(score.detail)))
+            points, words = (f"{score.points:g}", f"{score.max_points:g}"), (score.verdict, one_line(score.detail))
+            rows.append((one_line(record.student), record.lesson, score.part, *points, *words))
+    return csv_text(rows)
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as the text of a CSV file."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 

@@ -71,14 +71,9 @@ def boards(
     """
     entries: dict[TalliedPart, list[tuple[str, float | None]]] = {}
     for kept in records:
-        for score in kept.scores:
+        for score in () if kept.problem else kept.scores:
             part = TalliedPart(kept.lesson, score.part)
-            if (
-                part in ranked
-                and not kept.problem
-                and has_place(score)
-                and (name := name_of(kept.student, kept.lesson))
-            ):
+            if part in ranked and has_place(score) and (name := name_of(kept.student, kept.lesson)):
                 entries.setdefault(part, []).append((name, ratio(score)))
     return {part: places(found) for part, found in sorted(entries.items())}
 
@@ -100,20 +95,11 @@ def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
 
     Ratios that read the same, in three digits, share a rank.
     """
-    ordered = sorted(numbered(entries), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
+    names = galleries.distinct(name for name, _ in entries)
+    ratios = (value for _, value in entries)
+    ordered = sorted(zip(names, ratios, strict=True), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
     shown = [None if value is None else float(f"{value:.3g}") for _, value in ordered]
     return [
         Place(None if value is None else 1 + shown.index(value), name, value)
         for (name, _), value in zip(ordered, shown, strict=True)
     ]
-
-
-def numbered(entries: Sequence[tuple[str, float | None]]) -> list[tuple[str, float | None]]:
-    """Return the entries with a number after a name that came before: "A", "A (2)"."""
-    used: set[str] = set()
-    found = []
-    for name, value in entries:
-        free = next(one for n in range(1, len(entries) + 2) if (one := name if n == 1 else f"{name} ({n})") not in used)
-        used.add(free)
-        found.append((free, value))
-    return found

@@ -9,7 +9,6 @@ nearest pairs side by side; LESSON.csv beside it lists all pairs, and in which e
 from __future__ import annotations
 
 import ast
-import csv
 import difflib
 import html
 import inspect
@@ -18,7 +17,7 @@ import re
 import statistics
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -38,7 +37,7 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import job
-from unrolled_grader.jobs.record import one_line, replace_file
+from unrolled_grader.jobs.record import csv_text, one_line, replace_file
 from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.results.inert import POLICY
@@ -93,9 +92,8 @@ class ComparedPair:
     @property
     def letters(self) -> float:
         """What part of the lines of one is in the other to the letter: of the one with the larger part."""
-        both = self.first.lines, self.second.lines
-        same = (Counter(both[0]) & Counter(both[1])).total()
-        return same / max(min(map(len, both)), 1)
+        ours, theirs = Counter(self.first.lines), Counter(self.second.lines)
+        return (ours & theirs).total() / max(min(ours.total(), theirs.total()), 1)
 
 
 @dataclass(frozen=True)
@@ -142,11 +140,6 @@ class _Detector(CopyDetector):  # type: ignore[misc]
         found: list[Any] = super().get_copied_code_list()
         self.similarity_matrix = every
         return found
-
-
-def of_class(course: Course, lesson: str) -> Found:
-    """Compare what a class handed in of a lesson, and return what was found."""
-    return compare(lesson, *works(course, lesson), references(course, lesson))
 
 
 def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[str, str]]]:
@@ -267,32 +260,27 @@ def _closed(part: str) -> str:
 
 def _pair(detector: _Detector, first: WrittenCode, second: WrittenCode) -> ComparedPair:
     """What the detector found of two works."""
-    shares = tuple(min(float(share), 1.0) for share in detector.similarity_matrix[detector.place(first, second)])
+    one, other = (min(float(share), 1.0) for share in detector.similarity_matrix[detector.place(first, second)])
     slices = detector.slice_matrix.get((first.key, second.key), ((), ()))
-    sides = zip((first, second), slices, strict=True)
-    exercises = [_exercises(work, passages) for work, passages in sides]
-    names = dict.fromkeys(name for found in exercises for name in found)
-    return ComparedPair(
-        first,
-        second,
-        (shares[0], shares[1]),
-        {name: max(found.get(name, 0.0) for found in exercises) for name in names},
-    )
+    exercises: dict[str, float] = {}
+    for work, passages in zip((first, second), slices, strict=True):
+        for name, share in _exercises(work, passages):
+            exercises[name] = max(share, exercises.get(name, 0.0))
+    return ComparedPair(first, second, (one, other), exercises)
 
 
-def _exercises(work: WrittenCode, passages: Any) -> dict[str, float]:
+def _exercises(work: WrittenCode, passages: Any) -> Iterator[tuple[str, float]]:
     """How much of each exercise lies in the passages: of its signs, blank space aside."""
     inside = bytearray(len(work.text))
     for begin, end in zip(*passages, strict=True) if len(passages) else ():
         inside[int(begin) : int(end)] = b"\1" * (min(int(end), len(inside)) - int(begin))
-    found, start = {}, 0
+    start = 0
     for name, part in work.parts:
         start += len(f"# {name}\n")
         signs = [inside[start + at] for at, sign in enumerate(part) if not sign.isspace()]
         if any(signs):
-            found[name] = sum(signs) / len(signs)
+            yield name, sum(signs) / len(signs)
         start += len(part)
-    return found
 
 
 def _report(detector: _Detector) -> str:
@@ -304,16 +292,11 @@ def _report(detector: _Detector) -> str:
 
 def write(folder: Path, found: Found) -> tuple[Path, Path]:
     """Write LESSON.csv, every pair, and LESSON.html, copydetect's report; return their paths."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for pair in found.pairs:
-        writer.writerow(_row(pair, pair.score))
-    for pair in found.references:
-        writer.writerow(_row(pair, pair.shares[0]))
+    rows = [_row(pair, pair.score) for pair in found.pairs]
+    rows += [_row(pair, pair.shares[0]) for pair in found.references]
     pages = folder / f"{found.lesson}.csv", folder / f"{found.lesson}.html"
-    replace_file(pages[0], buffer.getvalue())
-    replace_file(pages[1], found.report)
+    for page, text in zip(pages, (csv_text([COLUMNS, *rows]), found.report), strict=True):
+        replace_file(page, text)
     return pages
 
 

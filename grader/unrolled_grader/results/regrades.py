@@ -6,8 +6,6 @@ A line is written whenever scores.csv is, by whatever command; lines are only ev
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -118,7 +116,6 @@ def _append(file: Path, lines: Collection[tuple[str, ...]]) -> None:
     if not lines:
         return
     rows = [(when, one_line(who), *others, one_line(reason)) for when, who, *others, reason in lines]
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows if file.exists() else [COLUMNS, *rows])
+    text = record.csv_text(rows if file.exists() else [COLUMNS, *rows])
     with file.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-        stream.write(buffer.getvalue())
+        stream.write(text)
