@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -122,14 +122,11 @@ class Facade(Machine):
     def __init__(self, machine: Guarded) -> None:
         self.machine = machine
         self.profile = machine.profile
-        self._given: dict[int, Any] = {}
-        """Memory as large as each buffer that the judge gave; nobody touches it, so it takes no room."""
-        self._own: dict[int, Any] = {}
+        self._own, self._given = dict[int, Any](), dict[int, Any]()
+        """Memory as large as each buffer; of those that the judge gave nobody touches it, so it takes no room."""
         self._reach = ChainMap(self._own, self._given)
         self._used = 0
-        self._events: set[int] = set()
-        self._traces: set[int] = set()
-        self._graphs: set[int] = set()
+        self._events, self._traces, self._graphs = set[int](), set[int](), set[int]()
         self._kept: list[Any] = []
         self._commands = self._failures = self._lines = 0
         self._named = self._arrays = 0
@@ -230,22 +227,11 @@ class Facade(Machine):
         self._graphs.add(graph)
         return graph
 
-    def is_capturing(self, stream: int) -> bool:
-        return self.machine.is_capturing(_here(stream))
-
     def launch_graph(self, graph: int, stream: int = 0) -> int:
-        self._check_graph(graph)
         self._check_lines()
-        lines = self.machine.launch_graph(graph, _here(stream))
+        lines = self.machine.launch_graph(self._graph(graph), _here(stream))
         self._lines += lines
         return lines
-
-    def upload_graph(self, graph: int, stream: int = 0) -> None:
-        self._check_graph(graph)
-        self.machine.upload_graph(graph, _here(stream))
-
-    def synchronize(self, stream: int | None = None) -> None:
-        self.machine.synchronize(_here(stream))
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check(view)
@@ -261,19 +247,19 @@ class Facade(Machine):
         self._events.add(event)
         return event
 
-    def wait(self, event: int, stream: int | None) -> None:
-        self._check_event(event)
-        self.machine.wait(event, _here(stream))
-
-    def elapsed(self, first: int, last: int) -> float:
-        self._check_event(first, last)
-        return self.machine.elapsed(first, last)
-
-    def clock(self) -> float:
-        return self.machine.clock()
-
-    def memory(self) -> dict[str, int]:
-        return self.machine.memory()
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Any other command of plain values, each of which is the worker's own or what it may ask about."""
+        kinds: dict[str, tuple[Callable[[Any], Any], ...]] = {
+            "clock": (),
+            "memory": (),
+            "synchronize": (_here,),
+            "is_capturing": (_here,),
+            "wait": (self._event, _here),
+            "elapsed": (self._event, self._event),
+            "upload_graph": (self._graph, _here),
+        }
+        checked = (kind(argument) for kind, argument in zip(kinds[name], arguments, strict=True))
+        return getattr(self.machine, name)(*checked)
 
     def start_trace(self) -> int:
         number = self.machine.start_trace()
@@ -295,14 +281,15 @@ class Facade(Machine):
         if self._lines > LINES:
             raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
 
-    def _check_graph(self, graph: Any) -> None:
+    def _graph(self, graph: Any) -> int:
         if type(graph) is not int or graph not in self._graphs:
             raise InvalidCommandError(f"graph {graph!r:.40} does not exist")
+        return graph
 
-    def _check_event(self, *events: Any) -> None:
-        for event in events:
-            if type(event) is not int or event not in self._events:
-                raise InvalidCommandError(f"event {event!r:.40} was never recorded")
+    def _event(self, event: Any) -> int:
+        if type(event) is not int or event not in self._events:
+            raise InvalidCommandError(f"event {event!r:.40} was never recorded")
+        return event
 
 
 def _here(stream: Any) -> Any:

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from unrolled_grader.box.wire import Array, Channel, WireError, text_of
 GRACE = 1.0  # seconds that code has to end after an interrupt, before everything in its box is killed
 DRAUGHTS = 16  # times that a stream is read in a row; some print faster than anybody can read
 EVENTS = ("print", "display", "result", "error", "clear")
+OTHER_KIND = "it sent an answer of another kind"
 PREPARE_LIMIT = 5.0  # seconds to get ready for a block, which takes an honest worker milliseconds
 ASK_BYTES = 2**20
 """Bytes of the arrays that come with a call of an object that the judge keeps, unless its class says otherwise."""
@@ -94,27 +95,28 @@ class Worker(Process):
 
     # the function that is judged
 
-    @contextmanager
-    def ported(self) -> Iterator[None]:
+    def ported(self) -> AbstractContextManager[None]:
         """Have the worker run the judged function on its real GPU during the block, with NumPy arrays in and out."""
-        self._converse({"port": True}, "ported", START_LIMIT)
-        try:
-            yield
-        finally:
-            with suppress(WorkerDiedError, TimeLimitError):
-                self._converse({"port": False}, "ported", START_LIMIT)
+        return self._during("port", True, False)
 
-    @contextmanager
-    def ranked(self, speed: Speed, ranks: int) -> Iterator[None]:
+    def ranked(self, speed: Speed, ranks: int) -> AbstractContextManager[None]:
         """Have so many processes run the function in blocks, during this one: a baseline on one rank, too."""
         assert speed.share is not None
         share = {"module": speed.share.__module__, "name": speed.share.__qualname__}
-        _raise(self._converse({"rank": {"ranks": ranks, "share": share}}, None, START_LIMIT), START_LIMIT)
+        return self._during("rank", {"ranks": ranks, "share": share}, None)
+
+    @contextmanager
+    def _during(self, order: str, begin: Any, end: Any) -> Iterator[None]:
+        """Give an order for the block, and take it back after it."""
+        answer = self._converse({order: begin}, None, START_LIMIT)
+        _raise(answer, START_LIMIT)
+        if f"{order}ed" not in answer:
+            raise self._died(OTHER_KIND)
         try:
             yield
         finally:
             with suppress(WorkerDiedError, TimeLimitError):
-                self._converse({"rank": None}, "ranked", START_LIMIT)
+                self._converse({order: end}, f"{order}ed", START_LIMIT)
 
     def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
         """Call the function, for `limit` seconds at most; return its result as plain data.
@@ -154,13 +156,9 @@ class Worker(Process):
         self._inputs.clear()
         self._places, coded = [], []
         for arguments in inputs:
-            values: list[Any] = []
-            self._places.append([])
-            for name, value in arguments.items():
-                put: list[tuple[Array, int]] = []
-                values.append([name, self._give(value, put)])
-                self._places[-1] += [(name, array, offset) for array, offset in put]
-            coded.append({"dict": values})
+            put: dict[str, list[tuple[Array, int]]] = {name: [] for name in arguments}
+            coded.append({"dict": [[name, self._give(value, put[name])] for name, value in arguments.items()]})
+            self._places.append([(name, *place) for name, places in put.items() for place in places])
         room = slot * len(coded)
         if room > self._room and sys.platform == "linux":  # have the pages, so that the worker only has to map them
             os.posix_fallocate(self.arena, wire.RESULTS.start, room)
@@ -208,7 +206,7 @@ class Worker(Process):
         if key is None:
             return answer
         if key not in answer:
-            raise self._died("it sent an answer of another kind")
+            raise self._died(OTHER_KIND)
         return answer[key]
 
     def _answer(self, deadline: float, limit: float) -> dict[str, Any]:

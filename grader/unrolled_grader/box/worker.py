@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
@@ -288,14 +288,12 @@ class Remote:
     def __init__(self, ask: Callable[..., Any], number: int) -> None:
         self._ask, self._number = ask, number
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        return self._ask(self._number, "__call__", positional, named)
+    def _method(self, name: str, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, name, positional, named)
 
-    def forward(self, *positional: Any, **named: Any) -> Any:
-        return self._ask(self._number, "forward", positional, named)
-
-    def backward(self, *positional: Any, **named: Any) -> Any:
-        return self._ask(self._number, "backward", positional, named)
+    __call__ = partialmethod(_method, "__call__")
+    forward = partialmethod(_method, "forward")
+    backward = partialmethod(_method, "backward")
 
 
 class RemoteMachine(FarMachine):
