@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present_folder
+from unrolled.cli.common import reading
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.classroom import learners, settings, staged, trees
@@ -75,8 +76,10 @@ def _change(arguments: argparse.Namespace) -> int:
         return 0
     print_change(found, root)
     lessons = sorted(found.again)
-    if lessons and not arguments.later:
-        _need_sandbox(root)
+    if lessons and not arguments.later:  # before anything changes
+        from unrolled_grader.grading import Grading
+
+        Grading.at(root).need_sandbox()
     if not arguments.yes:
         _confirm()
     if found.files:
@@ -109,10 +112,8 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
     from unrolled import checks
     from unrolled.checks import choices
 
-    try:
+    with reading(root / settings.CHOICES):
         was = choices.read(root / settings.CHOICES)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
     now = trees.choices_of(wanted)
     otherwise = _built_otherwise(was, now)
     before, after = checks.specs_for(was), checks.specs_for(now)
@@ -238,26 +239,17 @@ def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]
 
 def print_change(found: Change, root: Path) -> None:
     """Print what would change, and what would be judged again."""
+    from unrolled_grader.jobs.record import one_line
+
     for lesson in sorted({*found.differences, *found.again}):
         print(lesson)
         for words in found.differences.get(lesson, ["what judges it has changed since"]):
             print(f"  {words}")
         if students := found.again.get(lesson):
-            print(f"  to be judged again: {len(students)} ({', '.join(map(_plain, students))})")
+            print(f"  to be judged again: {len(students)} ({', '.join(map(one_line, students))})")
     if found.files:
-        print(f"files: {_files(found.files, root)}", flush=True)
-
-
-def _plain(student: str) -> str:
-    from unrolled_grader.jobs.record import one_line
-
-    return one_line(student)
-
-
-def _files(files: Mapping[Path, bytes | None], root: Path) -> str:
-    """How many files change where."""
-    here = sum(file.is_relative_to(root) for file in files)
-    return f"{here} here, {len(files) - here} in the learners' tree"
+        here = sum(file.is_relative_to(root) for file in found.files)
+        print(f"files: {here} here, {len(found.files) - here} in the learners' tree", flush=True)
 
 
 def _confirm() -> None:
@@ -270,24 +262,14 @@ def _confirm() -> None:
     raise CommandError("nothing was changed")
 
 
-def _need_sandbox(root: Path) -> None:
-    """Raise CommandError where nothing could be judged again: before anything changes."""
-    from unrolled_grader.grading import Grading
-
-    Grading.at(root).need_sandbox()
-
-
 def _put(root: Path, folders: Folders, found: Change | None = None) -> None:
     """Put the files of this change, or of one that was decided, in their places, while nothing is graded."""
     from unrolled_grader.jobs import record
 
-    try:
-        with record.alone(folders.grades):
-            if found is not None:
-                staged.stage(root, found.files, found.reasons)
-            staged.put(root)
-    except record.RecordError as error:
-        raise CommandError(str(error)) from error
+    with record.alone(folders.grades):
+        if found is not None:
+            staged.stage(root, found.files, found.reasons)
+        staged.put(root)
 
 
 def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:
@@ -295,9 +277,5 @@ def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:
     print(flush=True)
     commands.warm_up(jobs)
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.record import RecordError
 
-    try:
-        return commands.grade_class(Grading.at(root), lessons, jobs=jobs)
-    except RecordError as error:
-        raise CommandError(str(error)) from error
+    return commands.grade_class(Grading.at(root), lessons, jobs=jobs)

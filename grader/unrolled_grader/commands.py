@@ -60,16 +60,11 @@ def _grade(arguments: argparse.Namespace) -> int:
     if not arguments.scheduler:
         warm_up(at_a_time(arguments.jobs))
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.queue import SchedulerError
-    from unrolled_grader.jobs.record import RecordError
 
-    try:
-        course = Grading.at(root, arguments.submitted)
-        course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
-        options = {name: getattr(arguments, name) for name in ("lessons", "student", "force", "reason", "scheduler")}
-        return grade_class(course, **options, jobs=at_a_time(arguments.jobs))
-    except (RecordError, SchedulerError) as error:
-        raise CommandError(str(error)) from error
+    course = Grading.at(root, arguments.submitted)
+    course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
+    options = {name: getattr(arguments, name) for name in ("lessons", "student", "force", "reason", "scheduler")}
+    return grade_class(course, **options, jobs=at_a_time(arguments.jobs))
 
 
 def _refuse_wrong(arguments: argparse.Namespace, folders: Folders) -> None:

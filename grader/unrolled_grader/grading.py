@@ -130,7 +130,7 @@ class Grading(Course):
     def _renew_feedback(self, student: str, lesson: str) -> None:
         """Make a page anew. nbgrader deletes the old one first: killed there, the next run must see what is missing."""
         if (kept := record.load(self.grades, student, lesson)) is not None:
-            record.note_reopened(self.grades, kept)
+            record.note_applied(self.grades, kept, applied=False)
         if self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))["success"] and kept is not None:
             record.note_applied(self.grades, kept)
 

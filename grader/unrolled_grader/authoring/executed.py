@@ -6,7 +6,6 @@ The site shows their outputs.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import tempfile
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ import unrolled
 from unrolled.notebook import cells, run
 from unrolled.notebook.run import Executed
 from unrolled_grader.authoring.notebooks import SOLUTIONS
+from unrolled_grader.jobs.record import replace_file
 
 FOLDER = Path("build", "executed")
 
@@ -43,7 +43,9 @@ def lesson(root: Path, name: str) -> Executed:
     found = [report.report() for report in result.reports.values()]
     complete = all(report.points + report.deferred == report.max_points for report in found)  # on this machine
     if complete and not result.errors and result.stopped is None:
-        _keep(result, kept)
+        for older in kept.parent.glob(f"{name}.*.ipynb"):  # all are made, none is anyone's work
+            older.unlink(missing_ok=True)
+        replace_file(kept, f"{nbformat.writes(result.notebook)}\n")
     return result
 
 
@@ -56,14 +58,3 @@ def digest(source: Path) -> str:
         if file.is_file() and file.suffix in (".py", ".json"):
             hashed.update(file.relative_to(library).as_posix().encode() + b"\0" + file.read_bytes())
     return hashed.hexdigest()[:20]
-
-
-def _keep(result: Executed, file: Path) -> None:
-    """Write the notebook in one step, and drop those that it replaces: all are made, none is anyone's work."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    for older in file.parent.glob(f"{file.name.split('.')[0]}.*.ipynb"):
-        older.unlink(missing_ok=True)
-    half = file.with_name(f"{file.name}.{os.getpid()}")
-    with half.open("w", encoding="utf-8", newline="\n") as stream:
-        nbformat.write(result.notebook, stream)
-    half.replace(file)

@@ -72,10 +72,15 @@ def _with_numbers(lesson: str, text: str, exercise: str, specs: Mapping[str, Spe
 
 
 def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -> str:
-    spec = specs.get(exercise)
-    known = _numbers(spec) if spec is not None else {}
-    if "T" not in known and spec is not None:
-        text = "".join(sentence for sentence in _sentences(text) if "{T}" not in sentence)
+    known, spec = dict[str, float](), specs.get(exercise)
+    if spec is not None:
+        speed = {"T": spec.speed.at_least} if spec.speed is not None else {}
+        known = {**speed, "points": spec.total_points, **spec.numbers}
+        if "T" not in known:
+            parts = [*GAP.split(text), ""]
+            text = "".join(
+                words + gap for words, gap in zip(parts[::2], parts[1::2], strict=True) if "{T}" not in words
+            )
 
     def number(found: re.Match[str]) -> str:
         if found["code"]:
@@ -86,17 +91,6 @@ def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -
         return f"{known[found['name']]:,g}"
 
     return NUMBER.sub(number, text)
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the space behind it."""
-    parts = [*GAP.split(text), ""]
-    return [sentence + gap for sentence, gap in zip(parts[::2], parts[1::2], strict=True)]
-
-
-def _numbers(spec: Spec) -> dict[str, float]:
-    speed = {"T": spec.speed.at_least} if spec.speed is not None else {}
-    return {**speed, "points": spec.total_points, **spec.numbers}
 
 
 def total(notebook: Mapping[str, Any]) -> float:

@@ -25,6 +25,8 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
+from unrolled.cli import CommandError
+
 if TYPE_CHECKING:
     from distributed import Client, Future
 
@@ -55,7 +57,7 @@ class Deferred(RuntimeError):  # noqa: N818
     """The answer to an order that needs what no worker offers."""
 
 
-class SchedulerError(RuntimeError):
+class SchedulerError(CommandError):
     """There is no scheduler at that address, or no longer."""
 
 

@@ -30,6 +30,7 @@ from nbformat import NotebookNode
 
 import unrolled
 from unrolled import device
+from unrolled.cli import CommandError
 from unrolled_grader.judge.evidence import Score
 
 COLUMNS = ("student", "lesson", "check", "points", "max_points", "verdict", "detail")
@@ -59,7 +60,7 @@ FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 """What a spreadsheet takes for the beginning of a formula; the wide ones where Japanese is typed."""
 
 
-class RecordError(Exception):
+class RecordError(CommandError):
     """The table cannot be used, which is no submission's fault: the file, and what SQLite says."""
 
 
@@ -111,7 +112,11 @@ class Record:
 
     def brief(self) -> Record:
         """Return the record without the measured pairs, which are nearly all of its size."""
-        return replace(self, scores=tuple(_brief(score) for score in self.scores))
+        scores = []
+        for score in self.scores:
+            kept = ({name: one[name] for name in one if name not in ("pairs", "control")} for one in score.timings)
+            scores.append(replace(score, timings=tuple(kept)))
+        return replace(self, scores=tuple(scores))
 
 
 def now() -> str:
@@ -169,14 +174,9 @@ def start(grades: Path, student: str, lesson: str) -> None:
     _set(grades, "state = 'running', started = ?, attempts = attempts + 1", now(), student, lesson)
 
 
-def note_applied(grades: Path, record: Record) -> None:
-    """Note that the record has come to gradebook and feedback."""
-    _set(grades, "applied = ?", record.date, record.student, record.lesson)
-
-
-def note_reopened(grades: Path, record: Record) -> None:
-    """Note that what came of the record is made anew: the next run takes it for unfinished until it is applied."""
-    _set(grades, "applied = ?", None, record.student, record.lesson)
+def note_applied(grades: Path, record: Record, *, applied: bool = True) -> None:
+    """Note that the record has come to gradebook and feedback; or has not, while that is made anew."""
+    _set(grades, "applied = ?", record.date if applied else None, record.student, record.lesson)
 
 
 def _set(grades: Path, what: str, value: str | None, student: str, lesson: str) -> None:
@@ -289,11 +289,6 @@ def from_dict(data: Mapping[str, Any]) -> Record:
     scores = tuple(Score(**{**score, "timings": tuple(score["timings"])}) for score in data["scores"])
     lists = {name: tuple(data[name]) for name in ("seeds", "repairs", "flags")}
     return Record(**{**fields, **lists, "scores": scores, "key": Key(**data["key"])})
-
-
-def _brief(score: Score) -> Score:
-    kept = ({name: timing[name] for name in timing if name not in ("pairs", "control")} for timing in score.timings)
-    return replace(score, timings=tuple(kept))
 
 
 def _records(grades: Path, which: str, values: Sequence[str] = ()) -> Iterator[Record]:
