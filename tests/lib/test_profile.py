@@ -417,7 +417,7 @@ def test_statements_with_their_lines_and_what_is_inside() -> None:
 
 
 def test_a_function_by_statement_gives_the_same_result() -> None:
-    from unrolled.profile.statements import spanned
+    from unrolled.profile.repeats import spanned
 
     timed = spanned(worked, profile.span)
     assert timed([1, 2, 3], 10, add=5) == worked([1, 2, 3], 10, add=5) == 210

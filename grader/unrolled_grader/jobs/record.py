@@ -17,7 +17,6 @@ import os
 import platform
 import re
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from nbformat import NotebookNode
 import unrolled
 from unrolled import device
 from unrolled.cli import CommandError
+from unrolled.journal.file import replace_file as replace_file
 from unrolled_grader.judge.evidence import Score
 
 COLUMNS = ("student", "lesson", "check", "points", "max_points", "verdict", "detail")
@@ -261,19 +261,6 @@ def one_line(text: str) -> str:
     line = CONTROLS.sub(" ", text).strip().encode("utf-8", "backslashreplace").decode()
     line = line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
     return f"'{line}" if line[:1] in FORMULAS else line
-
-
-def replace_file(file: Path, text: str, encoding: str = "utf-8") -> None:
-    """Write the whole text to a new file beside this one, then put it in this one's place."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding=encoding, errors="backslashreplace", newline="\n") as stream:
-            stream.write(text)
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def to_dict(record: Record) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import cifar, fetching, idx
-from .dataset import Split
-from .digits import digits
+from .dataset import Split, digits
 from .sources import CIFAR10, FASHION_MNIST, IDX_FILES, MNIST, Source
 
 

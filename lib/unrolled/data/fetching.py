@@ -25,9 +25,11 @@ def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
     """Return the files (or folders) of these names in UNROLLED_DATA, plain or .gz; None unless all are there."""
     root = os.environ.get("UNROLLED_DATA")
     for folder in source.folders if root else ():
-        found = [_plain_or_packed(Path(str(root)).expanduser() / folder / name) for name in names]
-        if all(found):
-            return tuple(path for path in found if path)
+        plain = [Path(str(root)).expanduser() / folder / name for name in names]
+
+        found = [path if path.exists() else path.with_name(f"{path.name}.gz") for path in plain]
+        if all(path.exists() for path in found):
+            return tuple(found)
     return None
 
 
@@ -73,10 +75,6 @@ def _fetched(source: Source, name: str, md5: str, progress: bool) -> Path:
             raise DownloadError(f"{why}. {_offline(source)}") from error
     found = "; ".join(f"{mirror}: {why}" for mirror, why in answers.items())
     raise DownloadError(f"{source.name}: no mirror gave {name} ({found}). {_offline(source)}")
-
-
-def _plain_or_packed(path: Path) -> Path | None:
-    return next((each for each in (path, path.with_name(f"{path.name}.gz")) if each.exists()), None)
 
 
 def _why(error: Exception) -> str:
