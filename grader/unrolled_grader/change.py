@@ -111,6 +111,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
     """Return what these settings would change. Changes nothing; raises CommandError for what cannot be built."""
     from unrolled import checks
     from unrolled.checks import choices
+    from unrolled_grader.jobs import job
 
     with reading(root / settings.CHOICES):
         was = choices.read(root / settings.CHOICES)
@@ -128,7 +129,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
         files |= _changed_there(root, theirs, wanted, made)
     for lesson in differences.keys() & after.keys() & before.keys():
         differences[lesson] += _total(root, lesson, made)
-    asked = {lesson: _hash(root, lesson, made, specs) for lesson, specs in after.items()}
+    asked = {lesson: job.asking_hash(specs, _notebook(root, lesson, made)) for lesson, specs in after.items()}
     new = {
         asked[lesson]: "the class changed: " + "; ".join(differences[lesson])
         for lesson in differences.keys() & asked.keys()
@@ -209,19 +210,14 @@ def _holds(file: Path, content: bytes) -> bool:
 
 def _total(root: Path, lesson: str, made: Mapping[str, bytes]) -> list[str]:
     """What a lesson is worth from now on, if that is something else."""
-    name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
-    if name not in made:
-        return []
-    now, was = specs.total(json.loads(made[name])), specs.total(json.loads((root / name).read_bytes()))
+    now, was = (specs.total(json.loads(_notebook(root, lesson, each))) for each in (made, {}))
     return [f"{_points(now)} at most, not {was:g}"] if now != was else []
 
 
-def _hash(root: Path, lesson: str, made: Mapping[str, bytes], specs: Mapping[str, Spec]) -> str:
-    """A hash of what judges a lesson from now on."""
-    from unrolled_grader.jobs import job
-
+def _notebook(root: Path, lesson: str, made: Mapping[str, bytes]) -> bytes:
+    """A lesson's notebook, as it is made or lies there."""
     name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
-    return job.asking_hash(specs, made[name] if name in made else (root / name).read_bytes())
+    return made[name] if name in made else (root / name).read_bytes()
 
 
 def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]]:

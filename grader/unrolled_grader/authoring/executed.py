@@ -16,10 +16,10 @@ import nbformat
 import numpy as np
 
 import unrolled
+from unrolled.journal.file import replace_file
 from unrolled.notebook import cells, run
 from unrolled.notebook.run import Executed
 from unrolled_grader.authoring.notebooks import SOLUTIONS
-from unrolled_grader.jobs.record import replace_file
 
 FOLDER = Path("build", "executed")
 

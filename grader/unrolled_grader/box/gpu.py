@@ -52,7 +52,6 @@ DOWNLOAD = 2**25  # bytes of one download
 RESULT, ARRAYS = 2**28, 1_000
 """Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
 keeps. To fetch one takes a message to the machine."""
-ENDED = "the simulated GPU ended: too much memory?"
 
 
 real = Lease(places=[Resource("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
@@ -64,8 +63,6 @@ class SimulatedGPU(Process):
 
     def __init__(self, *, boxed: bool) -> None:
         super().__init__(boxed=boxed, memory=2 * MEMORY)
-        self.ended = ""  # why it is given up; empty while it works
-        self.overran = False  # whether it was given up because its time was over
         try:
             Link(self.socket)
         except (OSError, EOFError) as error:
@@ -94,9 +91,9 @@ class Guarded(Link):
     def check(self) -> None:
         """Raise what every method raises from now on, if the machine was given up."""
         if self._gpu.overran:
-            raise TimeLimitError(self._gpu.ended)
-        if self._gpu.ended:
-            raise ReportedError([self._gpu.ended])
+            raise TimeLimitError(self._gpu.dead)
+        if self._gpu.dead:
+            raise ReportedError([self._gpu.dead])
 
     def _exchange(self, message: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytearray]:
         self.check()
@@ -104,10 +101,9 @@ class Guarded(Link):
         try:
             return super()._exchange(message, data)
         except TimeoutError:
-            self._gpu.ended, self._gpu.overran = "the simulated GPU worked for too long", True
+            self._gpu.give_up("the simulated GPU worked for too long", overran=True)
         except (OSError, EOFError):
-            self._gpu.ended = ENDED
-        self._gpu.kill()
+            self._gpu.give_up("the simulated GPU ended: too much memory?")
         self.check()
         raise AssertionError  # never
 

@@ -36,6 +36,8 @@ class Process:
         self._gpu = gpu
         self._box = sandbox.Box(gpu=gpu) if boxed else None
         self.boxed = boxed
+        self.dead = ""  # why it was given up; empty while it works
+        self.overran = False  # whether it was given up because its time was over
         self.group = cgroup.new()
         self.counts_cpu = self.group is not None
         """Whether the CPU time of all processes in the box is counted, and finely."""
@@ -121,6 +123,11 @@ class Process:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def give_up(self, why: str, *, overran: bool = False) -> None:
+        """Kill whatever runs in the box, and note why."""
+        self.dead, self.overran = why, overran
+        self.kill()
 
     def kill(self) -> None:
         """Kill whatever runs in the box."""

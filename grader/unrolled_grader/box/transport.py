@@ -51,8 +51,7 @@ class Worker(Process):
 
     def __init__(self, *, boxed: bool, baseline: Baseline = None, gpu: bool = False) -> None:
         super().__init__(boxed=boxed, baseline=baseline, gpu=gpu)
-        self.dead = ""  # why it is dead; empty while it lives
-        self.overran = False  # whether it was killed because its time was over
+
         self.on_event: Event = lambda event: None
         self.on_print: Print = lambda name, text: None
         self._channel = Channel(self.socket)
@@ -345,13 +344,11 @@ class Worker(Process):
         return np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)
 
     def _died(self, why: str) -> WorkerDiedError:
-        self.dead = why
-        self.kill()
+        self.give_up(why)
         return WorkerDiedError(why)
 
     def _overran(self, why: str, limit: float) -> TimeLimitError:
-        self.overran = True
-        self._died(why)
+        self.give_up(why, overran=True)
         return TimeLimitError(f"ran longer than {limit:g} s")
 
 

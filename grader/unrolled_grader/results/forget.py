@@ -227,16 +227,11 @@ def remaining(root: Path, person: Person) -> Search:
         elif b"\0" in (data := file.read_bytes()):
             searched.passed_over[file.suffix or "without a suffix"] += 1
         else:
-            searched.found += _in_text(name, data.decode("utf-8", "replace"), pattern)
+            text, places = data.decode("utf-8", "replace"), dict[str, int]()
+            for hit in pattern.finditer(text):
+                places.setdefault(hit[0], text.count("\n", 0, hit.start()) + 1)
+            searched.found += [f"{name}, line {line}: {found}" for found, line in places.items()]
     return searched
-
-
-def _in_text(name: str, text: str, pattern: re.Pattern[str]) -> list[str]:
-    """The first line of a file for each text that is found in it."""
-    places: dict[str, int] = {}
-    for hit in pattern.finditer(text):
-        places.setdefault(hit[0], hit.start())
-    return [f"{name}, line {text.count(chr(10), 0, start) + 1}: {found}" for found, start in places.items()]
 
 
 def _files(root: Path) -> Iterator[Path]:

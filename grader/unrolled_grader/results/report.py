@@ -93,7 +93,13 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
     if found.speeds:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
         yield "what was asked, a cross did not.</p>"
-        yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>{_speed_table(found)}'
+        rows = []
+        for part, (at_least, ratios) in found.speeds.items():
+            spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
+            rows.append([part.name, f"{at_least:g}x", str(len(ratios)), *spread])
+        head = ["check", "asked", "measured", "slowest", "median", "fastest"]
+        yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>'
+        yield f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
     yield from _leaderboards(boards)
     yield from _by_people(found)
     yield from _reasons(found)
@@ -132,15 +138,6 @@ def _head(found: Tally) -> str:
     lessons = sorted({lesson for _, _, lesson in found.seconds})
     about = html.escape(f"{', '.join(lessons)} · {when} · Unrolled {unrolled.__version__}")
     return f'<p class="quiet">{about}</p><ul class="facts">{items}</ul>'
-
-
-def _speed_table(found: Tally) -> str:
-    head = ["check", "asked", "measured", "slowest", "median", "fastest"]
-    rows = []
-    for part, (at_least, ratios) in found.speeds.items():
-        spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
-        rows.append([part.name, f"{at_least:g}x", str(len(ratios)), *spread])
-    return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
 
 
 def _leaderboards(boards: Mapping[TalliedPart, Sequence[Place]]) -> Iterator[str]:
