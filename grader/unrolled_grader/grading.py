@@ -15,13 +15,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from unrolled_grader.box import lease, sandbox
 from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
-from unrolled_grader.door import bring_time, refuse
 from unrolled_grader.jobs import job, record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
 from unrolled_grader.judge.intake import Handed
 from unrolled_grader.judge.verdicts import Options
-from unrolled_grader.plugin import STAMP, Judge
+from unrolled_grader.plugin import STAMP, Judge, bring_time, refuse
 from unrolled_grader.results import standing
 
 OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "SandboxError", "SeedError", "ZygoteError")

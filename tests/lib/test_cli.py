@@ -300,7 +300,7 @@ for words in sys.stdin.read().splitlines():
 
 def test_the_data_sets_that_commands_know_are_those_there_are():
     assert [entry.name for entry in data.available()] == ["digits", *cli.DATA_SETS]
-    assert [source.name for source in data.sources.SOURCES] == [*cli.DATA_SETS]
+    assert [source.name for source in data.fetching.SOURCES] == [*cli.DATA_SETS]
 
 
 def test_check_says_of_a_cell_that_asks_that_nobody_answers(tmp_path, capsys):

@@ -19,7 +19,7 @@ class CommandError(Exception):
 
 DAY = 86_400
 DATA_SETS = ("mnist", "fashion_mnist", "cifar10")
-"""Those to fetch, as `data.sources` has them, which NumPy comes with."""
+"""Those to fetch, as `data.fetching` has them, which NumPy comes with."""
 
 
 def path(text: str) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import cifar, fetching, idx
 from .dataset import Split, digits
-from .sources import CIFAR10, FASHION_MNIST, IDX_FILES, MNIST, Source
+from .fetching import CIFAR10, FASHION_MNIST, IDX_FILES, MNIST, Source
 
 
 @dataclass(frozen=True)
