@@ -7,10 +7,9 @@ import gc
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, count, folder
 from unrolled_grader.classroom import settings
@@ -18,7 +17,6 @@ from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.record import Record
     from unrolled_grader.judge.intake import Handed
 
 
@@ -138,14 +136,14 @@ def grade_class(
         gradebook.one_engine(),
     ):
         shutil.rmtree(course.grades / "jobs", ignore_errors=True)  # what a run that was killed did not take
-        handed = _handed(course, course.choose(lessons), student)
+        handed = course.handed_in(course.choose(lessons), student)
         if student is not None and not handed:
             raise CommandError(f"there is nothing to grade of {record.one_line(student)} in {course.submitted}")
         graded: set[Handed] = set()
         new: set[Handed] = set()
         waiting = [item for item in handed if not item.problem and (force or not course.judged(item))]
         waiting.sort(key=lambda item: item.student not in first)
-        with _judged(course, waiting, jobs, scheduler) as answers:
+        with course.judging(waiting, jobs, scheduler) as answers:
             for lesson in sorted({item.lesson for item in handed}):
                 course.fill_gradebook(lesson)
             # what draws takes half a second to load: the judges are at work by now
@@ -158,7 +156,7 @@ def grade_class(
             ready = [item for item in handed if item not in settled]
             if graded:
                 print(f"{len(graded)} of {len(handed)} are graded already")
-            outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
+            outcomes = chain(((item, course.applied(item)) for item in ready), answers)
             try:
                 new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting)))
             finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
@@ -172,63 +170,9 @@ def grade_class(
     return 0 if len(graded) == len(handed) else 1
 
 
-def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> list[Handed]:
-    """What was handed in of these lessons; what is passed over is named."""
-    from unrolled import checks
-    from unrolled_grader.jobs import record
-    from unrolled_grader.judge import intake
-    from unrolled_grader.receiving import collect_command
-
-    for stranger in intake.strangers(course.submitted, course.lessons()):
-        print(f"passed over: {record.one_line(stranger)}")
-    if waiting := collect_command.waiting(course):
-        print(waiting)
-    return intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
-
-
 def at_a_time(asked: int | None) -> int:
     """Return how many submissions to grade at a time, by default one a core."""
     from unrolled_grader.box.lease import AVAILABLE
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if not AVAILABLE else asked or cores
-
-
-@contextmanager
-def _judged(
-    course: Grading, items: Sequence[Handed], jobs: int, scheduler: str | None
-) -> Iterator[Iterator[tuple[Handed, Record | Exception]]]:
-    """Each submission with its record, or with the error that kept it from being graded; as they come.
-
-    Judging begins with the block, which needs the gradebook only when it asks for what was found.
-    """
-    from unrolled_grader.box import zygote
-    from unrolled_grader.jobs import job as performing
-    from unrolled_grader.jobs import queue, record
-
-    if items and scheduler is None:
-        course.need_sandbox()
-    waiting = {(item.student, item.lesson): item for item in items}
-    record.queue(course.grades, waiting)
-    with queue.run(_orders(course, waiting), performing.perform, jobs, scheduler, zygote.shared) as answers:
-        pairs = ((waiting[order["student"], order["lesson"]], answer) for order, answer in answers)
-        yield ((item, it if isinstance(it, Exception) else _applied(course, item, it)) for item, it in pairs)
-
-
-def _orders(course: Grading, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
-    """An order for each, noted as running when it is taken."""
-    from unrolled_grader.jobs import record
-
-    for (student, lesson), item in waiting.items():
-        record.start(course.grades, student, lesson)
-        yield course.order(item)
-
-
-def _applied(course: Grading, item: Handed, answer: Mapping[str, Any] | None = None) -> Record | Exception:
-    """What was judged, in gradebook and feedback too; or the error that is not the submission's fault."""
-    from unrolled_grader.classroom.course import CourseError
-
-    try:
-        return course.apply(item, course.take(answer) if answer is not None else "")
-    except CourseError as fault:
-        return fault

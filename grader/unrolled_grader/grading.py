@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
-from unrolled_grader.box import lease, sandbox
+from unrolled import checks
+from unrolled_grader.box import lease, sandbox, zygote
 from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
-from unrolled_grader.jobs import job, record
+from unrolled_grader.jobs import job, queue, record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
 from unrolled_grader.judge.intake import Handed
 from unrolled_grader.judge.verdicts import Options
 from unrolled_grader.plugin import STAMP, Judge, bring_time, refuse
+from unrolled_grader.receiving import collect_command
 from unrolled_grader.results import standing
 
 OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "SandboxError", "SeedError", "ZygoteError")
@@ -45,6 +48,14 @@ class Grading(Course):
         """Raise CourseError, with the one line that helps, where a sandbox is asked for and does not work here."""
         if self.options.sandbox and (problem := sandbox.problem()):
             raise CourseError(problem)
+
+    def handed_in(self, lessons: Sequence[str], student: str | None) -> list[Handed]:
+        """Return what was handed in of these lessons, by this student or all; print what is passed over."""
+        for stranger in intake.strangers(self.submitted, self.lessons()):
+            print(f"passed over: {record.one_line(stranger)}")
+        if waiting := collect_command.waiting(self):
+            print(waiting)
+        return intake.find(self.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
 
     def done(self, handed: Handed) -> Record | None:
         """Return the record of this very submission if it was graded to the end; None if something is left to do."""
@@ -99,6 +110,36 @@ class Grading(Course):
         if reason.startswith(OUR_FAULT):
             raise CourseError(reason)
         return self._refuse(handed, f"nbgrader cannot open it: {reason}")
+
+    def applied(self, handed: Handed, answer: Mapping[str, Any] | None = None) -> Record | CourseError:
+        """Do what `apply` does for what came of an order, if any; return the error that it raises."""
+        try:
+            return self.apply(handed, self.take(answer) if answer is not None else "")
+        except CourseError as fault:
+            return fault
+
+    @contextmanager
+    def judging(
+        self, items: Sequence[Handed], jobs: int, scheduler: str | None
+    ) -> Iterator[Iterator[tuple[Handed, Record | Exception]]]:
+        """Have these judged; the block gets each with its record, or the error that kept it from being graded.
+
+        They come as they are ready. Judging begins with the block, which needs the gradebook only when it asks for what
+        was found.
+        """
+        if items and scheduler is None:
+            self.need_sandbox()
+        waiting = {(item.student, item.lesson): item for item in items}
+        record.queue(self.grades, waiting)
+        with queue.run(self._orders(waiting), job.perform, jobs, scheduler, zygote.shared) as answers:
+            pairs = ((waiting[order["student"], order["lesson"]], answer) for order, answer in answers)
+            yield ((item, it if isinstance(it, Exception) else self.applied(item, it)) for item, it in pairs)
+
+    def _orders(self, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
+        """An order for each, noted as running when it is taken."""
+        for (student, lesson), item in waiting.items():
+            record.start(self.grades, student, lesson)
+            yield self.order(item)
 
     def bring_times(self, done: Collection[Handed]) -> None:
         """Enter the times that changed of what is graded: only lateness follows from them, nothing is judged again."""
