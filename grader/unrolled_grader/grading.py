@@ -14,7 +14,7 @@ from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled import checks
-from unrolled_grader.box import lease, sandbox, zygote
+from unrolled_grader.box import lease, sandbox
 from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
 from unrolled_grader.jobs import job, queue, record
@@ -131,7 +131,7 @@ class Grading(Course):
             self.need_sandbox()
         waiting = {(item.student, item.lesson): item for item in items}
         record.queue(self.grades, waiting)
-        with queue.run(self._orders(waiting), job.perform, jobs, scheduler, zygote.shared) as answers:
+        with queue.run(self._orders(waiting), job.perform, jobs, scheduler) as answers:
             pairs = ((waiting[order["student"], order["lesson"]], answer) for order, answer in answers)
             yield ((item, it if isinstance(it, Exception) else self.applied(item, it)) for item, it in pairs)
 

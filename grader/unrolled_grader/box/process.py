@@ -93,8 +93,6 @@ class Process:
             limits["NPROC"] = PROCESSES
         return limits
 
-    # its end
-
     def close(self) -> None:
         """Kill whatever runs in the box, and release everything that was opened for it. A second call does nothing."""
         if self.selector.get_map() is None:
@@ -136,8 +134,6 @@ class Process:
         elif hasattr(self, "pid"):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-
-    # what it uses, and when it runs
 
     def cpu_seconds(self) -> float:
         """Return the CPU time, in seconds, of all processes that are or were in the box."""

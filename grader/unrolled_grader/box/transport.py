@@ -72,8 +72,6 @@ class Worker(Process):
         finally:
             self._facade = None
 
-    # the notebook's cells
-
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
         """Run a cell; return its error's name and text, or None. Raises TimeLimitError at `limit`, WorkerDiedError."""
         ended = self._converse({"cell": source}, "ended", limit)
@@ -91,8 +89,6 @@ class Worker(Process):
         Return {"unbound": …}, or {"bound": …} and what it is like.
         """
         return self._converse({"bind": {"expression": expression, "check": check, "ranks": ranks}}, None, START_LIMIT)  # type: ignore[no-any-return]
-
-    # the function that is judged
 
     def ported(self) -> AbstractContextManager[None]:
         """Have the worker run the judged function on its real GPU during the block, with NumPy arrays in and out."""
@@ -148,8 +144,6 @@ class Worker(Process):
         _take_over(list(positional), named, given)
         return value
 
-    # blocks that are timed
-
     def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
         """Put the inputs of a block in place, with room for a result of `slot` bytes for each."""
         self._inputs.clear()
@@ -187,8 +181,6 @@ class Worker(Process):
     def inputs_now(self, number: int) -> dict[str, Array]:
         """Return the arrays among the block's inputs with this number, as the shared file holds them now."""
         return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
-
-    # messages
 
     def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:
         """Send a message and wait for its answer, or for the value under `key` in it."""
@@ -284,8 +276,6 @@ class Worker(Process):
             return {"value": wire.encode(value, self._put_reply, self._view)}
         except (Exception, TimeLimitError) as error:
             return {"refused": f"{type(error).__name__}: {error}"[:REFUSED]}
-
-    # values and arrays
 
     def _give(self, value: Any, places: list[tuple[Array, int]]) -> Any:
         """A value as JSON; arrays are put in place, objects stay here and a number goes in their stead."""

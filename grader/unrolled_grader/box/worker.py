@@ -113,8 +113,6 @@ class _Worker:
             ((kind, content),) = message.items()
             self.channel.send(answer[kind](content))
 
-    # the notebook's cells
-
     def run_cell(self, source: str) -> dict[str, Any]:
         """Run a cell; its error, if it raised one. What it displayed was sent before."""
         assert self.shell is not None
@@ -143,8 +141,6 @@ class _Worker:
         can = callable(found)
         parameters = _parameters(found) if can else None
         return {"bound": type(found).__name__, "parameters": parameters, "callable": can, "borrowed": borrowed}
-
-    # the function that is judged
 
     def port(self, real: bool) -> dict[str, Any]:
         """Run the function on the real GPU from now on, or no longer."""
@@ -195,8 +191,6 @@ class _Worker:
         except BaseException as error:  # SystemExit and its like, too
             return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or self._call)}
 
-    # blocks that are timed
-
     def prepare(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Get ready for a block: its inputs as arrays on the shared file, one BLAS thread, no garbage."""
         self.block = [wire.decode(kwargs, self._bytes) for kwargs in order["inputs"]]
@@ -243,8 +237,6 @@ class _Worker:
             return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or function)}
         finally:
             gc.enable()
-
-    # values and arrays
 
     def _bytes(self, offset: int, size: int) -> memoryview:
         return self.view[offset : offset + size]

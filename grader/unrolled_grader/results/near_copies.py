@@ -118,11 +118,11 @@ class _Detector(CopyDetector):  # type: ignore[misc]
 
     similarity_matrix: Any
 
-    def __init__(self, works: Iterable[tuple[WrittenCode, Any]], others: Iterable[tuple[WrittenCode, Any]]) -> None:
+    def __init__(self, works: Mapping[WrittenCode, Any], others: Mapping[WrittenCode, Any]) -> None:
         super().__init__(noise_t=PASSAGE, guarantee_t=PASSAGE, display_t=0.0, autoopen=False, silent=True)
         self.shown: Sequence[ComparedPair] = ()  # those that the report shows side by side
         for kind, some in (("testref", works), ("ref", others)):
-            for work, marks in some:
+            for work, marks in some.items():
                 self.file_data[work.key] = marks
                 self.add_file(work.key, kind)
 
@@ -218,7 +218,7 @@ def compare(
     lesson: str, found: Iterable[WrittenCode], passed_over: Iterable[tuple[str, str]], others: Iterable[WrittenCode]
 ) -> Found:
     """Compare every student's work with all others and with the references; answers that are too short are left out."""
-    compared, missed = list[tuple[WrittenCode, Any]](), [*passed_over]
+    compared, missed = dict[WrittenCode, Any](), [*passed_over]
     for work in found:
         try:
             marks = fingerprint(work)
@@ -228,22 +228,22 @@ def compare(
         if len(marks.filtered_code) < SHORTEST:
             missed.append((work.who, "too little code of their own"))
         else:
-            compared.append((work, marks))
-    works, given = [work for work, _ in compared], [(work, fingerprint(work)) for work in others]
+            compared[work] = marks
+    given = {work: fingerprint(work) for work in others}
     detector = _Detector(compared, given)
-    if works:
+    if compared:
         detector.run()
     pairs = sorted(
-        (_pair(detector, *both) for both in combinations(works, 2)),
+        (_pair(detector, *both) for both in combinations(compared, 2)),
         key=lambda pair: (-pair.score, -pair.letters, pair.first.who),
     )
     references = sorted(
-        (_pair(detector, work, other) for work in works for other, _ in given),
+        (_pair(detector, work, other) for work in compared for other in given),
         key=lambda pair: (-pair.shares[0], pair.first.who, pair.second.who),
     )
     detector.shown = (*pairs[:TOP], *references[:TOP])
-    report = _report(detector) if works else ""
-    return Found(lesson, tuple(works), tuple(pairs), tuple(references), tuple(missed), report)
+    report = _report(detector) if compared else ""
+    return Found(lesson, tuple(compared), tuple(pairs), tuple(references), tuple(missed), report)
 
 
 def fingerprint(work: WrittenCode) -> Any:

@@ -76,9 +76,11 @@ def tallied(records: Iterable[Record]) -> Tally:
 
 def _count(found: Tally, lesson: str, score: Score) -> None:
     """Count the verdict and the measured factor of one part; nothing is withheld where there are no points."""
-    verdicts = found.verdicts if score.verdict in VERDICTS else found.words
-    if score.max_points or (score.verdict in VERDICTS and score.verdict != "deferred"):
-        verdicts.setdefault(TalliedPart(lesson, score.part), Counter())[score.verdict] += 1
+    judged = score.verdict in VERDICTS
+    if not score.max_points and (score.verdict == "deferred" or not judged):
+        return
+    counts = found.verdicts if judged else found.words
+    counts.setdefault(TalliedPart(lesson, score.part), Counter())[score.verdict] += 1
     ratio = score.timings[-1]["ratio"] if score.timings else None
     if ratio is not None and ratio > 0:
         speeds = Speeds(score.timings[-1]["at_least"], [])
