@@ -21,7 +21,6 @@ from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.classroom import learners, settings, staged, trees
 from unrolled_grader.classroom.folders import Folders
-from unrolled_grader.classroom.settings import Settings
 
 if TYPE_CHECKING:
     from unrolled.checks import Spec
@@ -107,7 +106,7 @@ def learners_tree(root: Path, given: Path | None) -> Path | None:
     return tree
 
 
-def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings) -> Change:
+def planned(root: Path, theirs: Path | None, folders: Folders, wanted: settings.Settings) -> Change:
     """Return what these settings would change. Changes nothing; raises CommandError for what cannot be built."""
     from unrolled import checks
     from unrolled.checks import choices
@@ -172,7 +171,7 @@ def _built_otherwise(was: Choices, now: Choices) -> list[str]:
     return [lesson for lesson in parts[1] if parts[0].get(lesson) != parts[1][lesson]]
 
 
-def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
+def _changed_here(root: Path, wanted: settings.Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
     """The files of the instructors' tree that become others."""
     file = root / settings.FILE
     lessons = set(notebooks.find_lessons(root))
@@ -185,7 +184,7 @@ def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> It
 
 
 def _changed_there(
-    root: Path, theirs: Path, wanted: Settings, made: Mapping[str, bytes]
+    root: Path, theirs: Path, wanted: settings.Settings, made: Mapping[str, bytes]
 ) -> Iterator[tuple[Path, bytes | None]]:
     """The files of the learners' tree that become others: the library, the notebooks, the README's list of them."""
     books = trees.learner_notebooks(root, wanted, made)

@@ -18,26 +18,25 @@ import numpy as np
 import unrolled
 from unrolled.journal.file import replace_file
 from unrolled.notebook import cells, run
-from unrolled.notebook.run import Executed
 from unrolled_grader.authoring.notebooks import SOLUTIONS
 
 FOLDER = Path("build", "executed")
 
 
-def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Executed]:
+def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, run.Executed]:
     """Return several complete lessons, executed, by name; `at_once` of them run side by side."""
     names = list(names)
     with ThreadPoolExecutor(at_once) as pool:
         return dict(zip(names, pool.map(lambda name: lesson(root, name), names), strict=True))
 
 
-def lesson(root: Path, name: str) -> Executed:
+def lesson(root: Path, name: str) -> run.Executed:
     """Return a complete lesson, executed now or, if that was clean, by the same library before (then seconds are 0)."""
     source = root / SOLUTIONS / name / f"{name}.ipynb"
     kept = root / FOLDER / f"{name}.{digest(source)}.ipynb"
     if kept.is_file():
         notebook = cells.read(kept)
-        return Executed(notebook, run.reports(notebook), (), None, 0.0)
+        return run.Executed(notebook, run.reports(notebook), (), None, 0.0)
     with tempfile.TemporaryDirectory(prefix="unrolled-executed-") as scratch:
         result = run.execute(source, cwd=scratch, cell_timeout=600.0)
     found = [report.report() for report in result.reports.values()]

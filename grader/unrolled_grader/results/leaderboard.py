@@ -17,7 +17,6 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 from unrolled import checks
-from unrolled.checks import Spec
 from unrolled.journal import galleries
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import Score
@@ -38,7 +37,7 @@ class Place(NamedTuple):
     ratio: float | None
 
 
-def parts(lessons: Mapping[str, Mapping[str, Spec]] | None = None) -> set[TalliedPart]:
+def parts(lessons: Mapping[str, Mapping[str, checks.Spec]] | None = None) -> set[TalliedPart]:
     """Return the parts that have a leaderboard, by their specs: speeds, and checks that time what they compare."""
     known = checks.lessons() if lessons is None else lessons
     every = [(lesson, name, spec) for lesson, specs in known.items() for name, spec in specs.items()]

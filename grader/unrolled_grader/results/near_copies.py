@@ -30,10 +30,8 @@ from copydetect import CodeFingerprint, CopyDetector
 from nbformat import NotebookNode
 
 from unrolled import checks
-from unrolled.checks import Spec
 from unrolled.checks.answers import answers_of
 from unrolled.notebook import cells
-from unrolled.notebook.cells import grade_id
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import job
@@ -167,8 +165,8 @@ def references(course: Course, lesson: str) -> list[WrittenCode]:
 
 def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> WrittenCode:
     """Return what stands in the cells of these exercises, without what was handed out."""
-    given = {grade_id(cell): cell.source for cell in released.cells}
-    here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
+    given = {cells.grade_id(cell): cell.source for cell in released.cells}
+    here = {cells.grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
     parts, room = list[tuple[str, str]](), LONGEST
     for name in specs:
         answer = own(here.get(name, ""), given.get(name, ""))[:room]
@@ -203,7 +201,7 @@ def _without_docstrings(source: str) -> list[str]:
     return lines
 
 
-def source_of(spec: Spec) -> str:
+def source_of(spec: checks.Spec) -> str:
     """Return the source of every function of the library that answers an exercise."""
     sources = []
     for function in answers_of(spec):
