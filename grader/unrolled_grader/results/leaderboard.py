@@ -72,14 +72,11 @@ def boards(
     for kept in records:
         for score in () if kept.problem else kept.scores:
             part = TalliedPart(kept.lesson, score.part)
-            if part in ranked and has_place(score) and (name := name_of(kept.student, kept.lesson)):
-                entries.setdefault(part, []).append((name, ratio(score)))
+            settled = ratio(score)  # what may yet be settled has a place, too
+            placed = settled is not None or score.verdict in OPEN or (score.flag and score.verdict in SETTLED)
+            if part in ranked and placed and (name := name_of(kept.student, kept.lesson)):
+                entries.setdefault(part, []).append((name, settled))
     return {part: places(found) for part, found in sorted(entries.items())}
-
-
-def has_place(score: Score) -> bool:
-    """Return whether a score can stand on a leaderboard: it was measured, or may yet be."""
-    return ratio(score) is not None or score.verdict in OPEN or (bool(score.flag) and score.verdict in SETTLED)
 
 
 def ratio(score: Score) -> float | None:

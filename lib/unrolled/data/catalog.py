@@ -63,11 +63,6 @@ def load(name: str) -> Split:
     return entries[name].load()
 
 
-def fetch(name: str) -> Split:
-    """Make a data set ready to use: download what is missing, read it once, return (train, test) as `load` does."""
-    return load(name)
-
-
 def _entry(source: Source, load: Callable[[], Split], names: tuple[str, ...]) -> CatalogEntry:
     def ready() -> bool:
         given = fetching.given(source, names) or fetching.given(source, tuple(source.files))
