@@ -14,6 +14,7 @@ import re
 import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ COMMAND = 1_000_000  # characters of one command with all that it names
 KERNEL = 200_000  # characters of a kernel of the worker's own, with all that its names stand for
 LINES = 20_000  # lines of such kernels that are reported in one call: the judge reads the reports of all launches
 DOWNLOAD = 2**25  # bytes of one download
+NOT_ITS_OWN = {"event": "was never recorded", "graph": "does not exist", "trace": "is not open"}
 RESULT, ARRAYS = 2**28, 1_000
 """Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
 keeps. To fetch one takes a message to the machine."""
@@ -122,7 +124,7 @@ class Facade(Machine):
         """Memory as large as each buffer; of those that the judge gave nobody touches it, so it takes no room."""
         self._reach = ChainMap(self._own, self._given)
         self._used = 0
-        self._events, self._traces, self._graphs = set[int](), set[int](), set[int]()
+        self._numbers: dict[str, set[int]] = {kind: set() for kind in NOT_ITS_OWN}
         self._kept: list[Any] = []
         self._commands = self._failures = self._lines = 0
         self._named = self._arrays = 0
@@ -195,8 +197,8 @@ class Facade(Machine):
         if (memory := self._own.pop(buffer, None)) is not None:
             self._used -= memory.nbytes
             self.machine.free(buffer)
-        elif buffer in self._graphs:
-            self._graphs.discard(buffer)
+        elif buffer in self._numbers["graph"]:
+            self._numbers["graph"].discard(buffer)
             self.machine.free(buffer)
 
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
@@ -219,13 +221,11 @@ class Facade(Machine):
         self.machine.begin_capture(_own(stream), mode)
 
     def end_capture(self, stream: int) -> int:
-        graph = self.machine.end_capture(_own(stream))
-        self._graphs.add(graph)
-        return graph
+        return self._added("graph", self.machine.end_capture(_own(stream)))
 
     def launch_graph(self, graph: int, stream: int = 0) -> int:
         self._check_lines()
-        lines = self.machine.launch_graph(self._graph(graph), _here(stream))
+        lines = self.machine.launch_graph(self._own_number("graph", graph), _here(stream))
         self._lines += lines
         return lines
 
@@ -239,33 +239,28 @@ class Facade(Machine):
         return self.machine.download(view, _here(stream))
 
     def record(self, stream: int = 0) -> int:
-        event = self.machine.record(_here(stream))
-        self._events.add(event)
-        return event
+        return self._added("event", self.machine.record(_here(stream)))
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Any other command of plain values, each of which is the worker's own or what it may ask about."""
+        event, graph = partial(self._own_number, "event"), partial(self._own_number, "graph")
         kinds: dict[str, tuple[Callable[[Any], Any], ...]] = {
             "clock": (),
             "memory": (),
             "synchronize": (_here,),
             "is_capturing": (_here,),
-            "wait": (self._event, _here),
-            "elapsed": (self._event, self._event),
-            "upload_graph": (self._graph, _here),
+            "wait": (event, _here),
+            "elapsed": (event, event),
+            "upload_graph": (graph, _here),
         }
         checked = (kind(argument) for kind, argument in zip(kinds[name], arguments, strict=True))
         return getattr(self.machine, name)(*checked)
 
     def start_trace(self) -> int:
-        number = self.machine.start_trace()
-        self._traces.add(number)
-        return number
+        return self._added("trace", self.machine.start_trace())
 
     def stop_trace(self, number: int) -> Trace:
-        if number not in self._traces:
-            raise InvalidCommandError(f"trace {number!r:.40} is not open")
-        self._traces.discard(number)
+        self._numbers["trace"].discard(self._own_number("trace", number))
         return self.machine.stop_trace(number)
 
     def _check(self, view: Any) -> Any:
@@ -277,15 +272,15 @@ class Facade(Machine):
         if self._lines > LINES:
             raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
 
-    def _graph(self, graph: Any) -> int:
-        if type(graph) is not int or graph not in self._graphs:
-            raise InvalidCommandError(f"graph {graph!r:.40} does not exist")
-        return graph
+    def _added(self, kind: str, number: int) -> int:
+        self._numbers[kind].add(number)
+        return number
 
-    def _event(self, event: Any) -> int:
-        if type(event) is not int or event not in self._events:
-            raise InvalidCommandError(f"event {event!r:.40} was never recorded")
-        return event
+    def _own_number(self, kind: str, number: Any) -> int:
+        """The number of a thing of this kind that is the worker's. Raises InvalidCommandError for any other."""
+        if type(number) is not int or number not in self._numbers[kind]:
+            raise InvalidCommandError(f"{kind} {number!r:.40} {NOT_ITS_OWN[kind]}")
+        return number
 
 
 def _here(stream: Any) -> Any:
