@@ -1,7 +1,7 @@
 """Figures that were measured once on a real GPU, for whoever has none: lessons show them beside their own.
 
-Each function returns one record, which the benchmark of the record's own name wrote: `gpu_kernels()` what
-`benchmarks/gpu_kernels.py` did. They lie here, not in benchmarks/results/, to travel with the package.
+Each function returns one record; the benchmark that wrote it has the name of its file. `model()` sets the simulated
+GPU's modelled times beside measured ones. They lie here, not in benchmarks/results/, to travel with the package.
 """
 
 from __future__ import annotations
