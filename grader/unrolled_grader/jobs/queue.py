@@ -17,12 +17,13 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import islice
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from queue import Empty, SimpleQueue
+from socket import socket
 from typing import TYPE_CHECKING, Any
 
 from unrolled.cli import CommandError
@@ -116,8 +117,9 @@ class _Process:
     def _start(self, attempt: int = 1) -> None:
         context = _context(self._perform.__module__)
         self.connection, theirs = context.Pipe()
-        with closing(theirs), closing(zygote.shared()) as lines:  # sent along, and closed here
-            self._process = context.Process(target=_serve, args=(theirs, self._perform, lines))
+        line = zygote.spare_line()
+        with closing(theirs), line or nullcontext():  # both are sent along, and closed here
+            self._process = context.Process(target=_serve, args=(theirs, self._perform, line))
             try:
                 self._process.start()
             except (EOFError, ConnectionError):  # what forks them was killed; the next attempt starts it anew
@@ -174,7 +176,7 @@ def _context(module: str) -> ForkServerContext | SpawnContext:
     return context
 
 
-def _serve(connection: Connection, perform: Perform, share_warm_process: Callable[[], None]) -> None:
+def _serve(connection: Connection, perform: Perform, line: socket | None) -> None:
     """Work on orders until the other end of the connection closes, or its process is gone, even by SIGKILL."""
     if hasattr(os, "setsid"):
         os.setsid()  # so that Ctrl-C in a terminal reaches the parent alone, which then ends us in good order
@@ -182,7 +184,7 @@ def _serve(connection: Connection, perform: Perform, share_warm_process: Callabl
     orders: SimpleQueue[Order] = SimpleQueue()
     with suppress(KeyboardInterrupt, OSError):
         threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
-        share_warm_process()
+        zygote.use(line)
         while True:
             connection.send_bytes(_performed(perform, orders.get()))
 
