@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import re
 import shutil
 from collections.abc import Collection, Sequence
@@ -172,7 +171,7 @@ def grade_class(
 
 def at_a_time(asked: int | None) -> int:
     """Return how many submissions to grade at a time, by default one a core."""
+    from unrolled import doctor
     from unrolled_grader.box.lease import AVAILABLE
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if not AVAILABLE else asked or cores
+    return 1 if not AVAILABLE else asked or doctor.cores()["usable"]
