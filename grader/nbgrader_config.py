@@ -29,7 +29,7 @@ c.ClearSolutions.code_stub = {"python": "# your code here\nraise NotImplementedE
 c.ClearSolutions.text_stub = "Your answer here."
 
 # How a submission is opened: what cannot be graded is recorded with the reason; only notebook and time stamp are taken.
-c.Autograde.exporter_class = "unrolled_grader.door.Door"
+c.Autograde.exporter_class = "unrolled_grader.plugin.Door"
 # The judge repairs what was handed in, and gives it back as it ran. It takes the place of nbgrader's Execute and
 # SaveAutoGrades, too, whose rule (no error: full marks) is not ours.
 c.Autograde.sanitize_preprocessors = []

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present_folder
+from unrolled.cli.common import reading
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.classroom import learners, settings, staged, trees
 from unrolled_grader.classroom.folders import Folders
-from unrolled_grader.classroom.settings import Settings
 
 if TYPE_CHECKING:
     from unrolled.checks import Spec
@@ -98,8 +98,10 @@ def _change(arguments: argparse.Namespace) -> int:
         return 0
     print_change(found, root)
     lessons = sorted(found.again)
-    if lessons and not arguments.later:
-        _need_sandbox(root)
+    if lessons and not arguments.later:  # before anything changes
+        from unrolled_grader.grading import Grading
+
+        Grading.at(root).need_sandbox()
     if not arguments.yes:
         _confirm()
     if found.files:
@@ -127,15 +129,14 @@ def learners_tree(root: Path, given: Path | None) -> Path | None:
     return tree
 
 
-def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings) -> Change:
+def planned(root: Path, theirs: Path | None, folders: Folders, wanted: settings.Settings) -> Change:
     """Return what these settings would change. Changes nothing; raises CommandError for what cannot be built."""
     from unrolled import checks
     from unrolled.checks import choices
+    from unrolled_grader.jobs import job
 
-    try:
+    with reading(root / settings.CHOICES):
         was = choices.read(root / settings.CHOICES)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
     now = trees.choices_of(wanted)
     otherwise = _built_otherwise(was, now)
     before, after = checks.specs_for(was), checks.specs_for(now)
@@ -150,7 +151,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
         files |= _changed_there(root, theirs, wanted, made)
     for lesson in differences.keys() & after.keys() & before.keys():
         differences[lesson] += _total(root, lesson, made)
-    asked = {lesson: _hash(root, lesson, made, specs) for lesson, specs in after.items()}
+    asked = {lesson: job.asking_hash(specs, _notebook(root, lesson, made)) for lesson, specs in after.items()}
     new = {
         asked[lesson]: "the class changed: " + "; ".join(differences[lesson])
         for lesson in differences.keys() & asked.keys()
@@ -193,7 +194,7 @@ def _built_otherwise(was: Choices, now: Choices) -> list[str]:
     return [lesson for lesson in parts[1] if parts[0].get(lesson) != parts[1][lesson]]
 
 
-def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
+def _changed_here(root: Path, wanted: settings.Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
     """The files of the instructors' tree that become others."""
     file = root / settings.FILE
     lessons = set(notebooks.find_lessons(root))
@@ -206,7 +207,7 @@ def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> It
 
 
 def _changed_there(
-    root: Path, theirs: Path, wanted: Settings, made: Mapping[str, bytes]
+    root: Path, theirs: Path, wanted: settings.Settings, made: Mapping[str, bytes]
 ) -> Iterator[tuple[Path, bytes | None]]:
     """The files of the learners' tree that become others: the library, the notebooks, the README's list of them."""
     books = trees.learner_notebooks(root, wanted, made)
@@ -231,19 +232,14 @@ def _holds(file: Path, content: bytes) -> bool:
 
 def _total(root: Path, lesson: str, made: Mapping[str, bytes]) -> list[str]:
     """What a lesson is worth from now on, if that is something else."""
-    name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
-    if name not in made:
-        return []
-    now, was = specs.total(json.loads(made[name])), specs.total(json.loads((root / name).read_bytes()))
+    now, was = (specs.total(json.loads(_notebook(root, lesson, each))) for each in (made, {}))
     return [f"{_points(now)} at most, not {was:g}"] if now != was else []
 
 
-def _hash(root: Path, lesson: str, made: Mapping[str, bytes], specs: Mapping[str, Spec]) -> str:
-    """A hash of what judges a lesson from now on."""
-    from unrolled_grader.jobs import job
-
+def _notebook(root: Path, lesson: str, made: Mapping[str, bytes]) -> bytes:
+    """A lesson's notebook, as it is made or lies there."""
     name = f"{notebooks.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
-    return job.asking_hash(specs, made[name] if name in made else (root / name).read_bytes())
+    return made[name] if name in made else (root / name).read_bytes()
 
 
 def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]]:
@@ -261,26 +257,17 @@ def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]
 
 def print_change(found: Change, root: Path) -> None:
     """Print what would change, and what would be judged again."""
+    from unrolled_grader.jobs.record import one_line
+
     for lesson in sorted({*found.differences, *found.again}):
         print(lesson)
         for words in found.differences.get(lesson, ["what judges it has changed since"]):
             print(f"  {words}")
         if students := found.again.get(lesson):
-            print(f"  to be judged again: {len(students)} ({', '.join(map(_plain, students))})")
+            print(f"  to be judged again: {len(students)} ({', '.join(map(one_line, students))})")
     if found.files:
-        print(f"files: {_files(found.files, root)}", flush=True)
-
-
-def _plain(student: str) -> str:
-    from unrolled_grader.jobs.record import one_line
-
-    return one_line(student)
-
-
-def _files(files: Mapping[Path, bytes | None], root: Path) -> str:
-    """How many files change where."""
-    here = sum(file.is_relative_to(root) for file in files)
-    return f"{here} here, {len(files) - here} in the learners' tree"
+        here = sum(file.is_relative_to(root) for file in found.files)
+        print(f"files: {here} here, {len(found.files) - here} in the learners' tree", flush=True)
 
 
 def _confirm() -> None:
@@ -293,24 +280,14 @@ def _confirm() -> None:
     raise CommandError("nothing was changed")
 
 
-def _need_sandbox(root: Path) -> None:
-    """Raise CommandError where nothing could be judged again: before anything changes."""
-    from unrolled_grader.grading import Grading
-
-    Grading.at(root).need_sandbox()
-
-
 def _put(root: Path, folders: Folders, found: Change | None = None) -> None:
     """Put the files of this change, or of one that was decided, in their places, while nothing is graded."""
     from unrolled_grader.jobs import record
 
-    try:
-        with record.alone(folders.grades):
-            if found is not None:
-                staged.stage(root, found.files, found.reasons)
-            staged.put(root)
-    except record.RecordError as error:
-        raise CommandError(str(error)) from error
+    with record.alone(folders.grades):
+        if found is not None:
+            staged.stage(root, found.files, found.reasons)
+        staged.put(root)
 
 
 def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:
@@ -318,9 +295,5 @@ def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:
     print(flush=True)
     commands.warm_up(jobs)
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.record import RecordError
 
-    try:
-        return commands.grade_class(Grading.at(root), lessons, jobs=jobs)
-    except RecordError as error:
-        raise CommandError(str(error)) from error
+    return commands.grade_class(Grading.at(root), lessons, jobs=jobs)

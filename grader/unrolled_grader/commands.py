@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, count, folder
 from unrolled_grader.classroom import settings
@@ -18,7 +16,6 @@ from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.record import Record
     from unrolled_grader.judge.intake import Handed
     from unrolled_grader.receiving.attempts import Settled
 
@@ -61,16 +58,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.scheduler:
         warm_up(at_a_time(arguments.jobs))
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.queue import SchedulerError
-    from unrolled_grader.jobs.record import RecordError
 
-    try:
-        course = Grading.at(root, arguments.submitted)
-        course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
-        options = {name: getattr(arguments, name) for name in ("lessons", "student", "force", "reason", "scheduler")}
-        return grade_class(course, **options, jobs=at_a_time(arguments.jobs))
-    except (RecordError, SchedulerError) as error:
-        raise CommandError(str(error)) from error
+    course = Grading.at(root, arguments.submitted)
+    course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
+    options = {name: getattr(arguments, name) for name in ("lessons", "student", "force", "reason", "scheduler")}
+    return grade_class(course, **options, jobs=at_a_time(arguments.jobs))
 
 
 def _refuse_wrong(arguments: argparse.Namespace, folders: Folders) -> None:
@@ -174,7 +166,7 @@ def _grade(
     from unrolled_grader.jobs import record
     from unrolled_grader.results import terminal
 
-    handed = _handed(course, lessons, student)
+    handed = course.handed_in(lessons, student)
     if student is not None and not handed:
         raise CommandError(f"there is nothing to grade of {record.one_line(student)} in {course.submitted}")
     graded: set[Handed] = set()
@@ -183,7 +175,7 @@ def _grade(
     shared = course.together(handed, waiting)
     waiting = [item for item in waiting if item not in shared]
     waiting.sort(key=lambda item: item.student not in first)
-    with _judged(course, waiting, jobs, scheduler) as answers:
+    with course.judging(waiting, jobs, scheduler) as answers:
         for lesson in sorted({item.lesson for item in handed}):
             course.fill_gradebook(lesson)
         # what draws takes half a second to load: the judges are at work by now
@@ -196,8 +188,8 @@ def _grade(
         ready = [item for item in handed if item not in settled]
         if graded:
             print(f"{len(graded)} of {len(handed)} are graded already")
-        of_groups = ((item, _shared(course, other, item)) for item, other in shared.items())
-        outcomes = chain(((item, _applied(course, item)) for item in ready), answers, of_groups)
+        of_groups = ((item, course.shared(other, item)) for item, other in shared.items())
+        outcomes = chain(((item, course.applied(item)) for item in ready), answers, of_groups)
         try:
             new.update(terminal.print_outcomes(outcomes, len(ready) + len(waiting) + len(shared)))
         finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
@@ -211,71 +203,9 @@ def _grade(
     return 0 if len(graded) == len(handed) else 1
 
 
-def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> list[Handed]:
-    """What was handed in of these lessons; what is passed over is named."""
-    from unrolled import checks
-    from unrolled_grader.jobs import record
-    from unrolled_grader.judge import intake
-    from unrolled_grader.receiving import collect_command
-
-    for stranger in intake.strangers(course.submitted, course.lessons()):
-        print(f"passed over: {record.one_line(stranger)}")
-    if waiting := collect_command.waiting(course):
-        print(waiting)
-    known = {lesson: list(checks.lessons()[lesson]) for lesson in lessons}
-    students = [None] if student is None else sorted(course.mates(student))
-    return [item for one in students for item in intake.find(course.submitted, known, one)]
-
-
 def at_a_time(asked: int | None) -> int:
     """Return how many submissions to grade at a time, by default one a core."""
+    from unrolled import doctor
     from unrolled_grader.box.lease import AVAILABLE
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if not AVAILABLE else asked or cores
-
-
-@contextmanager
-def _judged(
-    course: Grading, items: Sequence[Handed], jobs: int, scheduler: str | None
-) -> Iterator[Iterator[tuple[Handed, Record | Exception]]]:
-    """Each submission with its record, or with the error that kept it from being graded; as they come.
-
-    Judging begins with the block, which needs the gradebook only when it asks for what was found.
-    """
-    from unrolled_grader.box import zygote
-    from unrolled_grader.jobs import job as performing
-    from unrolled_grader.jobs import queue, record
-
-    if items and scheduler is None:
-        course.need_sandbox()
-    waiting = {(item.student, item.lesson): item for item in items}
-    record.queue(course.grades, waiting)
-    with queue.run(_orders(course, waiting), performing.perform, jobs, scheduler, zygote.shared) as answers:
-        pairs = ((waiting[order["student"], order["lesson"]], answer) for order, answer in answers)
-        yield ((item, it if isinstance(it, Exception) else _applied(course, item, it)) for item, it in pairs)
-
-
-def _orders(course: Grading, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
-    """An order for each, noted as running when it is taken."""
-    from unrolled_grader.jobs import record
-
-    for (student, lesson), item in waiting.items():
-        record.start(course.grades, student, lesson)
-        yield course.order(item)
-
-
-def _shared(course: Grading, judged: Handed, item: Handed) -> Record | Exception:
-    """What was judged of another member of a group, as this one's."""
-    course.share(judged, item)
-    return _applied(course, item)
-
-
-def _applied(course: Grading, item: Handed, answer: Mapping[str, Any] | None = None) -> Record | Exception:
-    """What was judged, in gradebook and feedback too; or the error that is not the submission's fault."""
-    from unrolled_grader.classroom.course import CourseError
-
-    try:
-        return course.apply(item, course.take(answer) if answer is not None else "")
-    except CourseError as fault:
-        return fault
+    return 1 if not AVAILABLE else asked or doctor.cores()["usable"]

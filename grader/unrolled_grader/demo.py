@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import Subparsers, checkout
 from unrolled_grader import commands
 from unrolled_grader.classroom.folders import Folders
 
@@ -33,19 +33,15 @@ def _demo(arguments: argparse.Namespace) -> int:
     from unrolled_grader.authoring import sample
     from unrolled_grader.box import sandbox
     from unrolled_grader.grading import Grading
-    from unrolled_grader.jobs.record import RecordError
 
     folder = root / "grades" / "demo"
-    try:
-        course = Grading.beside(root, folder)
-        problem = sandbox.problem()
-        print(f"Grading {len(sample.STUDENTS)} made-up students in {', '.join(lessons)}.")
-        print("What each of them does: grader/sample_class/README.md")
-        if problem:
-            print(f"Without a sandbox, since all of it is the course's own code; `unrolled grade` refuses: {problem}")
-        course.judge_with(sandbox=not problem)
-        shutil.rmtree(folder, ignore_errors=True)
-        sample.hand_in(root, lessons, course.submitted)
-        return commands.grade_class(course, lessons, jobs=jobs, first=sample.LONGEST)
-    except RecordError as error:
-        raise CommandError(str(error)) from error
+    course = Grading.beside(root, folder)
+    problem = sandbox.problem()
+    print(f"Grading {len(sample.STUDENTS)} made-up students in {', '.join(lessons)}.")
+    print("What each of them does: grader/sample_class/README.md")
+    if problem:
+        print(f"Without a sandbox, since all of it is the course's own code; `unrolled grade` refuses: {problem}")
+    course.judge_with(sandbox=not problem)
+    shutil.rmtree(folder, ignore_errors=True)
+    sample.hand_in(root, lessons, course.submitted)
+    return commands.grade_class(course, lessons, jobs=jobs, first=sample.LONGEST)

@@ -10,8 +10,6 @@ in nothing: whether that is 0 is for a person to say.
 
 from __future__ import annotations
 
-import csv
-import io
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,11 +19,14 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 from traitlets import Enum
 
+import unrolled
+from unrolled import checks
+from unrolled.checks import choices
 from unrolled.cli import CommandError
 from unrolled_grader.classroom import late, settings
-from unrolled_grader.jobs.record import one_line, replace_file
-from unrolled_grader.judge.evidence import CELL
-from unrolled_grader.results import scales
+from unrolled_grader.jobs import record
+from unrolled_grader.jobs.record import Record, one_line
+from unrolled_grader.judge.evidence import CELL, VERDICTS
 
 Handed = dict[tuple[str, str], SubmittedAssignment]  # what was handed in, by lesson and student
 
@@ -63,16 +64,14 @@ class _Points(ExportPlugin):  # type: ignore[misc]
         items = ((lesson.name, item) for lesson in lessons for item in gradebook.assignment_submissions(lesson.name))
         handed = {(lesson, item.student_id): item for lesson, item in items}
         file = Path(self.to or f"{type(self).__name__.lower()}.csv")
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(self.rows(lessons, students, handed))
-        replace_file(file, buffer.getvalue())
+        record.replace_file(file, record.csv_text(self.rows(lessons, students, handed)))
         self.log.info("%d students and %d lessons are in %s", len(students), len(lessons), file)
         chosen = {student.id for student in students}
         self._warn(students, [item for (_, student), item in handed.items() if student in chosen])
 
     def _need_one_scale(self, root: Path) -> None:
         """Raise CommandError if a lesson has points by what the class asks now beside others."""
-        for lesson, students in scales.other(root / self.config.Judge.get("grades_directory", "grades")).items():
+        for lesson, students in _on_another_scale(root / self.config.Judge.get("grades_directory", "grades")).items():
             if not self.assignment or lesson in map(str, self.assignment):
                 raise CommandError(
                     f"{len(students)} submissions of {lesson} stand on another scale than the class has now "
@@ -165,6 +164,27 @@ class Brightspace(_Points):
         for student in students:
             points = [self.points(handed.get((lesson.name, student.id))) for lesson in lessons]
             yield [f"#{one_line(student.id)}", *points, "#"]
+
+
+def _on_another_scale(grades: Path) -> dict[str, list[str]]:
+    """The students whose submissions have other points or thresholds than the class asks now, by lesson.
+
+    What another version of the course judged has a scale of its own, and is brought to this one's.
+    """
+    found: dict[str, list[str]] = {}
+    for kept in record.load_all(grades):
+        specs = checks.lessons().get(kept.lesson)
+        if specs is not None and kept.version == unrolled.__version__ and not _fits(kept, choices.parts(specs)):
+            found.setdefault(kept.lesson, []).append(kept.student)
+    return found
+
+
+def _fits(kept: Record, required: dict[str, tuple[float, float | None]]) -> bool:
+    """Whether a submission was judged by these points and thresholds."""
+    judged = [score for score in kept.scores if score.verdict in VERDICTS]
+    if {score.part: score.max_points for score in judged} != {part: points for part, (points, _) in required.items()}:
+        return False
+    return all(score.timings[-1]["at_least"] == required[score.part][1] for score in judged if score.timings)
 
 
 def _reasons(submission: SubmittedAssignment | None) -> str:

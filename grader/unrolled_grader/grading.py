@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,18 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
+from unrolled import checks
 from unrolled_grader.box import lease, sandbox
 from unrolled_grader.classroom import gradebook, seeds, settings
 from unrolled_grader.classroom.course import Course, CourseError
 from unrolled_grader.classroom.settings import Settings
-from unrolled_grader.door import bring_time, refuse
-from unrolled_grader.jobs import job, record
+from unrolled_grader.jobs import job, queue, record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
 from unrolled_grader.judge.intake import Handed
 from unrolled_grader.judge.verdicts import Options
-from unrolled_grader.plugin import STAMP, Judge
-from unrolled_grader.receiving import attempts, collect
+from unrolled_grader.plugin import STAMP, Judge, bring_time, refuse
+from unrolled_grader.receiving import attempts, collect, collect_command
 from unrolled_grader.receiving.attempts import Settled
 from unrolled_grader.receiving.received import Received
 from unrolled_grader.results import standing
@@ -51,6 +52,16 @@ class Grading(Course):
         """Raise CourseError, with the one line that helps, where a sandbox is asked for and does not work here."""
         if self.options.sandbox and (problem := sandbox.problem()):
             raise CourseError(problem)
+
+    def handed_in(self, lessons: Sequence[str], student: str | None) -> list[Handed]:
+        """Return what was handed in of these lessons, by all or by one student with their group; print what is not."""
+        for stranger in intake.strangers(self.submitted, self.lessons()):
+            print(f"passed over: {record.one_line(stranger)}")
+        if waiting := collect_command.waiting(self):
+            print(waiting)
+        known = {lesson: list(checks.lessons()[lesson]) for lesson in lessons}
+        students = [None] if student is None else sorted(self.mates(student))
+        return [item for one in students for item in intake.find(self.submitted, known, one)]
 
     def done(self, handed: Handed) -> Record | None:
         """Return the record of this very submission if it was graded to the end; None if something is left to do."""
@@ -86,12 +97,13 @@ class Grading(Course):
         mine = {(group, lesson) for (one, lesson, _), group in groups.items() if one == student}
         return {student, *(one for (one, lesson, _), group in groups.items() if (group, lesson) in mine)}
 
-    def share(self, judged: Handed, other: Handed) -> None:
-        """Give what was judged of a group's notebook to another member: one notebook has one score."""
+    def shared(self, judged: Handed, other: Handed) -> Record | CourseError:
+        """Apply what was judged of a group's notebook to another member: one notebook has one score."""
         kept = record.finished(self.grades, judged.student, judged.lesson)
         if kept and kept.digest == other.digest:
             notebook = record.notebook(self.grades, judged.student, judged.lesson)
             record.save(self.grades, replace(kept, student=other.student), notebook)
+        return self.applied(other)
 
     def order(self, handed: Handed) -> dict[str, Any]:
         """Return the order for `job.perform` to judge a submission."""
@@ -154,6 +166,36 @@ class Grading(Course):
     def _settings(self) -> Settings:
         return settings.read(Path(self.directory.root))
 
+    def applied(self, handed: Handed, answer: Mapping[str, Any] | None = None) -> Record | CourseError:
+        """Do what `apply` does for what came of an order, if any; return the error that it raises."""
+        try:
+            return self.apply(handed, self.take(answer) if answer is not None else "")
+        except CourseError as fault:
+            return fault
+
+    @contextmanager
+    def judging(
+        self, items: Sequence[Handed], jobs: int, scheduler: str | None
+    ) -> Iterator[Iterator[tuple[Handed, Record | Exception]]]:
+        """Have these judged; the block gets each with its record, or the error that kept it from being graded.
+
+        They come as they are ready. Judging begins with the block, which needs the gradebook only when it asks for what
+        was found.
+        """
+        if items and scheduler is None:
+            self.need_sandbox()
+        waiting = {(item.student, item.lesson): item for item in items}
+        record.queue(self.grades, waiting)
+        with queue.run(self._orders(waiting), job.perform, jobs, scheduler) as answers:
+            pairs = ((waiting[order["student"], order["lesson"]], answer) for order, answer in answers)
+            yield ((item, it if isinstance(it, Exception) else self.applied(item, it)) for item, it in pairs)
+
+    def _orders(self, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
+        """An order for each, noted as running when it is taken."""
+        for (student, lesson), item in waiting.items():
+            record.start(self.grades, student, lesson)
+            yield self.order(item)
+
     def bring_times(self, done: Collection[Handed]) -> None:
         """Enter the times that changed of what is graded: only lateness follows from them, nothing is judged again."""
         for handed in (item for item in done if not item.problem):
@@ -183,7 +225,7 @@ class Grading(Course):
     def _renew_feedback(self, student: str, lesson: str) -> None:
         """Make a page anew. nbgrader deletes the old one first: killed there, the next run must see what is missing."""
         if (kept := record.load(self.grades, student, lesson)) is not None:
-            record.note_reopened(self.grades, kept)
+            record.note_applied(self.grades, kept, applied=False)
         if self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))["success"] and kept is not None:
             record.note_applied(self.grades, kept)
 

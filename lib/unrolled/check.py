@@ -119,8 +119,12 @@ def start(lesson: str, version: str) -> None:
 
 def to_html(report: Report, closing: str = "") -> str:
     """Return the report as a small HTML table. Everything that came from a learner's code is escaped."""
-    rows = "".join(_row(finding) for finding in report.findings)
-    return f"<div><b>{html.escape(report.check)}</b><table>{rows}</table>{html.escape(closing)}{_pairs(report)}</div>"
+    rows, pairs = "".join(_row(finding) for finding in report.findings), ""
+    if report.timing is not None:
+        from unrolled import show
+
+        pairs = f"<details><summary>the measured pairs</summary>{show.pairs(report.timing).html()}</details>"
+    return f"<div><b>{html.escape(report.check)}</b><table>{rows}</table>{html.escape(closing)}{pairs}</div>"
 
 
 def _row(finding: Finding) -> str:
@@ -140,15 +144,6 @@ def _difference(finding: Finding) -> str:
     from unrolled import show
 
     return show.difference(found.got, found.expected).html()
-
-
-def _pairs(report: Report) -> str:
-    """The measured pairs, folded away."""
-    if report.timing is None:
-        return ""
-    from unrolled import show
-
-    return f"<details><summary>the measured pairs</summary>{show.pairs(report.timing).html()}</details>"
 
 
 def __getattr__(name: str) -> Check:

@@ -90,7 +90,7 @@ def test_processes_share_the_warm_process_as_far_as_there_are_lines(tmp_path: Pa
     zygote.end()
     zygote.warm(spare=1)
     lines = list(zygote._warm[0].spare)  # type: ignore[attr-defined]
-    with queue.run([{"meet": str(tmp_path), "among": 2}] * 2, work, 2, outfit=zygote.shared) as answers:
+    with queue.run([{"meet": str(tmp_path), "among": 2}] * 2, work, 2) as answers:
         assert [line.fileno() for line in lines] == [-1], "it is the process's, and closed here"
         assert sorted(answer["own"] for _, answer in answers if isinstance(answer, dict)) == [False, True]
     with Worker(boxed=False) as worker:  # what others did with theirs does no harm to our own line
@@ -101,7 +101,7 @@ def test_who_shared_a_warm_process_that_died_gets_one_of_its_own(tmp_path: Path)
     zygote.end()
     zygote.warm(spare=1)
     zygote._warm[0]._process.kill()  # type: ignore[attr-defined]
-    with queue.run([{"meet": str(tmp_path), "among": 1}], work, 1, outfit=zygote.shared) as answers:
+    with queue.run([{"meet": str(tmp_path), "among": 1}], work, 1) as answers:
         assert [answer for _, answer in answers] == [{"own": True}]
 
 

@@ -16,7 +16,7 @@ from throwaway import LESSON, make_course
 
 import unrolled
 from unrolled import checks, cli
-from unrolled_grader.authoring import bodies, notebooks, specs
+from unrolled_grader.authoring import notebooks, specs
 from unrolled_grader.authoring.notebooks import Address, Change, LessonError
 
 SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
@@ -298,9 +298,9 @@ def test_a_body_that_stands_in_the_library_is_written_out():
     source = (
         "def f(x):\n    ### BEGIN SOLUTION\n    # body of unrolled.ops.amdahl.amdahl_speedup\n    ### END SOLUTION\n"
     )
-    lines = bodies.write("07_doubling", source).splitlines()
+    lines = specs.with_bodies("07_doubling", source).splitlines()
     assert (lines[1], lines[-1]) == ("    ### BEGIN SOLUTION", "    ### END SOLUTION")
     assert "    return " in lines[-2]
     assert all(line.startswith("    ") for line in lines[1:])
     with pytest.raises(LessonError, match=r"07_doubling: '# body of unrolled\.ops\.nothing': .*nothing"):
-        bodies.write("07_doubling", "    # body of unrolled.ops.nothing")
+        specs.with_bodies("07_doubling", "    # body of unrolled.ops.nothing")

@@ -27,7 +27,7 @@ FLOORS = (
     {"cli"},
 )
 ROOMS = ("authoring", "classroom", "box", "judge", "jobs", "receiving", "results")
-DOORS = {"change", "commands", "demo", "door", "export", "grading", "plugin"}
+DOORS = {"change", "commands", "demo", "export", "grading", "plugin"}
 NEVER = {"unrolled_grader", "nbgrader", "torch", "jax", "jupytext"}
 
 

@@ -1,6 +1,7 @@
 """The learner's record: nothing is lost, whatever lies in the file."""
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -129,7 +130,7 @@ def test_a_lock_that_was_left_behind_is_taken_over(home, monkeypatch):
 
 def test_a_crash_while_writing_leaves_the_old_file(home, monkeypatch):
     journal.predict("x", 2)
-    monkeypatch.setattr(json, "dump", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(os, "replace", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         journal.predict("y", 3)
     assert list(journal.read()["predictions"]) == ["x"]

@@ -15,7 +15,7 @@ from fake_gpu import PaperClock
 
 from unrolled import nn, profile, show, simgpu, timing
 from unrolled.profile import REMAINDER, Recording
-from unrolled.profile.statements import spanned
+from unrolled.profile.repeats import spanned
 from unrolled.show.timeline import course_of, reading
 
 

@@ -21,7 +21,7 @@ RECORD = {
 def record(tmp_path, monkeypatch):
     file = tmp_path / "gpu.json"
     file.write_text(json.dumps(RECORD), encoding="utf-8")
-    monkeypatch.setattr(records, "GPU", file)
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
     records.gpu.cache_clear()
     yield records.gpu()
     records.gpu.cache_clear()

@@ -180,15 +180,15 @@ def test_a_folder_that_is_no_wheelhouse_is_left_alone(tiny: Path, tmp_path: Path
 def test_data_that_is_at_hand_comes_along_and_none_else(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unrolled.data import sources
+    from unrolled.data import fetching
 
     given = tmp_path / "given" / "mnist"
     given.mkdir(parents=True)
-    for name in sources.MNIST.files:
+    for name in fetching.MNIST.files:
         (given / name).write_text(name, encoding="utf-8")
     monkeypatch.setenv("UNROLLED_DATA", str(given.parent))
     wheelhouse.collect(ROOT, tmp_path / "house", tiny, [], ["mnist"])
-    assert sorted(file.name for file in (tmp_path / "house/data/mnist").iterdir()) == sorted(sources.MNIST.files)
+    assert sorted(file.name for file in (tmp_path / "house/data/mnist").iterdir()) == sorted(fetching.MNIST.files)
     assert "UNROLLED_DATA" in (tmp_path / "house" / "README.txt").read_text(encoding="utf-8")
     with pytest.raises(CommandError, match="there is no data set 'imagenet' to bring along; there are mnist"):
         wheelhouse.collect(ROOT, tmp_path / "other", tiny, [], ["imagenet"])

@@ -6,7 +6,6 @@ The site shows their outputs.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import tempfile
 from collections.abc import Iterable
@@ -17,33 +16,35 @@ import nbformat
 import numpy as np
 
 import unrolled
+from unrolled.journal.file import replace_file
 from unrolled.notebook import cells, run
-from unrolled.notebook.run import Executed
 from unrolled_grader.authoring.notebooks import SOLUTIONS
 
 FOLDER = Path("build", "executed")
 
 
-def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Executed]:
+def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, run.Executed]:
     """Return several complete lessons, executed, by name; `at_once` of them run side by side."""
     names = list(names)
     with ThreadPoolExecutor(at_once) as pool:
         return dict(zip(names, pool.map(lambda name: lesson(root, name), names), strict=True))
 
 
-def lesson(root: Path, name: str) -> Executed:
+def lesson(root: Path, name: str) -> run.Executed:
     """Return a complete lesson, executed now or, if that was clean, by the same library before (then seconds are 0)."""
     source = root / SOLUTIONS / name / f"{name}.ipynb"
     kept = root / FOLDER / f"{name}.{digest(source)}.ipynb"
     if kept.is_file():
         notebook = cells.read(kept)
-        return Executed(notebook, run.reports(notebook), (), None, 0.0)
+        return run.Executed(notebook, run.reports(notebook), (), None, 0.0)
     with tempfile.TemporaryDirectory(prefix="unrolled-executed-") as scratch:
         result = run.execute(source, cwd=scratch, cell_timeout=600.0)
     found = [report.report() for report in result.reports.values()]
     complete = all(report.points + report.deferred == report.max_points for report in found)  # on this machine
     if complete and not result.errors and result.stopped is None:
-        _keep(result, kept)
+        for older in kept.parent.glob(f"{name}.*.ipynb"):  # all are made, none is anyone's work
+            older.unlink(missing_ok=True)
+        replace_file(kept, f"{nbformat.writes(result.notebook)}\n")
     return result
 
 
@@ -56,14 +57,3 @@ def digest(source: Path) -> str:
         if file.is_file() and file.suffix in (".py", ".json"):
             hashed.update(file.relative_to(library).as_posix().encode() + b"\0" + file.read_bytes())
     return hashed.hexdigest()[:20]
-
-
-def _keep(result: Executed, file: Path) -> None:
-    """Write the notebook in one step, and drop those that it replaces: all are made, none is anyone's work."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    for older in file.parent.glob(f"{file.name.split('.')[0]}.*.ipynb"):
-        older.unlink(missing_ok=True)
-    half = file.with_name(f"{file.name}.{os.getpid()}")
-    with half.open("w", encoding="utf-8", newline="\n") as stream:
-        nbformat.write(result.notebook, stream)
-    half.replace(file)

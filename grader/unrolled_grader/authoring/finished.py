@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def picture(root: Path) -> Picture:
 
     rungs = ours(records(root))
     plain = [rung | {"label": rung["label"].replace("`", "")} for rung in rungs]
-    drawn = show.ladder(sorted(plain, key=_seconds, reverse=True))
+    drawn = show.ladder(sorted(plain, key=itemgetter("seconds"), reverse=True))
     drawn.alt = alt(rungs)
     return drawn
 
@@ -94,7 +95,7 @@ def everybodys(rungs: Sequence[Rung]) -> list[Rung]:
 
     credit = "the first source, an article on CuPy (Qiita, 2020)"
     theirs = [{"batch": 8, "hardware": "hosted CPU", **rung, "origin": credit} for rung in REFERENCES]
-    return sorted([*theirs, *rungs], key=lambda rung: -_seconds(rung))
+    return sorted([*theirs, *rungs], key=lambda rung: -rung["seconds"])
 
 
 def table(rungs: Sequence[Rung]) -> str:
@@ -102,11 +103,12 @@ def table(rungs: Sequence[Rung]) -> str:
     from unrolled.show import words
 
     rows = everybodys(rungs)
-    slowest = _seconds(rows[0])
+    slowest = rows[0]["seconds"]
     lines = ["| an epoch | faster | what | batch | machine | measured by |", "| ---: | ---: | --- | ---: | --- | --- |"]
     for rung in rows:
-        faster = words.times(slowest / _seconds(rung)) if _seconds(rung) < slowest else ""
-        cells = (words.seconds(_seconds(rung)), faster, rung["label"], rung["batch"], rung["hardware"], rung["origin"])
+        seconds = rung["seconds"]
+        faster = words.times(slowest / seconds) if seconds < slowest else ""
+        cells = (words.seconds(seconds), faster, *(rung[key] for key in ("label", "batch", "hardware", "origin")))
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
@@ -116,7 +118,7 @@ def alt(rungs: Sequence[Rung]) -> str:
     from unrolled.show import words
 
     said = (
-        f"{rung['label'].replace('`', '')}, batch {rung['batch']}, {rung['hardware']}, {words.seconds(_seconds(rung))}"
+        f"{rung['label'].replace('`', '')}, batch {rung['batch']}, {rung['hardware']}, {words.seconds(rung['seconds'])}"
         for rung in everybodys(rungs)
     )
     return f"The finished ladder, seconds for an epoch of MNIST on a log scale: {'; '.join(said)}."
@@ -143,7 +145,3 @@ def _rung(name: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> Rung:
 def _form(name: str) -> str:
     """What names the rungs of a record have; "" for a record without any."""
     return FORMS["compiled"] if name.startswith("compiled") else FORMS.get(name, "")
-
-
-def _seconds(rung: Mapping[str, Any]) -> float:
-    return float(rung["seconds"])

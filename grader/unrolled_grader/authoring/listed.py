@@ -64,15 +64,13 @@ def syllabi(facts: list[dict[str, str]]) -> list[dict[str, str]]:
     """Return what a list can tell of each syllabus and of a term with all lessons, from what it can of the lessons."""
     known = {about["name"]: about for about in facts}
     there = {f"`{name}`": [known[one] for one in each.lessons if one in known] for name, each in SYLLABI.items()}
-    return [_syllabus(name, lessons) for name, lessons in {**there, TERM: facts}.items() if lessons]
-
-
-def _syllabus(name: str, lessons: list[dict[str, str]]) -> dict[str, str]:
-    """What a list can tell of a syllabus with these lessons."""
-    numbers = [about["number"] for about in lessons]
-    told = f"all, {numbers[0]} to {numbers[-1]}" if name == TERM else ", ".join(numbers)
-    sums = {key: f"{sum(int(about[key]) for about in lessons):,}" for key in ("minutes", "core")}
-    return {"name": name, "lessons": told, **sums}
+    found = []
+    for name, lessons in {**there, TERM: facts}.items():
+        numbers = [about["number"] for about in lessons]
+        words = f"all, {numbers[0]} to {numbers[-1]}" if name == TERM and numbers else ", ".join(numbers)
+        sums = {key: f"{sum(int(about[key]) for about in lessons):,}" for key in ("minutes", "core")}
+        found += [{"name": name, "lessons": words, **sums}] if lessons else []
+    return found
 
 
 def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:

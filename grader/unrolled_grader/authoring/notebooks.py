@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.authoring import bodies, finished, listed, minutes, specs
+from unrolled_grader.authoring import finished, listed, minutes, specs
 from unrolled_grader.authoring.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def solution_notebook(
         cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_METADATA if key in cell.metadata})
         _check_regions(name, cell)
         if cell.cell_type == "code":
-            cell.source = bodies.write(name, cell.source)
+            cell.source = specs.with_bodies(name, cell.source)
     specs.write(name, nb.cells, asked)
     for cell, cell_id in zip(nb.cells, cell_ids(name, nb.cells), strict=True):
         cell.id = cell_id

@@ -1,14 +1,21 @@
-"""What a lesson has from its specs: the points of its checks, and the numbers that its text quotes.
+"""What a lesson has from the library: the points of its checks, the numbers that its text quotes, and functions.
 
 In a cell of text `{T}` stands for how many times as fast as its baseline an exercise has to be, `{points}` for what its
 check is worth, and `{launches}` and the like for the `numbers` of its spec. The exercise is the one whose heading is
 the last above. Where its speed is not measured, a sentence with `{T}` is left out.
+
+In a cell of code the line `# body of unrolled.MODULE.FUNCTION` stands for what that function does, below its docstring.
+So an exercise's solution can be the reference of its spec, and a function that a lesson shows a speed's baseline.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import re
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
 CELL = "check_"
 NUMBER = re.compile(r"(?P<code>```.*?```|`[^`]*`)|\{(?P<name>\w+)\}", re.DOTALL)
+BODY = re.compile(r"^(?P<indent> *)# body of (?P<module>unrolled[\w.]*)\.(?P<name>\w+)$", re.MULTILINE)
 GAP = re.compile(r"((?<=[.?!)])\s+)")  # between sentences
 
 
@@ -72,10 +80,15 @@ def _with_numbers(lesson: str, text: str, exercise: str, specs: Mapping[str, Spe
 
 
 def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -> str:
-    spec = specs.get(exercise)
-    known = _numbers(spec) if spec is not None else {}
-    if "T" not in known and spec is not None:
-        text = "".join(sentence for sentence in _sentences(text) if "{T}" not in sentence)
+    known, spec = dict[str, float](), specs.get(exercise)
+    if spec is not None:
+        speed = {"T": spec.speed.at_least} if spec.speed is not None else {}
+        known = {**speed, "points": spec.total_points, **spec.numbers}
+        if "T" not in known:
+            parts = [*GAP.split(text), ""]
+            text = "".join(
+                words + gap for words, gap in zip(parts[::2], parts[1::2], strict=True) if "{T}" not in words
+            )
 
     def number(found: re.Match[str]) -> str:
         if found["code"]:
@@ -88,18 +101,30 @@ def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -
     return NUMBER.sub(number, text)
 
 
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the space behind it."""
-    parts = [*GAP.split(text), ""]
-    return [sentence + gap for sentence, gap in zip(parts[::2], parts[1::2], strict=True)]
-
-
-def _numbers(spec: Spec) -> dict[str, float]:
-    speed = {"T": spec.speed.at_least} if spec.speed is not None else {}
-    return {**speed, "points": spec.total_points, **spec.numbers}
-
-
 def total(notebook: Mapping[str, Any]) -> float:
     """Return what a notebook is worth: the points of all its graded cells."""
     marks = (cell["metadata"].get("nbgrader", {}) for cell in notebook["cells"])
     return float(sum(mark["points"] for mark in marks if mark.get("grade")))
+
+
+def with_bodies(lesson: str, source: str) -> str:
+    """Return a cell's source with bodies in place of the lines that name them. LessonError for unknown ones."""
+
+    def body(found: re.Match[str]) -> str:
+        try:
+            function = getattr(importlib.import_module(found["module"]), found["name"])
+        except (ImportError, AttributeError) as error:
+            raise LessonError(f"{lesson}: {found[0].strip()!r}: {error}") from error
+        return textwrap.indent(_body(function), found["indent"])
+
+    return BODY.sub(body, source)
+
+
+def _body(function: Callable[..., Any]) -> str:
+    """What stands below a function's signature and docstring, without indentation."""
+    source = textwrap.dedent(inspect.getsource(function))
+    definition = ast.parse(source).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    first = definition.body[1] if ast.get_docstring(definition) is not None else definition.body[0]
+    lines = source.splitlines()[first.lineno - 1 :]
+    return textwrap.dedent("\n".join(lines))

@@ -253,9 +253,9 @@ def sums(house: Path) -> str:
 
 def _bring(name: str, into: Path) -> None:
     """A data set's files as they were published, in the form that UNROLLED_DATA asks for. Raises CommandError."""
-    from unrolled.data import fetching, sources
+    from unrolled.data import fetching
 
-    (source,) = (one for one in sources.SOURCES if one.name == name)
+    (source,) = (one for one in fetching.SOURCES if one.name == name)
     try:
         files = fetching.given(source, tuple(source.files)) or fetching.fetched(source)
     except OSError as error:

@@ -13,7 +13,8 @@ import os
 import re
 import time
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,10 @@ COMMAND = 1_000_000  # characters of one command with all that it names
 KERNEL = 200_000  # characters of a kernel of the worker's own, with all that its names stand for
 LINES = 20_000  # lines of such kernels that are reported in one call: the judge reads the reports of all launches
 DOWNLOAD = 2**25  # bytes of one download
+NOT_ITS_OWN = {"event": "was never recorded", "graph": "does not exist", "trace": "is not open"}
 RESULT, ARRAYS = 2**28, 1_000
 """Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
 keeps. To fetch one takes a message to the machine."""
-ENDED = "the simulated GPU ended: too much memory?"
 
 
 real = Lease(places=[Resource("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
@@ -64,8 +65,6 @@ class SimulatedGPU(Process):
 
     def __init__(self, *, boxed: bool) -> None:
         super().__init__(boxed=boxed, memory=2 * MEMORY)
-        self.ended = ""  # why it is given up; empty while it works
-        self.overran = False  # whether it was given up because its time was over
         try:
             Link(self.socket)
         except (OSError, EOFError) as error:
@@ -94,9 +93,9 @@ class Guarded(Link):
     def check(self) -> None:
         """Raise what every method raises from now on, if the machine was given up."""
         if self._gpu.overran:
-            raise TimeLimitError(self._gpu.ended)
-        if self._gpu.ended:
-            raise ReportedError([self._gpu.ended])
+            raise TimeLimitError(self._gpu.dead)
+        if self._gpu.dead:
+            raise ReportedError([self._gpu.dead])
 
     def _exchange(self, message: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytearray]:
         self.check()
@@ -104,10 +103,9 @@ class Guarded(Link):
         try:
             return super()._exchange(message, data)
         except TimeoutError:
-            self._gpu.ended, self._gpu.overran = "the simulated GPU worked for too long", True
+            self._gpu.give_up("the simulated GPU worked for too long", overran=True)
         except (OSError, EOFError):
-            self._gpu.ended = ENDED
-        self._gpu.kill()
+            self._gpu.give_up("the simulated GPU ended: too much memory?")
         self.check()
         raise AssertionError  # never
 
@@ -122,14 +120,11 @@ class Facade(Machine):
     def __init__(self, machine: Guarded) -> None:
         self.machine = machine
         self.profile = machine.profile
-        self._given: dict[int, Any] = {}
-        """Memory as large as each buffer that the judge gave; nobody touches it, so it takes no room."""
-        self._own: dict[int, Any] = {}
+        self._own, self._given = dict[int, Any](), dict[int, Any]()
+        """Memory as large as each buffer; of those that the judge gave nobody touches it, so it takes no room."""
         self._reach = ChainMap(self._own, self._given)
         self._used = 0
-        self._events: set[int] = set()
-        self._traces: set[int] = set()
-        self._graphs: set[int] = set()
+        self._numbers: dict[str, set[int]] = {kind: set() for kind in NOT_ITS_OWN}
         self._kept: list[Any] = []
         self._commands = self._failures = self._lines = 0
         self._named = self._arrays = 0
@@ -202,8 +197,8 @@ class Facade(Machine):
         if (memory := self._own.pop(buffer, None)) is not None:
             self._used -= memory.nbytes
             self.machine.free(buffer)
-        elif buffer in self._graphs:
-            self._graphs.discard(buffer)
+        elif buffer in self._numbers["graph"]:
+            self._numbers["graph"].discard(buffer)
             self.machine.free(buffer)
 
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
@@ -226,26 +221,13 @@ class Facade(Machine):
         self.machine.begin_capture(_own(stream), mode)
 
     def end_capture(self, stream: int) -> int:
-        graph = self.machine.end_capture(_own(stream))
-        self._graphs.add(graph)
-        return graph
-
-    def is_capturing(self, stream: int) -> bool:
-        return self.machine.is_capturing(_here(stream))
+        return self._added("graph", self.machine.end_capture(_own(stream)))
 
     def launch_graph(self, graph: int, stream: int = 0) -> int:
-        self._check_graph(graph)
         self._check_lines()
-        lines = self.machine.launch_graph(graph, _here(stream))
+        lines = self.machine.launch_graph(self._own_number("graph", graph), _here(stream))
         self._lines += lines
         return lines
-
-    def upload_graph(self, graph: int, stream: int = 0) -> None:
-        self._check_graph(graph)
-        self.machine.upload_graph(graph, _here(stream))
-
-    def synchronize(self, stream: int | None = None) -> None:
-        self.machine.synchronize(_here(stream))
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check(view)
@@ -257,33 +239,28 @@ class Facade(Machine):
         return self.machine.download(view, _here(stream))
 
     def record(self, stream: int = 0) -> int:
-        event = self.machine.record(_here(stream))
-        self._events.add(event)
-        return event
+        return self._added("event", self.machine.record(_here(stream)))
 
-    def wait(self, event: int, stream: int | None) -> None:
-        self._check_event(event)
-        self.machine.wait(event, _here(stream))
-
-    def elapsed(self, first: int, last: int) -> float:
-        self._check_event(first, last)
-        return self.machine.elapsed(first, last)
-
-    def clock(self) -> float:
-        return self.machine.clock()
-
-    def memory(self) -> dict[str, int]:
-        return self.machine.memory()
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Any other command of plain values, each of which is the worker's own or what it may ask about."""
+        event, graph = partial(self._own_number, "event"), partial(self._own_number, "graph")
+        kinds: dict[str, tuple[Callable[[Any], Any], ...]] = {
+            "clock": (),
+            "memory": (),
+            "synchronize": (_here,),
+            "is_capturing": (_here,),
+            "wait": (event, _here),
+            "elapsed": (event, event),
+            "upload_graph": (graph, _here),
+        }
+        checked = (kind(argument) for kind, argument in zip(kinds[name], arguments, strict=True))
+        return getattr(self.machine, name)(*checked)
 
     def start_trace(self) -> int:
-        number = self.machine.start_trace()
-        self._traces.add(number)
-        return number
+        return self._added("trace", self.machine.start_trace())
 
     def stop_trace(self, number: int) -> Trace:
-        if number not in self._traces:
-            raise InvalidCommandError(f"trace {number!r:.40} is not open")
-        self._traces.discard(number)
+        self._numbers["trace"].discard(self._own_number("trace", number))
         return self.machine.stop_trace(number)
 
     def _check(self, view: Any) -> Any:
@@ -295,14 +272,15 @@ class Facade(Machine):
         if self._lines > LINES:
             raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
 
-    def _check_graph(self, graph: Any) -> None:
-        if type(graph) is not int or graph not in self._graphs:
-            raise InvalidCommandError(f"graph {graph!r:.40} does not exist")
+    def _added(self, kind: str, number: int) -> int:
+        self._numbers[kind].add(number)
+        return number
 
-    def _check_event(self, *events: Any) -> None:
-        for event in events:
-            if type(event) is not int or event not in self._events:
-                raise InvalidCommandError(f"event {event!r:.40} was never recorded")
+    def _own_number(self, kind: str, number: Any) -> int:
+        """The number of a thing of this kind that is the worker's. Raises InvalidCommandError for any other."""
+        if type(number) is not int or number not in self._numbers[kind]:
+            raise InvalidCommandError(f"{kind} {number!r:.40} {NOT_ITS_OWN[kind]}")
+        return number
 
 
 def _here(stream: Any) -> Any:

@@ -36,6 +36,8 @@ class Process:
         self._gpu = gpu
         self._box = sandbox.Box(gpu=gpu) if boxed else None
         self.boxed = boxed
+        self.dead = ""  # why it was given up; empty while it works
+        self.overran = False  # whether it was given up because its time was over
         self.group = cgroup.new()
         self.counts_cpu = self.group is not None
         """Whether the CPU time of all processes in the box is counted, and finely."""
@@ -91,8 +93,6 @@ class Process:
             limits["NPROC"] = PROCESSES
         return limits
 
-    # its end
-
     def close(self) -> None:
         """Kill whatever runs in the box, and release everything that was opened for it. A second call does nothing."""
         if self.selector.get_map() is None:
@@ -122,6 +122,11 @@ class Process:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def give_up(self, why: str, *, overran: bool = False) -> None:
+        """Kill whatever runs in the box, and note why."""
+        self.dead, self.overran = why, overran
+        self.kill()
+
     def kill(self) -> None:
         """Kill whatever runs in the box."""
         if self._box is not None:
@@ -129,8 +134,6 @@ class Process:
         elif hasattr(self, "pid"):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-
-    # what it uses, and when it runs
 
     def cpu_seconds(self) -> float:
         """Return the CPU time, in seconds, of all processes that are or were in the box."""

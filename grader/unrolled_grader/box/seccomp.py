@@ -50,31 +50,21 @@ REFUSED_WITH = {
 }
 """Calls that are refused with these second arguments."""
 
-_NEW = {
-    **{"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "pidfd_getfd": 438},
-    **{"process_madvise": 440, "quotactl_fd": 443, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466},
-    **{"file_setattr": 469},
-}
+_CALLS = """
+add_key 248 217; bpf 321 280; chmod 90 -; chown 92 -; fanotify_init 300 262; fchmod 91 52; fchmodat 268 53;
+fchmodat2 452 452; fchown 93 55; fchownat 260 54; fcntl 72 25; file_setattr 469 469; fremovexattr 199 16;
+fsetxattr 190 7; futimesat 261 -; io_uring_enter 426 426; io_uring_register 427 427; io_uring_setup 425 425;
+ioctl 16 29; kcmp 312 272; keyctl 250 219; lchown 94 -; lremovexattr 198 15; lsetxattr 189 6;
+name_to_handle_at 303 264; open_by_handle_at 304 265; perf_event_open 298 241; pidfd_getfd 438 438;
+process_madvise 440 440; process_vm_readv 310 270; process_vm_writev 311 271; ptrace 101 117; quotactl 179 60;
+quotactl_fd 443 443; removexattr 197 14; removexattrat 466 466; request_key 249 218; sendmmsg 307 269; sendmsg 46 211;
+setxattr 188 5; setxattrat 463 463; syslog 103 116; userfaultfd 323 282; utime 132 -; utimensat 280 88; utimes 235 -
+"""
+"""Each call with its numbers on x86-64 and AArch64, a dash where there is none."""
+_ROWS = [row.split() for row in _CALLS.split(";")]
 NUMBERS = {
-    "x86_64": {
-        **{"ioctl": 16, "sendmsg": 46, "fcntl": 72, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94},
-        **{"utime": 132, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198},
-        **{"fremovexattr": 199, "utimes": 235, "add_key": 248, "request_key": 249, "keyctl": 250, "fchownat": 260},
-        **{"futimesat": 261, "fchmodat": 268, "utimensat": 280, "sendmmsg": 307},
-        **{"ptrace": 101, "syslog": 103, "quotactl": 179, "perf_event_open": 298, "fanotify_init": 300},
-        **{"name_to_handle_at": 303, "open_by_handle_at": 304, "process_vm_readv": 310, "process_vm_writev": 311},
-        **{"kcmp": 312, "bpf": 321, "userfaultfd": 323},
-        **_NEW,
-    },
-    "aarch64": {
-        **{"setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16},
-        **{"fcntl": 25, "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88},
-        **{"sendmsg": 211, "add_key": 217, "request_key": 218, "keyctl": 219, "sendmmsg": 269},
-        **{"quotactl": 60, "syslog": 116, "ptrace": 117, "perf_event_open": 241, "fanotify_init": 262},
-        **{"name_to_handle_at": 264, "open_by_handle_at": 265, "process_vm_readv": 270, "process_vm_writev": 271},
-        **{"kcmp": 272, "bpf": 280, "userfaultfd": 282},
-        **_NEW,
-    },
+    machine: {row[0]: int(row[column]) for row in _ROWS if row[column] != "-"}
+    for column, machine in enumerate(("x86_64", "aarch64"), 1)
 }
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH_*: a process can also call with the numbers of another one, which is refused."""

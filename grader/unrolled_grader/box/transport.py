@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from unrolled_grader.box.wire import Array, Channel, WireError, text_of
 GRACE = 1.0  # seconds that code has to end after an interrupt, before everything in its box is killed
 DRAUGHTS = 16  # times that a stream is read in a row; some print faster than anybody can read
 EVENTS = ("print", "display", "result", "error", "clear")
+OTHER_KIND = "it sent an answer of another kind"
 PREPARE_LIMIT = 5.0  # seconds to get ready for a block, which takes an honest worker milliseconds
 ASK_BYTES = 2**20
 """Bytes of the arrays that come with a call of an object that the judge keeps, unless its class says otherwise."""
@@ -50,8 +51,7 @@ class Worker(Process):
 
     def __init__(self, *, boxed: bool, baseline: Baseline = None, gpu: bool = False) -> None:
         super().__init__(boxed=boxed, baseline=baseline, gpu=gpu)
-        self.dead = ""  # why it is dead; empty while it lives
-        self.overran = False  # whether it was killed because its time was over
+
         self.on_event: Event = lambda event: None
         self.on_print: Print = lambda name, text: None
         self._channel = Channel(self.socket)
@@ -71,8 +71,6 @@ class Worker(Process):
             yield
         finally:
             self._facade = None
-
-    # the notebook's cells
 
     def run_cell(self, source: str, limit: float) -> tuple[str, str, str] | None:
         """Run a cell; return its error's name and text, or None. Raises TimeLimitError at `limit`, WorkerDiedError.
@@ -95,29 +93,28 @@ class Worker(Process):
         """
         return self._converse({"bind": {"expression": expression, "check": check, "ranks": ranks}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
-    # the function that is judged
-
-    @contextmanager
-    def ported(self) -> Iterator[None]:
+    def ported(self) -> AbstractContextManager[None]:
         """Have the worker run the judged function on its real GPU during the block, with NumPy arrays in and out."""
-        self._converse({"port": True}, "ported", START_LIMIT)
-        try:
-            yield
-        finally:
-            with suppress(WorkerDiedError, TimeLimitError):
-                self._converse({"port": False}, "ported", START_LIMIT)
+        return self._during("port", True, False)
 
-    @contextmanager
-    def ranked(self, speed: Speed, ranks: int) -> Iterator[None]:
+    def ranked(self, speed: Speed, ranks: int) -> AbstractContextManager[None]:
         """Have so many processes run the function in blocks, during this one: a baseline on one rank, too."""
         assert speed.share is not None
         share = {"module": speed.share.__module__, "name": speed.share.__qualname__}
-        _raise(self._converse({"rank": {"ranks": ranks, "share": share}}, None, START_LIMIT), START_LIMIT)
+        return self._during("rank", {"ranks": ranks, "share": share}, None)
+
+    @contextmanager
+    def _during(self, order: str, begin: Any, end: Any) -> Iterator[None]:
+        """Give an order for the block, and take it back after it."""
+        answer = self._converse({order: begin}, None, START_LIMIT)
+        _raise(answer, START_LIMIT)
+        if f"{order}ed" not in answer:
+            raise self._died(OTHER_KIND)
         try:
             yield
         finally:
             with suppress(WorkerDiedError, TimeLimitError):
-                self._converse({"rank": None}, "ranked", START_LIMIT)
+                self._converse({order: end}, f"{order}ed", START_LIMIT)
 
     def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
         """Call the function, for `limit` seconds at most; return its result as plain data.
@@ -150,20 +147,14 @@ class Worker(Process):
         _take_over(list(positional), named, given)
         return value
 
-    # blocks that are timed
-
     def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
         """Put the inputs of a block in place, with room for a result of `slot` bytes for each."""
         self._inputs.clear()
         self._places, coded = [], []
         for arguments in inputs:
-            values: list[Any] = []
-            self._places.append([])
-            for name, value in arguments.items():
-                put: list[tuple[Array, int]] = []
-                values.append([name, self._give(value, put)])
-                self._places[-1] += [(name, array, offset) for array, offset in put]
-            coded.append({"dict": values})
+            put: dict[str, list[tuple[Array, int]]] = {name: [] for name in arguments}
+            coded.append({"dict": [[name, self._give(value, put[name])] for name, value in arguments.items()]})
+            self._places.append([(name, *place) for name, places in put.items() for place in places])
         room = slot * len(coded)
         if room > self._room and sys.platform == "linux":  # have the pages, so that the worker only has to map them
             os.posix_fallocate(self.arena, wire.RESULTS.start, room)
@@ -194,8 +185,6 @@ class Worker(Process):
         """Return the arrays among the block's inputs with this number, as the shared file holds them now."""
         return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
 
-    # messages
-
     def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:
         """Send a message and wait for its answer, or for the value under `key` in it."""
         if self.dead:
@@ -211,7 +200,7 @@ class Worker(Process):
         if key is None:
             return answer
         if key not in answer:
-            raise self._died("it sent an answer of another kind")
+            raise self._died(OTHER_KIND)
         return answer[key]
 
     def _answer(self, deadline: float, limit: float) -> dict[str, Any]:
@@ -291,8 +280,6 @@ class Worker(Process):
         except (Exception, TimeLimitError) as error:
             return {"refused": f"{type(error).__name__}: {error}"[:REFUSED]}
 
-    # values and arrays
-
     def _give(self, value: Any, places: list[tuple[Array, int]]) -> Any:
         """A value as JSON; arrays are put in place, objects stay here and a number goes in their stead."""
         if isinstance(value, (list, tuple)):
@@ -350,13 +337,11 @@ class Worker(Process):
         return np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)
 
     def _died(self, why: str) -> WorkerDiedError:
-        self.dead = why
-        self.kill()
+        self.give_up(why)
         return WorkerDiedError(why)
 
     def _overran(self, why: str, limit: float) -> TimeLimitError:
-        self.overran = True
-        self._died(why)
+        self.give_up(why, overran=True)
         return TimeLimitError(f"ran longer than {limit:g} s")
 
 

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -183,25 +184,29 @@ def encode(value: Any, put: Callable[[Array], int], view: Callable[[Any], View |
         return {"object": type(value).__name__}
 
 
+@dataclass
 class _Encoder:
     """Encodes one value, and counts what is in it."""
 
-    def __init__(self, put: Callable[[Array], int], view: Callable[[Any], View | Stray | None] | None) -> None:
-        self._put = put
-        self._view = view
-        self._values = VALUES_LIMIT
+    put: Callable[[Array], int]
+    view: Callable[[Any], View | Stray | None] | None
+    values: int = VALUES_LIMIT  # that are left
 
     def encode(self, value: Any) -> Any:
-        self._values -= 1
-        if self._values < 0:
+        self.values -= 1
+        if self.values < 0:
             raise WireError(TOO_MANY)
         if value is None or value is True or value is False:
             return value
         if isinstance(value, (np.ndarray, np.generic)):
-            return _encode_array(value, self._put)
+            plain = np.asarray(value).view(np.ndarray)
+            if not PLAIN_DTYPE.fullmatch(plain.dtype.str):
+                return {"foreign": str(plain.dtype)[:80]}
+            kind = "array" if isinstance(value, np.ndarray) else "scalar"
+            return {kind: [plain.dtype.str, list(plain.shape), self.put(np.ascontiguousarray(plain))]}
         if isinstance(value, str):
             return str.__str__(value)
-        place = value if isinstance(value, View) else self._view and self._view(value)
+        place = value if isinstance(value, View) else self.view and self.view(value)
         if isinstance(place, Stray):
             return {"stray": None}
         if place is not None:
@@ -219,14 +224,6 @@ class _Encoder:
         if isinstance(value, Iterator):
             return {"iterator": [self.encode(item) for item in itertools.islice(value, ITEMS_LIMIT)]}
         return {"object": type(value).__name__}
-
-
-def _encode_array(value: Any, put: Callable[[Array], int]) -> Any:
-    plain = np.asarray(value).view(np.ndarray)
-    if not PLAIN_DTYPE.fullmatch(plain.dtype.str):
-        return {"foreign": str(plain.dtype)[:80]}
-    kind = "array" if isinstance(value, np.ndarray) else "scalar"
-    return {kind: [plain.dtype.str, list(plain.shape), put(np.ascontiguousarray(plain))]}
 
 
 Get = Callable[[int, int], "bytearray | memoryview"]
@@ -247,21 +244,21 @@ def decode(
         raise WireError("a value that is nested too deeply") from None
 
 
+@dataclass
 class _Decoder:
-    """Decodes one value, and keeps count of what it takes: many arrays may claim the same bytes."""
+    """Decodes one value, and keeps count of what is left: many arrays may claim the same bytes."""
 
-    def __init__(self, get: Get, remote: Callable[[int], Any] | None, gpu: Callable[[View], Any] | None) -> None:
-        self._get = get
-        self._remote = remote
-        self._gpu = gpu
-        self._bytes = ARENA
-        self._entries = ENTRIES_LIMIT
-        self._values = VALUES_LIMIT
-        self._aliens: dict[str, Alien] = {}
+    get: Get
+    remote: Callable[[int], Any] | None
+    gpu: Callable[[View], Any] | None
+    bytes: int = ARENA
+    entries: int = ENTRIES_LIMIT
+    values: int = VALUES_LIMIT
+    aliens: dict[str, Alien] = field(default_factory=dict)
 
     def decode(self, coded: Any) -> Any:
-        self._values -= 1
-        if self._values < 0:
+        self.values -= 1
+        if self.values < 0:
             raise WireError(TOO_MANY)
         if coded is None or isinstance(coded, (bool, str, int)):
             return coded
@@ -282,27 +279,27 @@ class _Decoder:
             return np.empty(0, object)
         if kind == "object":
             return self._alien(content if isinstance(content, str) else "")
-        if kind == "remote" and self._remote is not None and isinstance(content, int):
-            return self._remote(content)
-        if kind == "gpu" and self._gpu is not None:
-            return self._gpu(_place(content))
+        if kind == "remote" and self.remote is not None and isinstance(content, int):
+            return self.remote(content)
+        if kind == "gpu" and self.gpu is not None:
+            return self.gpu(_place(content))
         if kind == "stray" and content is None:
             return Stray()
         raise WireError(f"a value of the unknown kind {kind!r:.40}")
 
     def _dict(self, pairs: list[Any]) -> Any:
-        self._entries -= len(pairs)
-        if self._entries < 0 or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        self.entries -= len(pairs)
+        if self.entries < 0 or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise WireError(f"a dictionary that is none, or more than {ENTRIES_LIMIT:,} entries")
         decoded = [(self.decode(key), self.decode(item)) for key, item in pairs]
         return dict(decoded) if all(_is_key(key) for key, _ in decoded) else self._alien("dict")
 
     def _alien(self, name: str) -> Alien:
         """One for each name will do."""
-        name = name if name in self._aliens or len(self._aliens) < ALIENS_LIMIT else "object"
-        if name not in self._aliens:
-            self._aliens[name] = alien(name)
-        return self._aliens[name]
+        name = name if name in self.aliens or len(self.aliens) < ALIENS_LIMIT else "object"
+        if name not in self.aliens:
+            self.aliens[name] = alien(name)
+        return self.aliens[name]
 
     def _array(self, content: Any) -> Array:
         if not (isinstance(content, list) and len(content) == 3 and isinstance(content[1], list)):
@@ -315,10 +312,10 @@ class _Decoder:
         try:
             dtype = np.dtype(text)
             size = math.prod(shape) * dtype.itemsize
-            self._bytes -= size
-            if self._bytes < 0 or offset + size > ARENA:
+            self.bytes -= size
+            if self.bytes < 0 or offset + size > ARENA:
                 raise WireError(f"an array of shape {shape!r:.80} at {offset:,}: more than the shared file holds")
-            array: Array = np.frombuffer(self._get(offset, size), dtype).reshape(shape)
+            array: Array = np.frombuffer(self.get(offset, size), dtype).reshape(shape)
         except (TypeError, ValueError) as error:  # no such dtype; no such shape, although it is empty
             raise WireError(f"an array of dtype {text}: {error}") from None
         return array

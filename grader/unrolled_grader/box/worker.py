@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
@@ -113,8 +113,6 @@ class _Worker:
             ((kind, content),) = message.items()
             self.channel.send(answer[kind](content))
 
-    # the notebook's cells
-
     def run_cell(self, source: str) -> dict[str, Any]:
         """Run a cell; its error, if it raised one. What it displayed was sent before."""
         assert self.shell is not None
@@ -143,8 +141,6 @@ class _Worker:
         can = callable(found)
         parameters = _parameters(found) if can else None
         return {"bound": type(found).__name__, "parameters": parameters, "callable": can, "borrowed": borrowed}
-
-    # the function that is judged
 
     def port(self, real: bool) -> dict[str, Any]:
         """Run the function on the real GPU from now on, or no longer."""
@@ -195,8 +191,6 @@ class _Worker:
         except BaseException as error:  # SystemExit and its like, too
             return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or self._call)}
 
-    # blocks that are timed
-
     def prepare(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Get ready for a block: its inputs as arrays on the shared file, one BLAS thread, no garbage."""
         self.block = [wire.decode(kwargs, self._bytes) for kwargs in order["inputs"]]
@@ -244,8 +238,6 @@ class _Worker:
         finally:
             gc.enable()
 
-    # values and arrays
-
     def _bytes(self, offset: int, size: int) -> memoryview:
         return self.view[offset : offset + size]
 
@@ -288,14 +280,12 @@ class Remote:
     def __init__(self, ask: Callable[..., Any], number: int) -> None:
         self._ask, self._number = ask, number
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        return self._ask(self._number, "__call__", positional, named)
+    def _method(self, name: str, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, name, positional, named)
 
-    def forward(self, *positional: Any, **named: Any) -> Any:
-        return self._ask(self._number, "forward", positional, named)
-
-    def backward(self, *positional: Any, **named: Any) -> Any:
-        return self._ask(self._number, "backward", positional, named)
+    __call__ = partialmethod(_method, "__call__")
+    forward = partialmethod(_method, "forward")
+    backward = partialmethod(_method, "backward")
 
 
 class RemoteMachine(FarMachine):

@@ -25,7 +25,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -157,24 +156,15 @@ def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         return _warm[0].fork(order, descriptors)
 
 
-@dataclass(frozen=True)
-class Shared:
-    """Lines to a warm process, one or none, for the process that calls this."""
-
-    ends: Sequence[socket.socket]
-
-    def __call__(self) -> None:
-        _warm[:] = map(Connection, self.ends)
-
-    def close(self) -> None:
-        for end in self.ends:
-            end.close()
-
-
-def shared() -> Shared:
-    """Return what has another process use this one's warm one, or its own where no spare line is left."""
+def spare_line() -> socket.socket | None:
+    """Return a line to the warm process, for another process to `use`; None where none is left."""
     with _one_at_a_time:
-        return Shared([_warm[0].spare.pop()] if _warm and _warm[0].spare else [])
+        return _warm[0].spare.pop() if _warm and _warm[0].spare else None
+
+
+def use(line: socket.socket | None) -> None:
+    """Let this process use another's warm one, by a spare line of that; without one it starts its own."""
+    _warm[:] = [] if line is None else [Connection(line)]
 
 
 @atexit.register

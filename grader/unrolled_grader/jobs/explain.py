@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unrolled.timing import Pair, Verdict, rule
-from unrolled.timing.rule import Outcome
 from unrolled.timing.verdict import conclude
 from unrolled_grader.jobs.record import Record, one_line
 from unrolled_grader.judge.evidence import Score
@@ -16,7 +15,7 @@ from unrolled_grader.judge.verdicts import settle, settling_outcome
 
 WIDTH = 100
 REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")  # what of a verdict follows from its pairs
-WITNESSES: tuple[tuple[Outcome, ...], ...] = (("pass", "fail"), ("fail",), ("pass",), ())
+WITNESSES: tuple[tuple[rule.Outcome, ...], ...] = (("pass", "fail"), ("fail",), ("pass",), ())
 """What CPU time could decide. It is not recorded: of a GPU nothing, without control groups no pass, and in records of
 older releases no fail."""
 TRANSPORT = "the transport took"

@@ -63,10 +63,9 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
         nb = opening.opened(intake.read(Path(order["notebook"])), lesson, specs)
         release = versions.release_for(versions.version_of(nb), released)
         nb = nb if release else sanitized(nb, handed_out)
-    except opening.RefusedError as reason:
-        found = Record(student, lesson, order["digest"], (), str(reason)), None
-    except Exception as error:  # a notebook that repair did not foresee
-        problem = f"it cannot be repaired: {type(error).__name__}: {error}"
+    except Exception as error:  # refused, or a notebook that repair did not foresee
+        refused = isinstance(error, opening.RefusedError)
+        problem = str(error) if refused else f"it cannot be repaired: {type(error).__name__}: {error}"
         found = Record(student, lesson, order["digest"], (), problem), None
     else:
         submission = Submission(student, lesson, nb, specs, order["seed"])

@@ -23,7 +23,11 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from socket import socket
+from typing import TYPE_CHECKING, Any
+
+from unrolled.cli import CommandError
+from unrolled_grader.box import zygote
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -39,14 +43,6 @@ PATIENCE = 30.0
 """Seconds that an order waits for a worker which offers what it needs. A restarted worker is back in a few."""
 
 
-class Outfit(Protocol):
-    """Called in a process before its first order. It is pickled on the way there, sockets with it, and closed here."""
-
-    def __call__(self) -> object: ...
-
-    def close(self) -> None: ...
-
-
 class Lost(RuntimeError):  # noqa: N818 - an answer, not a fault of the caller
     """The answer to an order whose process was killed time and again."""
 
@@ -55,7 +51,7 @@ class Deferred(RuntimeError):  # noqa: N818
     """The answer to an order that needs what no worker offers."""
 
 
-class SchedulerError(RuntimeError):
+class SchedulerError(CommandError):
     """There is no scheduler at that address, or no longer."""
 
 
@@ -65,13 +61,12 @@ def run(
     perform: Perform,
     jobs: int,
     scheduler: str | None = None,
-    outfit: Callable[[], Outfit] | None = None,
 ) -> Iterator[Iterator[tuple[Order, Answer | Exception]]]:
     """Have orders performed; the block gets each with its answer, or with the exception raised, once and as they come.
 
     `perform` is a function at the top level of a module. It runs in `jobs` processes of this machine, each for many
     orders, or on the workers of the Dask scheduler at that address. `orders` may be lazy: the next is taken when a
-    worker is free. What `outfit` makes here, anew for each process of this machine, is called there first.
+    worker is free. Processes of this machine share its warm one as far as it has lines to spare.
 
     Processes of this machine begin with the first orders as the block does; they take seconds to start, in which the
     block can get ready for the answers. What is unanswered when the block ends is given up. Raises ValueError for fewer
@@ -86,7 +81,7 @@ def run(
     todo, pool = iter(orders), list[_Process]()
     try:
         for order in islice(todo, jobs):
-            pool.append(_Process(perform, outfit))
+            pool.append(_Process(perform))
             pool[-1].begin(order)
         yield _answers(todo, pool)
     finally:
@@ -115,16 +110,16 @@ def _answers(orders: Iterator[Order], pool: Sequence[_Process]) -> Iterator[tupl
 class _Process:
     """A process that works on one order at a time; when it is killed, a new one takes its place."""
 
-    def __init__(self, perform: Perform, outfit: Callable[[], Outfit] | None) -> None:
-        self._perform, self._outfit = perform, outfit
+    def __init__(self, perform: Perform) -> None:
+        self._perform = perform
         self._start()
 
     def _start(self, attempt: int = 1) -> None:
         context = _context(self._perform.__module__)
         self.connection, theirs = context.Pipe()
-        outfit = self._outfit() if self._outfit else None
-        self._process = context.Process(target=_serve, args=(theirs, self._perform, outfit))
-        with closing(theirs), closing(outfit) if outfit else nullcontext():
+        line = zygote.spare_line()
+        with closing(theirs), line or nullcontext():  # both are sent along, and closed here
+            self._process = context.Process(target=_serve, args=(theirs, self._perform, line))
             try:
                 self._process.start()
             except (EOFError, ConnectionError):  # what forks them was killed; the next attempt starts it anew
@@ -181,7 +176,7 @@ def _context(module: str) -> ForkServerContext | SpawnContext:
     return context
 
 
-def _serve(connection: Connection, perform: Perform, outfit: Outfit | None) -> None:
+def _serve(connection: Connection, perform: Perform, line: socket | None) -> None:
     """Work on orders until the other end of the connection closes, or its process is gone, even by SIGKILL."""
     if hasattr(os, "setsid"):
         os.setsid()  # so that Ctrl-C in a terminal reaches the parent alone, which then ends us in good order
@@ -189,8 +184,7 @@ def _serve(connection: Connection, perform: Perform, outfit: Outfit | None) -> N
     orders: SimpleQueue[Order] = SimpleQueue()
     with suppress(KeyboardInterrupt, OSError):
         threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
-        if outfit:
-            outfit()
+        zygote.use(line)
         while True:
             connection.send_bytes(_performed(perform, orders.get()))
 

@@ -17,7 +17,6 @@ import os
 import platform
 import re
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,8 @@ from nbformat import NotebookNode
 
 import unrolled
 from unrolled import device
+from unrolled.cli import CommandError
+from unrolled.journal.file import replace_file as replace_file
 from unrolled_grader.judge.evidence import Score
 
 COLUMNS = ("student", "lesson", "check", "points", "max_points", "verdict", "detail")
@@ -59,7 +60,7 @@ FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 """What a spreadsheet takes for the beginning of a formula; the wide ones where Japanese is typed."""
 
 
-class RecordError(Exception):
+class RecordError(CommandError):
     """The table cannot be used, which is no submission's fault: the file, and what SQLite says."""
 
 
@@ -111,7 +112,11 @@ class Record:
 
     def brief(self) -> Record:
         """Return the record without the measured pairs, which are nearly all of its size."""
-        return replace(self, scores=tuple(_brief(score) for score in self.scores))
+        scores = []
+        for score in self.scores:
+            kept = ({name: one[name] for name in one if name not in ("pairs", "control")} for one in score.timings)
+            scores.append(replace(score, timings=tuple(kept)))
+        return replace(self, scores=tuple(scores))
 
 
 def now() -> str:
@@ -169,14 +174,9 @@ def start(grades: Path, student: str, lesson: str) -> None:
     _set(grades, "state = 'running', started = ?, attempts = attempts + 1", now(), student, lesson)
 
 
-def note_applied(grades: Path, record: Record) -> None:
-    """Note that the record has come to gradebook and feedback."""
-    _set(grades, "applied = ?", record.date, record.student, record.lesson)
-
-
-def note_reopened(grades: Path, record: Record) -> None:
-    """Note that what came of the record is made anew: the next run takes it for unfinished until it is applied."""
-    _set(grades, "applied = ?", None, record.student, record.lesson)
+def note_applied(grades: Path, record: Record, *, applied: bool = True) -> None:
+    """Note that the record has come to gradebook and feedback; or has not, while that is made anew."""
+    _set(grades, "applied = ?", record.date if applied else None, record.student, record.lesson)
 
 
 def _set(grades: Path, what: str, value: str | None, student: str, lesson: str) -> None:
@@ -241,14 +241,18 @@ def write_scores(grades: Path, records: Iterable[Record] | None = None) -> Path:
 
 def scores_csv(records: Iterable[Record]) -> str:
     """Return the content of scores.csv."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows: list[Sequence[str]] = [COLUMNS]
     for record in records:
         for score in record.scores:
-            points = (f"{score.points:g}", f"{score.max_points:g}")
-            names = (one_line(record.student), record.lesson, score.part)
-            writer.writerow((*names, *points, score.verdict, one_line(score.detail)))
+            points, words = (f"{score.points:g}", f"{score.max_points:g}"), (score.verdict, one_line(score.detail))
+            rows.append((one_line(record.student), record.lesson, score.part, *points, *words))
+    return csv_text(rows)
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as the text of a CSV file."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 
@@ -257,19 +261,6 @@ def one_line(text: str) -> str:
     line = CONTROLS.sub(" ", text).strip().encode("utf-8", "backslashreplace").decode()
     line = line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
     return f"'{line}" if line[:1] in FORMULAS else line
-
-
-def replace_file(file: Path, text: str, encoding: str = "utf-8") -> None:
-    """Write the whole text to a new file beside this one, then put it in this one's place."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding=encoding, errors="backslashreplace", newline="\n") as stream:
-            stream.write(text)
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def to_dict(record: Record) -> dict[str, Any]:
@@ -285,11 +276,6 @@ def from_dict(data: Mapping[str, Any]) -> Record:
     scores = tuple(Score(**{**score, "timings": tuple(score["timings"])}) for score in data["scores"])
     lists = {name: tuple(data[name]) for name in ("seeds", "repairs", "flags")}
     return Record(**{**fields, **lists, "scores": scores, "key": Key(**data["key"])})
-
-
-def _brief(score: Score) -> Score:
-    kept = ({name: timing[name] for name in timing if name not in ("pairs", "control")} for timing in score.timings)
-    return replace(score, timings=tuple(kept))
 
 
 def _records(grades: Path, which: str, values: Sequence[str] = ()) -> Iterator[Record]:

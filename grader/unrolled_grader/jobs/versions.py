@@ -24,7 +24,6 @@ import unrolled
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.jobs import record, releases
 from unrolled_grader.jobs.record import Key, Record
-from unrolled_grader.jobs.releases import Release
 from unrolled_grader.judge.evidence import CELL, Score
 from unrolled_grader.judge.opening import RefusedError
 
@@ -58,7 +57,7 @@ def version_of(nb: NotebookNode) -> str:
     return claimed if isinstance(claimed, str) else unrolled.__version__
 
 
-def release_for(version: str, released: Path) -> Release | None:
+def release_for(version: str, released: Path) -> releases.Release | None:
     """Return the release that judges a notebook of this version; None if this course does.
 
     `released` is this version's notebook of the lesson, in its checkout. Raises AbsentError if the release is not here.
@@ -87,7 +86,7 @@ def release_for(version: str, released: Path) -> Release | None:
 
 
 def performed_by(
-    release: Release, order: Mapping[str, Any], key: Key, here: Mapping[str, float]
+    release: releases.Release, order: Mapping[str, Any], key: Key, here: Mapping[str, float]
 ) -> tuple[Record, NotebookNode | None]:
     """Have a release do an order; return record and notebook. `here`: what checks are worth. Raises ReleaseError."""
     with tempfile.TemporaryDirectory(prefix="unrolled-release-") as scratch:
@@ -110,7 +109,7 @@ def performed_by(
     return found, None if notebook is None else nbformat.from_dict(notebook)
 
 
-def _run(release: Release, order: Mapping[str, Any], log: IO[bytes]) -> None:
+def _run(release: releases.Release, order: Mapping[str, Any], log: IO[bytes]) -> None:
     """Let the release perform the order. Raises ReleaseError with the last line that it wrote."""
     command, pipe, nothing = [sys.executable, "-c", PERFORM], subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(

@@ -63,7 +63,7 @@ class Checking:
 
     def _simulated(self) -> Guarded:
         """A fresh machine for a case on the GPU: in a new process, where there is none or the last one ended."""
-        if self._machine is not None and self._machine.ended:
+        if self._machine is not None and self._machine.dead:
             self._machine.close()
             self._machine = None
         if self._machine is None:
@@ -74,9 +74,12 @@ class Checking:
     def report(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
         """Run a check and return its report; run it once more if the simulated GPU ended, and not by its time limit."""
         report = self._run_check(worker, name, found)
-        if self._machine is not None and self._machine.ended and not self._machine.overran and not worker.dead:
+        if self._machine is not None and self._machine.dead and not self._machine.overran and not worker.dead:
             report = self._run_check(worker, name, found)
-        return _legible(report)
+        # Words of a student's among its lines stay in their line, and no sign in them is out of sight.
+        findings = (replace(finding, lines=tuple(map(in_sight, finding.lines))) for finding in report.findings)
+        parts = (replace(part, detail=in_sight(part.detail)) for part in report.parts)
+        return replace(report, findings=tuple(findings), parts=tuple(parts))
 
     def _run_check(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
         spec = self._specs[name]
@@ -187,13 +190,6 @@ def signature_of(parameters: Any) -> inspect.Signature | None:
         return inspect.Signature([parameter(*described) for described in parameters])
     except (TypeError, ValueError):
         return None
-
-
-def _legible(report: Report) -> Report:
-    """The report. Words of a student's among its lines stay in their line, and no sign in them is out of sight."""
-    findings = (replace(finding, lines=tuple(map(in_sight, finding.lines))) for finding in report.findings)
-    parts = (replace(part, detail=in_sight(part.detail)) for part in report.parts)
-    return replace(report, findings=tuple(findings), parts=tuple(parts))
 
 
 def _implausible(spec: Spec, verdict: timing.Verdict | None, ratio: float | None) -> str:

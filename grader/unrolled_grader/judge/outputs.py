@@ -50,7 +50,7 @@ class Outputs:
     """The outputs of a notebook's cells while they run."""
 
     def __init__(self) -> None:
-        self._cell: NotebookNode | None = None
+        self._cell = NotebookNode(outputs=[])
         self._left = NOTEBOOK_LIMIT
         self._shown: list[_Shown] = []  # what stands under this cell
         self._displays: dict[str, list[_Shown]] = {}  # what can be updated, under this cell and those above
@@ -65,7 +65,7 @@ class Outputs:
 
     def stream(self, name: str, text: str) -> None:
         """Put printed text, from stdout or stderr, under the cell."""
-        if self._cell is None or not text:
+        if not text:
             return
         self._clear_if_asked()
         kept = text[: self._room(STREAM_LIMIT, printed=True)]
@@ -76,8 +76,6 @@ class Outputs:
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in a message of the worker's shell. What is malformed is passed over."""
-        if self._cell is None:
-            return
         if "clear" in event:
             self._clear_before_next = True
             if not event["clear"]:
@@ -105,7 +103,6 @@ class Outputs:
 
     def _add(self, kind: str, size: int, place: str = "", **content: Any) -> None:
         """Put an output under the cell, if there is room."""
-        assert self._cell is not None
         self._clear_if_asked()
         if len(self._shown) >= COUNT_LIMIT or size > self._room(RICH_LIMIT, printed=False):
             self._say(LEFT_OUT)
@@ -126,7 +123,6 @@ class Outputs:
 
     def _print(self, name: str, text: str) -> bool:
         """Put text under the cell; whether there was a place for it."""
-        assert self._cell is not None
         last = self._shown[-1] if self._shown else None
         if last is None or not last.printed or last.output.name != name:
             if len(self._shown) >= COUNT_LIMIT:
@@ -146,7 +142,6 @@ class Outputs:
 
     def _say(self, words: str, name: str = "stdout") -> None:
         """Say once that something is missing, where it is missing."""
-        assert self._cell is not None
         if words in self._said:
             return
         self._said.add(words)
@@ -159,7 +154,6 @@ class Outputs:
     def _clear_if_asked(self) -> None:
         if not self._clear_before_next:
             return
-        assert self._cell is not None
         self._cell.outputs = []
         for shown in self._shown:
             self._left += shown.size

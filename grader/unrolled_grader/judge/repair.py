@@ -80,8 +80,6 @@ class _Repair:
     def carriers(self, name: str) -> list[NotebookNode]:
         return [cell for cell in self.cells if grade_id(cell) == name]
 
-    # what is mended before cells are matched
-
     def restore_types(self) -> None:
         """Turn cells back that a learner made text, or code, by one key."""
         for original in self.marked():
@@ -101,8 +99,6 @@ class _Repair:
                 if any(_defines(cell, exercise) for exercise in exercises):
                     self.note(_name(original), "an answer was written into the check's cell; it has one of its own now")
                     cell.metadata = NotebookNode()
-
-    # finding the cells that were handed out
 
     def find_exercise(self, original: NotebookNode) -> None:
         """Choose the exercise's cell.
@@ -204,8 +200,6 @@ class _Repair:
         known = any(_same(cell, original) for original in self.released if not grade_id(original))
         taken = _in(cell, self.chosen.values()) or _name(cell) in {_name(one) for one in self.marked()}
         return cell.cell_type == "markdown" and not known and not taken
-
-    # putting back what is missing
 
     def put_back(self, original: NotebookNode) -> None:
         """Insert a missing cell below its exercise, or else below the nearest cell that stood above it."""

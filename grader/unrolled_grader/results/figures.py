@@ -6,7 +6,7 @@ import html
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
@@ -44,13 +44,11 @@ def histogram(lesson: str, shares: Sequence[float], waiting: Sequence[float] = (
     """
     figure = new_figure(2.0, 2.75, layout="constrained")
     ax = figure.subplots()
-    counts = Counter(min(int(share * BINS), BINS - 1) for share in shares if share < 1)
-    full = sum(share >= 1 for share in shares)
-    ax.bar(range(BINS), [counts[place] for place in range(BINS)], width=1, align="edge", color=BLUE, edgecolor="white")
+    counts, full = _counts(share for share in shares if share < 1), sum(share >= 1 for share in shares)
+    ax.bar(range(BINS), counts, width=1, align="edge", color=BLUE, edgecolor="white")
     ax.bar(BINS + 0.25, full, width=1, align="edge", color=GREEN, edgecolor="white", hatch="//")
     if waiting:
-        below = Counter(min(int(share * BINS), BINS - 1) for share in waiting)
-        depths = [-below[place] for place in range(BINS)]
+        depths = [-count for count in _counts(waiting)]
         ax.bar(range(BINS), depths, width=1, align="edge", color=YELLOW, edgecolor=INK, linewidth=0.5, hatch="|||")
         ax.axhline(0, color=INK, linewidth=1)
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
@@ -61,20 +59,18 @@ def histogram(lesson: str, shares: Sequence[float], waiting: Sequence[float] = (
     ax.set_title(lesson)
     ax.set_ylabel("students")
     ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    return Picture(
-        figure,
-        f"Scores of {lesson}: {len(shares) + len(waiting)} students, {median}, "
-        f"{full} with all points, {sum(share == 0 for share in shares)} with none{_still(waiting)}.",
-    )
+    alt = f"Scores of {lesson}: {len(shares) + len(waiting)} students, {median}, {full} with all points, "
+    alt += f"{sum(share == 0 for share in shares)} with none"
+    if waiting:
+        low, high = 100 * min(waiting), 100 * max(waiting)
+        alt += f"; of {len(waiting)} something waits, they have {low:.0f} to {high:.0f} % so far"
+    return Picture(figure, f"{alt}.")
 
 
-def _still(waiting: Sequence[float]) -> str:
-    """How many of a lesson's submissions wait, and at what."""
-    if not waiting:
-        return ""
-    return (
-        f"; of {len(waiting)} something waits, they have {100 * min(waiting):.0f} to {100 * max(waiting):.0f} % so far"
-    )
+def _counts(shares: Iterable[float]) -> list[int]:
+    """How many shares lie in each bin."""
+    counts = Counter(min(int(share * BINS), BINS - 1) for share in shares)
+    return [counts[place] for place in range(BINS)]
 
 
 def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:

@@ -22,7 +22,6 @@ from nbgrader.api import MissingEntry
 from unrolled.cli import CommandError
 from unrolled_grader.classroom import columns, gradebook, roster, settings, staged
 from unrolled_grader.classroom.course import Course
-from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
 from unrolled_grader.receiving import collect, received
 from unrolled_grader.results import report, standing
@@ -34,7 +33,7 @@ COURSES_OWN = (".git", ".venv", "lessons", "solutions", "notebooks", "lib", "doc
 ALSO_OWN = (Path("grader", "unrolled_grader"), Path("grader", "sample_class"))
 
 
-def known(course: Course, student: str, roster_file: Path) -> Person | None:
+def known(course: Course, student: str, roster_file: Path) -> roster.Person | None:
     """Return a student as the roster says, or else the gradebook; None if neither they nor a folder has the id.
 
     Raises CommandError for a roster that cannot be read.
@@ -48,9 +47,9 @@ def known(course: Course, student: str, roster_file: Path) -> Person | None:
         with gradebook.opened(course.directory) as book, contextlib.suppress(MissingEntry):
             one = book.find_student(student)
             name = ", ".join(filter(None, (one.last_name, one.first_name)))
-            given = found or Person(student)
-            found = Person(student, given.name or name, given.email or one.email or "")
-    return found or (Person(student) if student in course.students() else None)
+            given = found or roster.Person(student)
+            found = roster.Person(student, given.name or name, given.email or one.email or "")
+    return found or (roster.Person(student) if student in course.students() else None)
 
 
 def deleted(course: Course, student: str, roster_file: Path) -> Iterator[str]:
@@ -237,7 +236,7 @@ class Search:
     passed_over: Counter[str] = field(default_factory=Counter)
 
 
-def remaining(root: Path, person: Person) -> Search:
+def remaining(root: Path, person: roster.Person) -> Search:
     """Return where id, name or e-mail still stand in a course's text files and their names, as the roster writes them.
 
     Only where no letter or digit of ASCII stands beside them: "ada" is not found in "adam".
@@ -253,16 +252,11 @@ def remaining(root: Path, person: Person) -> Search:
         elif b"\0" in (data := file.read_bytes()):
             searched.passed_over[file.suffix or "without a suffix"] += 1
         else:
-            searched.found += _in_text(name, data.decode("utf-8", "replace"), pattern)
+            text, places = data.decode("utf-8", "replace"), dict[str, int]()
+            for hit in pattern.finditer(text):
+                places.setdefault(hit[0], text.count("\n", 0, hit.start()) + 1)
+            searched.found += [f"{name}, line {line}: {found}" for found, line in places.items()]
     return searched
-
-
-def _in_text(name: str, text: str, pattern: re.Pattern[str]) -> list[str]:
-    """The first line of a file for each text that is found in it."""
-    places: dict[str, int] = {}
-    for hit in pattern.finditer(text):
-        places.setdefault(hit[0], hit.start())
-    return [f"{name}, line {text.count(chr(10), 0, start) + 1}: {found}" for found, start in places.items()]
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import nh3
@@ -63,13 +63,12 @@ NUMBER = re.compile(r"[0-9]{1,4}")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
 
 
-def document(title: str, style: str, body: str, kind: str = "") -> str:
-    """Return a whole page that needs nothing but itself. `body` is HTML, `title` text, `kind` the body's class."""
+def document(title: str, style: str, body: str) -> str:
+    """Return a whole page that needs nothing but itself. `body` is HTML, `title` text."""
     text = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{POLICY}<meta name="referrer" '
         'content="no-referrer"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(title)}</title><style>{style}</style></head>\n"
-        f"<body{f' class={kind}' if kind else ''}>{body}</body></html>\n"
+        f"<title>{html.escape(title)}</title><style>{style}</style></head>\n<body>{body}</body></html>\n"
     )
     return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written
 
@@ -89,8 +88,7 @@ def output(shown: NotebookNode) -> str:
         return terminal(shown.text)
     if shown.output_type == "error":
         return terminal("\n".join(shown.traceback) or f"{shown.ename}: {shown.evalue}")
-    data: Mapping[str, Any] = shown.get("data", {})
-    return next(filter(None, (_show(data) for _show in (_image, _html, _markdown, _tex, _plain))), NOT_SHOWN)
+    return next(filter(None, _forms(shown.get("data", {}))), NOT_SHOWN)
 
 
 def terminal(text: Any) -> str:
@@ -187,35 +185,18 @@ _cleaner = nh3.Cleaner(
 )
 
 
-def _image(data: Mapping[str, Any]) -> str:
-    for kind in PICTURES:
-        if uri := picture(_joined(data.get(kind, ""))):
-            alt = html.escape(_joined(data.get("text/plain", "a picture"))[:1000])
-            return f'<img src="{uri}" alt="{alt}">'
-    return ""
-
-
-def _html(data: Mapping[str, Any]) -> str:
-    """HTML, unless nothing to see is left of it."""
-    markup = _joined(data.get("text/html", ""))
-    cleaned = clean(markup)
-    if cleaned == NOT_SHOWN:
-        return ""
+def _forms(data: Mapping[str, Any]) -> Iterator[str]:
+    """The forms of an output as inert HTML, the first choice first; some are empty."""
+    for uri in filter(None, (picture(_joined(data.get(kind, ""))) for kind in PICTURES)):
+        alt = html.escape(_joined(data.get("text/plain", "a picture"))[:1000])
+        yield f'<img src="{uri}" alt="{alt}">'
+    cleaned = clean(_joined(data.get("text/html", "")))
     seen = re.search("<img [^<>]*src=", cleaned) or re.search(r"[^\s<>]", re.sub("<[^<>]*>", "", cleaned))
-    return f"<div>{cleaned}</div>" if seen else ""
-
-
-def _markdown(data: Mapping[str, Any]) -> str:
-    return markdown(data["text/markdown"]) if data.get("text/markdown") else ""
-
-
-def _tex(data: Mapping[str, Any]) -> str:
+    yield f"<div>{cleaned}</div>" if seen and cleaned != NOT_SHOWN else ""
+    yield markdown(data["text/markdown"]) if data.get("text/markdown") else ""
     formula = _cut(_joined(data.get("text/latex", ""))).strip()
-    return f'<div class="tex">{html.escape(formula.strip("$").strip())}</div>' if formula else ""
-
-
-def _plain(data: Mapping[str, Any]) -> str:
-    return terminal(data["text/plain"]) if data.get("text/plain") else ""
+    yield f'<div class="tex">{html.escape(formula.strip("$").strip())}</div>' if formula else ""
+    yield terminal(data["text/plain"]) if data.get("text/plain") else ""
 
 
 def _joined(text: Any) -> str:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 from unrolled import checks
-from unrolled.checks import Spec
 from unrolled.journal import galleries
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import Score
@@ -38,7 +37,7 @@ class Place(NamedTuple):
     ratio: float | None
 
 
-def parts(lessons: Mapping[str, Mapping[str, Spec]] | None = None) -> set[TalliedPart]:
+def parts(lessons: Mapping[str, Mapping[str, checks.Spec]] | None = None) -> set[TalliedPart]:
     """Return the parts that have a leaderboard, by their specs: speeds, and checks that time what they compare."""
     known = checks.lessons() if lessons is None else lessons
     every = [(lesson, name, spec) for lesson, specs in known.items() for name, spec in specs.items()]
@@ -71,21 +70,13 @@ def boards(
     """
     entries: dict[TalliedPart, list[tuple[str, float | None]]] = {}
     for kept in records:
-        for score in kept.scores:
+        for score in () if kept.problem else kept.scores:
             part = TalliedPart(kept.lesson, score.part)
-            if (
-                part in ranked
-                and not kept.problem
-                and has_place(score)
-                and (name := name_of(kept.student, kept.lesson))
-            ):
-                entries.setdefault(part, []).append((name, ratio(score)))
+            settled = ratio(score)  # what may yet be settled has a place, too
+            placed = settled is not None or score.verdict in OPEN or (score.flag and score.verdict in SETTLED)
+            if part in ranked and placed and (name := name_of(kept.student, kept.lesson)):
+                entries.setdefault(part, []).append((name, settled))
     return {part: places(found) for part, found in sorted(entries.items())}
-
-
-def has_place(score: Score) -> bool:
-    """Return whether a score can stand on a leaderboard: it was measured, or may yet be."""
-    return ratio(score) is not None or score.verdict in OPEN or (bool(score.flag) and score.verdict in SETTLED)
 
 
 def ratio(score: Score) -> float | None:
@@ -100,20 +91,11 @@ def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
 
     Ratios that read the same, in three digits, share a rank.
     """
-    ordered = sorted(numbered(entries), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
+    names = galleries.distinct(name for name, _ in entries)
+    ratios = (value for _, value in entries)
+    ordered = sorted(zip(names, ratios, strict=True), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
     shown = [None if value is None else float(f"{value:.3g}") for _, value in ordered]
     return [
         Place(None if value is None else 1 + shown.index(value), name, value)
         for (name, _), value in zip(ordered, shown, strict=True)
     ]
-
-
-def numbered(entries: Sequence[tuple[str, float | None]]) -> list[tuple[str, float | None]]:
-    """Return the entries with a number after a name that came before: "A", "A (2)"."""
-    used: set[str] = set()
-    found = []
-    for name, value in entries:
-        free = next(one for n in range(1, len(entries) + 2) if (one := name if n == 1 else f"{name} ({n})") not in used)
-        used.add(free)
-        found.append((free, value))
-    return found

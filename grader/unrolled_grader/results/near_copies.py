@@ -9,7 +9,6 @@ nearest pairs side by side; LESSON.csv beside it lists all pairs, and in which e
 from __future__ import annotations
 
 import ast
-import csv
 import difflib
 import html
 import inspect
@@ -18,7 +17,7 @@ import re
 import statistics
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -31,14 +30,12 @@ from copydetect import CodeFingerprint, CopyDetector
 from nbformat import NotebookNode
 
 from unrolled import checks
-from unrolled.checks import Spec
 from unrolled.checks.answers import answers_of
 from unrolled.notebook import cells
-from unrolled.notebook.cells import grade_id
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import job
-from unrolled_grader.jobs.record import one_line, replace_file
+from unrolled_grader.jobs.record import csv_text, one_line, replace_file
 from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.receiving import collect
@@ -95,9 +92,8 @@ class ComparedPair:
     @property
     def letters(self) -> float:
         """What part of the lines of one is in the other to the letter: of the one with the larger part."""
-        both = self.first.lines, self.second.lines
-        same = (Counter(both[0]) & Counter(both[1])).total()
-        return same / max(min(map(len, both)), 1)
+        ours, theirs = Counter(self.first.lines), Counter(self.second.lines)
+        return (ours & theirs).total() / max(min(ours.total(), theirs.total()), 1)
 
 
 @dataclass(frozen=True)
@@ -122,11 +118,11 @@ class _Detector(CopyDetector):  # type: ignore[misc]
 
     similarity_matrix: Any
 
-    def __init__(self, works: Iterable[tuple[WrittenCode, Any]], others: Iterable[tuple[WrittenCode, Any]]) -> None:
+    def __init__(self, works: Mapping[WrittenCode, Any], others: Mapping[WrittenCode, Any]) -> None:
         super().__init__(noise_t=PASSAGE, guarantee_t=PASSAGE, display_t=0.0, autoopen=False, silent=True)
         self.shown: Sequence[ComparedPair] = ()  # those that the report shows side by side
         for kind, some in (("testref", works), ("ref", others)):
-            for work, marks in some:
+            for work, marks in some.items():
                 self.file_data[work.key] = marks
                 self.add_file(work.key, kind)
 
@@ -144,11 +140,6 @@ class _Detector(CopyDetector):  # type: ignore[misc]
         found: list[Any] = super().get_copied_code_list()
         self.similarity_matrix = every
         return found
-
-
-def of_class(course: Course, lesson: str) -> Found:
-    """Compare what a class handed in of a lesson, and return what was found."""
-    return compare(lesson, *works(course, lesson), references(course, lesson))
 
 
 def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[str, str]]]:
@@ -181,8 +172,8 @@ def references(course: Course, lesson: str) -> list[WrittenCode]:
 
 def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> WrittenCode:
     """Return what stands in the cells of these exercises, without what was handed out."""
-    given = {grade_id(cell): cell.source for cell in released.cells}
-    here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
+    given = {cells.grade_id(cell): cell.source for cell in released.cells}
+    here = {cells.grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
     parts, room = list[tuple[str, str]](), LONGEST
     for name in specs:
         answer = own(here.get(name, ""), given.get(name, ""))[:room]
@@ -217,7 +208,7 @@ def _without_docstrings(source: str) -> list[str]:
     return lines
 
 
-def source_of(spec: Spec) -> str:
+def source_of(spec: checks.Spec) -> str:
     """Return the source of every function of the library that answers an exercise."""
     sources = []
     for function in answers_of(spec):
@@ -232,7 +223,7 @@ def compare(
     lesson: str, found: Iterable[WrittenCode], passed_over: Iterable[tuple[str, str]], others: Iterable[WrittenCode]
 ) -> Found:
     """Compare every student's work with all others and with the references; answers that are too short are left out."""
-    compared, missed = list[tuple[WrittenCode, Any]](), [*passed_over]
+    compared, missed = dict[WrittenCode, Any](), [*passed_over]
     for work in found:
         try:
             marks = fingerprint(work)
@@ -242,22 +233,22 @@ def compare(
         if len(marks.filtered_code) < SHORTEST:
             missed.append((work.who, "too little code of their own"))
         else:
-            compared.append((work, marks))
-    works, given = [work for work, _ in compared], [(work, fingerprint(work)) for work in others]
+            compared[work] = marks
+    given = {work: fingerprint(work) for work in others}
     detector = _Detector(compared, given)
-    if works:
+    if compared:
         detector.run()
     pairs = sorted(
-        (_pair(detector, *both) for both in combinations(works, 2)),
+        (_pair(detector, *both) for both in combinations(compared, 2)),
         key=lambda pair: (-pair.score, -pair.letters, pair.first.who),
     )
     references = sorted(
-        (_pair(detector, work, other) for work in works for other, _ in given),
+        (_pair(detector, work, other) for work in compared for other in given),
         key=lambda pair: (-pair.shares[0], pair.first.who, pair.second.who),
     )
     detector.shown = (*pairs[:TOP], *references[:TOP])
-    report = _report(detector) if works else ""
-    return Found(lesson, tuple(works), tuple(pairs), tuple(references), tuple(missed), report)
+    report = _report(detector) if compared else ""
+    return Found(lesson, tuple(compared), tuple(pairs), tuple(references), tuple(missed), report)
 
 
 def fingerprint(work: WrittenCode) -> Any:
@@ -274,32 +265,27 @@ def _closed(part: str) -> str:
 
 def _pair(detector: _Detector, first: WrittenCode, second: WrittenCode) -> ComparedPair:
     """What the detector found of two works."""
-    shares = tuple(min(float(share), 1.0) for share in detector.similarity_matrix[detector.place(first, second)])
+    one, other = (min(float(share), 1.0) for share in detector.similarity_matrix[detector.place(first, second)])
     slices = detector.slice_matrix.get((first.key, second.key), ((), ()))
-    sides = zip((first, second), slices, strict=True)
-    exercises = [_exercises(work, passages) for work, passages in sides]
-    names = dict.fromkeys(name for found in exercises for name in found)
-    return ComparedPair(
-        first,
-        second,
-        (shares[0], shares[1]),
-        {name: max(found.get(name, 0.0) for found in exercises) for name in names},
-    )
+    exercises: dict[str, float] = {}
+    for work, passages in zip((first, second), slices, strict=True):
+        for name, share in _exercises(work, passages):
+            exercises[name] = max(share, exercises.get(name, 0.0))
+    return ComparedPair(first, second, (one, other), exercises)
 
 
-def _exercises(work: WrittenCode, passages: Any) -> dict[str, float]:
+def _exercises(work: WrittenCode, passages: Any) -> Iterator[tuple[str, float]]:
     """How much of each exercise lies in the passages: of its signs, blank space aside."""
     inside = bytearray(len(work.text))
     for begin, end in zip(*passages, strict=True) if len(passages) else ():
         inside[int(begin) : int(end)] = b"\1" * (min(int(end), len(inside)) - int(begin))
-    found, start = {}, 0
+    start = 0
     for name, part in work.parts:
         start += len(f"# {name}\n")
         signs = [inside[start + at] for at, sign in enumerate(part) if not sign.isspace()]
         if any(signs):
-            found[name] = sum(signs) / len(signs)
+            yield name, sum(signs) / len(signs)
         start += len(part)
-    return found
 
 
 def _report(detector: _Detector) -> str:
@@ -311,16 +297,11 @@ def _report(detector: _Detector) -> str:
 
 def write(folder: Path, found: Found) -> tuple[Path, Path]:
     """Write LESSON.csv, every pair, and LESSON.html, copydetect's report; return their paths."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for pair in found.pairs:
-        writer.writerow(_row(pair, pair.score))
-    for pair in found.references:
-        writer.writerow(_row(pair, pair.shares[0]))
+    rows = [_row(pair, pair.score) for pair in found.pairs]
+    rows += [_row(pair, pair.shares[0]) for pair in found.references]
     pages = folder / f"{found.lesson}.csv", folder / f"{found.lesson}.html"
-    replace_file(pages[0], buffer.getvalue())
-    replace_file(pages[1], found.report)
+    for page, text in zip(pages, (csv_text([COLUMNS, *rows]), found.report), strict=True):
+        replace_file(page, text)
     return pages
 
 

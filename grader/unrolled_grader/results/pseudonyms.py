@@ -131,10 +131,8 @@ def _write_records(course: Course, kept: list[Record], pseudonyms: dict[str, str
 def _regrades(log: str, secret: bytes, texts: bool) -> str:
     """The log of regrades: dates, pseudonyms, and the reasons only with `texts`."""
     head, *rows = csv.reader(io.StringIO(log, newline=""))
-    buffer = io.StringIO()
     bare = ([when[:10], of(secret, who), *rest, reason * texts] for when, who, *rest, reason in rows)
-    csv.writer(buffer, lineterminator="\n").writerows([head, *bare])
-    return buffer.getvalue()
+    return record.csv_text([head, *bare])
 
 
 def _write_notebooks(course: Course, pseudonyms: dict[str, str], into: Path) -> None:

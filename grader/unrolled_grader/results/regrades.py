@@ -6,15 +6,12 @@ A line is written whenever scores.csv is, by whatever command; lines are only ev
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from unrolled_grader.jobs import record
-from unrolled_grader.jobs.record import Record, one_line
 
 FILE = "regrades.csv"
 COLUMNS = ("when", "student", "lesson", "part", "before", "after", "reason")
@@ -40,7 +37,7 @@ Parts = dict[str, Standing]
 
 def note(
     grades: Path,
-    records: Iterable[Record],
+    records: Iterable[record.Record],
     reason: str = "",
     forced: Collection[tuple[str, str]] = (),
     class_changes: Mapping[str, str] = MappingProxyType({}),
@@ -117,8 +114,7 @@ def _reason(was: Standing, now: Standing, given: str, class_changes: Mapping[str
 def _append(file: Path, lines: Collection[tuple[str, ...]]) -> None:
     if not lines:
         return
-    rows = [(when, one_line(who), *others, one_line(reason)) for when, who, *others, reason in lines]
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows if file.exists() else [COLUMNS, *rows])
+    rows = [(when, record.one_line(who), *others, record.one_line(reason)) for when, who, *others, reason in lines]
+    text = record.csv_text(rows if file.exists() else [COLUMNS, *rows])
     with file.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-        stream.write(buffer.getvalue())
+        stream.write(text)

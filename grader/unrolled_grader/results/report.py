@@ -75,7 +75,11 @@ def page(records: Iterable[Record], boards: Mapping[TalliedPart, Sequence[Place]
     """Return the report as one HTML document, with these leaderboards."""
     found = tallied(records)
     body = "".join(_sections(found, boards or {})) if len(found.seconds) else "<p>Nothing has been graded yet.</p>"
-    return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")
+    unsafe, stamp = sum(count for how, count in found.sandboxes.items() if how.startswith("NONE")), ""
+    if unsafe:
+        stamp = f'<p class="stamp">NO SANDBOX: {unsafe} of {len(found.seconds)} submissions ran with nothing between '
+        stamp += "their code and this machine. Their scores prove nothing.</p>"
+    return document("Class report", STYLE + figures.BAR_STYLE, f"{stamp}<h1>Class report</h1>{body}")
 
 
 def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> Iterator[str]:
@@ -89,7 +93,13 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
     if found.speeds:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
         yield "what was asked, a cross did not.</p>"
-        yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>{_speed_table(found)}'
+        rows = []
+        for part, (at_least, ratios) in found.speeds.items():
+            spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
+            rows.append([part.name, f"{at_least:g}x", str(len(ratios)), *spread])
+        head = ["check", "asked", "measured", "slowest", "median", "fastest"]
+        yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>'
+        yield f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
     yield from _leaderboards(boards)
     yield from _by_people(found)
     yield from _reasons(found)
@@ -99,25 +109,16 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
 
 def _scores(found: Tally) -> Iterator[str]:
     """A picture a lesson; what waits has a colour of its own."""
-    lessons = sorted({*found.shares, *found.open})
-    shares = ((found.shares.get(lesson, []), found.open.get(lesson, [])) for lesson in lessons)
-    pictures = (figures.histogram(lesson, *both).html() for lesson, both in zip(lessons, shares, strict=True))
+    pictures = (
+        figures.histogram(lesson, found.shares.get(lesson, []), found.open.get(lesson, [])).html()
+        for lesson in sorted({*found.shares, *found.open})
+    )
     labels = {"settled": "students by their share of the points", "all": "students with all points"}
     if found.open:
         labels["waits"] = (
             "students of whom something waits, at what they have so far: an answer to be read, or a deferred part"
         )
     yield f'<h2>Scores</h2>{figures.legend(labels)}<div class="pictures">{"".join(pictures)}</div>'
-
-
-def _stamp(found: Tally) -> str:
-    unsafe = sum(count for how, count in found.sandboxes.items() if how.startswith("NONE"))
-    if not unsafe:
-        return ""
-    return (
-        f'<p class="stamp">NO SANDBOX: {unsafe} of {len(found.seconds)} submissions ran with nothing between '
-        "their code and this machine. Their scores prove nothing.</p>"
-    )
 
 
 def _head(found: Tally) -> str:
@@ -139,15 +140,6 @@ def _head(found: Tally) -> str:
     return f'<p class="quiet">{about}</p><ul class="facts">{items}</ul>'
 
 
-def _speed_table(found: Tally) -> str:
-    head = ["check", "asked", "measured", "slowest", "median", "fastest"]
-    rows = []
-    for part, (at_least, ratios) in found.speeds.items():
-        spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
-        rows.append([part.name, f"{at_least:g}x", str(len(ratios)), *spread])
-    return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
-
-
 def _leaderboards(boards: Mapping[TalliedPart, Sequence[Place]]) -> Iterator[str]:
     """Names that learners chose, and nothing that says who they are."""
     if boards:
@@ -155,8 +147,7 @@ def _leaderboards(boards: Mapping[TalliedPart, Sequence[Place]]) -> Iterator[str
         yield "measured: each against the reference on the same machine in the same run.</p>"
     for part, places in boards.items():
         rows = [
-            [f"{place.rank or ''}", place.name, f"{place.ratio:.3g}x" if place.ratio else "not settled yet"]
-            for place in places
+            [f"{rank or ''}", name, f"{ratio:.3g}x" if ratio else "not settled yet"] for rank, name, ratio in places
         ]
         yield f"<h3>{_text(f'{part.lesson}, {part.name}')}</h3>{_table(['', 'name', 'faster'], rows, right=[0, 2])}"
 
@@ -190,16 +181,13 @@ def _reasons(found: Tally) -> Iterator[str]:
 
 
 def _items(items: Mapping[Notice, Sequence[str]]) -> str:
-    rows = (
-        (f'<span class="quiet">{_text(lesson)}</span><br>{_text(what)}', _text(why), _names(students))
-        for (lesson, what, why), students in items.items()
-    )
+    rows = []
+    for (lesson, what, why), students in items.items():
+        names = ", ".join(map(_text, students))
+        if len(students) > FEW:
+            names = f"<details><summary>{len(students)} students</summary>{names}</details>"
+        rows.append((f'<span class="quiet">{_text(lesson)}</span><br>{_text(what)}', _text(why), names))
     return table(("what", "why", "students"), rows)
-
-
-def _names(students: Sequence[str]) -> str:
-    names = ", ".join(map(_text, students))
-    return names if len(students) <= FEW else f"<details><summary>{len(students)} students</summary>{names}</details>"
 
 
 def _time(found: Tally) -> str:

@@ -28,7 +28,7 @@ def _run(arguments: argparse.Namespace) -> int:
     course = Course.at(root, arguments.submitted)
     compared = False
     for lesson in lessons:
-        found = near_copies.of_class(course, lesson)
+        found = near_copies.compare(lesson, *near_copies.works(course, lesson), near_copies.references(course, lesson))
         if not found.works and not found.passed_over:
             continue
         compared = True

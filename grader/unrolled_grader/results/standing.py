@@ -17,7 +17,6 @@ from nbgrader.coursedir import CourseDirectory
 from unrolled_grader.classroom import gradebook, late, settings, staged
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import record
-from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import CELL, Score
 from unrolled_grader.results import regrades
 
@@ -37,7 +36,7 @@ class _Submission:
     penalty: float = 0.0
 
 
-def records(directory: CourseDirectory, grades: Path) -> Iterator[Record]:
+def records(directory: CourseDirectory, grades: Path) -> Iterator[record.Record]:
     """Yield each record by student and lesson, without measured pairs, with the gradebook's rows after the judge's."""
     known = _submissions(directory)
     for kept in record.load_all(grades):
@@ -45,7 +44,7 @@ def records(directory: CourseDirectory, grades: Path) -> Iterator[Record]:
         yield replace(kept, scores=(*kept.scores, *_beside(kept, found))) if found else kept
 
 
-def of_class(course: Course) -> list[Record]:
+def of_class(course: Course) -> list[record.Record]:
     """Return every record with what a person gave and what lateness took, by student and lesson."""
     with gradebook.quiet():
         return list(records(course.directory, course.grades))
@@ -68,7 +67,7 @@ def write_scores(
     return changed
 
 
-def _beside(kept: Record, found: _Submission) -> Iterator[Score]:
+def _beside(kept: record.Record, found: _Submission) -> Iterator[Score]:
     """The gradebook's rows: answers in words, what a person changed, lateness."""
     for grade in found.grades:
         if not grade.name.startswith(CELL):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,66 +67,57 @@ def tallied(records: Iterable[Record]) -> Tally:
             found.sandboxes[kept.sandbox] += 1
         if most := kept.max_points:
             (found.open if kept.is_open else found.shares).setdefault(kept.lesson, []).append(kept.points / most)
-        _add_reasons(found, kept)
         for score in kept.scores:
-            _add_score(found, kept, score)
+            _count(found, kept.lesson, score)
+        for notices, what, why in _notices(found, kept):
+            notices.setdefault(Notice(kept.lesson, what, why), []).append(kept.student)
     return _in_order(found)
 
 
-def _add_reasons(found: Tally, kept: Record) -> None:
-    """What concerns the submission as a whole."""
-    if kept.problem:
-        _add(found.look, kept, "not graded", kept.problem)
-    for flag in kept.flags:
-        _add(found.look, kept, "the whole notebook", flag)
-    if kept.repairs:
-        _add(found.repaired, kept, "repaired", "; ".join(kept.repairs))
-
-
-def _add_score(found: Tally, kept: Record, score: Score) -> None:
-    if score.verdict not in VERDICTS:
-        _add_persons(found, kept, score)
+def _count(found: Tally, lesson: str, score: Score) -> None:
+    """Count the verdict and the measured factor of one part; nothing is withheld where there are no points."""
+    judged = score.verdict in VERDICTS
+    if not score.max_points and (score.verdict == "deferred" or not judged):
         return
-    if score.verdict == "deferred" and not score.max_points:
-        return  # nothing is withheld where there are no points
-    found.verdicts.setdefault(TalliedPart(kept.lesson, score.part), Counter())[score.verdict] += 1
+    counts = found.verdicts if judged else found.words
+    counts.setdefault(TalliedPart(lesson, score.part), Counter())[score.verdict] += 1
     ratio = score.timings[-1]["ratio"] if score.timings else None
     if ratio is not None and ratio > 0:
         speeds = Speeds(score.timings[-1]["at_least"], [])
-        found.speeds.setdefault(TalliedPart(kept.lesson, score.check), speeds).ratios.append(float(ratio))
+        found.speeds.setdefault(TalliedPart(lesson, score.check), speeds).ratios.append(float(ratio))
+
+
+def _notices(found: Tally, kept: Record) -> Iterator[tuple[dict[Notice, list[str]], str, str]]:
+    """What a person should know of a submission: where it is kept, what it concerns, and why."""
     if kept.problem:
-        return
-    if score.verdict == "deferred":
-        _add(found.deferred, kept, score.part, score.flag or score.detail)
-    elif score.flag or score.verdict == "inconclusive":
-        _add(found.look, kept, score.part, score.flag or score.detail)
-
-
-def _add_persons(found: Tally, kept: Record, score: Score) -> None:
-    """What is not the judge's: a late penalty, an answer in words, or points that a person changed."""
-    if score.verdict == "late":
-        _add(found.late, kept, "late", score.detail)
-    elif score.max_points:
-        found.words.setdefault(TalliedPart(kept.lesson, score.part), Counter())[score.verdict] += 1
-    else:
-        _add(found.look, kept, score.part, score.detail)
-
-
-def _add(items: dict[Notice, list[str]], kept: Record, what: str, why: str) -> None:
-    items.setdefault(Notice(kept.lesson, what, why), []).append(kept.student)
+        yield found.look, "not graded", kept.problem
+    for flag in kept.flags:
+        yield found.look, "the whole notebook", flag
+    if kept.repairs:
+        yield found.repaired, "repaired", "; ".join(kept.repairs)
+    for score in kept.scores:
+        if score.verdict == "late":
+            yield found.late, "late", score.detail
+        elif score.verdict not in VERDICTS:
+            if not score.max_points:  # points that a person changed; else an answer in words
+                yield found.look, score.part, score.detail
+        elif score.verdict == "deferred":
+            if score.max_points and not kept.problem:
+                yield found.deferred, score.part, score.flag or score.detail
+        elif not kept.problem and (score.flag or score.verdict == "inconclusive"):
+            yield found.look, score.part, score.flag or score.detail
 
 
 def _in_order(found: Tally) -> Tally:
     """By lesson; what was first seen stays first within a lesson. What no machine settled comes before single parts."""
-    found.shares, found.open = dict(sorted(found.shares.items())), dict(sorted(found.open.items()))
-    found.verdicts = dict(sorted(found.verdicts.items(), key=lambda item: item[0].lesson))
-    found.speeds = dict(sorted(found.speeds.items(), key=lambda item: item[0].lesson))
+    for name in ("shares", "open", "words", "late", "deferred", "repaired"):
+        setattr(found, name, dict(sorted(getattr(found, name).items())))
+    for name in ("verdicts", "speeds"):
+        setattr(found, name, dict(sorted(getattr(found, name).items(), key=lambda item: item[0].lesson)))
     for speeds in found.speeds.values():
         speeds.ratios.sort()
     whole = ("not graded", "the whole notebook")
     found.look = dict(sorted(found.look.items(), key=lambda item: (item[0].what not in whole, item[0])))
-    found.words, found.late = dict(sorted(found.words.items())), dict(sorted(found.late.items()))
-    found.deferred, found.repaired = dict(sorted(found.deferred.items())), dict(sorted(found.repaired.items()))
     return found
 
 

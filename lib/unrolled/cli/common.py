@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ class CommandError(Exception):
 
 DAY = 86_400
 DATA_SETS = ("mnist", "fashion_mnist", "cifar10")
-"""Those to fetch, as `data.sources` has them, which NumPy comes with."""
+"""Those to fetch, as `data.fetching` has them, which NumPy comes with."""
 
 
 def path(text: str) -> Path:
@@ -91,6 +92,17 @@ def seconds(text: str) -> float:
 def why(error: Exception) -> str:
     """Return an error in words: an OSError without its number and its file, which the message itself names."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+@contextlib.contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Let what goes wrong while this file is read end the command: it cannot be read, or holds something else."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {why(error)}") from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def write_new(file: Path, content: bytes) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import checkout, lab
-from .common import CommandError, Subparsers, folder, present_file, seconds, why
+from .common import CommandError, Subparsers, folder, present_file, reading, seconds, why
 
 if TYPE_CHECKING:
     from unrolled.notebook.run import Executed
@@ -54,13 +54,9 @@ def execute(file: Path, timeout: float) -> Executed:
     """Run a notebook where it lies in a fresh kernel, with a progress bar. Raises CommandError if it cannot be read."""
     from unrolled.notebook import cells
 
-    try:
+    with reading(file):
         cells.json_object(file.read_bytes(), str(file))  # what is no notebook is said before seconds go into imports
         nb = cells.read(file)
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {why(error)}") from error
-    except ValueError as error:
-        raise CommandError(str(error)) from error
     from tqdm import tqdm
 
     from unrolled.notebook import run, submission
@@ -79,8 +75,11 @@ def execute(file: Path, timeout: float) -> Executed:
 def findings(executed: Executed) -> tuple[str, bool]:
     """Return what the checks of a notebook found, as text, and whether all of them passed.
 
-    A check cell that displayed no verdict has not passed. Errors in other cells are in the text, but decide nothing.
+    A check cell (graded code that is not the learner's) that displayed no verdict has not passed. Errors in other cells
+    are in the text, but decide nothing.
     """
+    from unrolled.notebook.cells import mark
+
     blocks, passed = [], 0
     for name, found in executed.reports.items():
         try:
@@ -90,23 +89,16 @@ def findings(executed: Executed) -> tuple[str, bool]:
         else:
             blocks.append(str(report))
             passed += report.passed
-    silent = _silent_checks(executed)
+    spoken = {report.cell_index for report in executed.reports.values()}
+    cells = [cell for index, cell in enumerate(executed.notebook.cells) if index not in spoken]
+    marks = [mark(cell) for cell in cells if cell.cell_type == "code"]
+    silent = [str(kept.get("grade_id")) for kept in marks if kept.get("grade") and not kept.get("solution")]
     blocks += [f"{grade_id}\n  ✗ displayed no verdict" for grade_id in silent]
     if executed.errors:
         blocks.append("errors\n" + "\n".join(f"  {error}" for error in executed.errors))
     total = len(executed.reports) + len(silent)
     blocks.append(f"{passed} of {total} checks passed" if total else "this notebook has no checks")
     return "\n\n".join(blocks), passed == total
-
-
-def _silent_checks(executed: Executed) -> list[str]:
-    """The grade_ids of the check cells (graded code that is not the learner's) without a verdict."""
-    from unrolled.notebook.cells import mark
-
-    spoken = {report.cell_index for report in executed.reports.values()}
-    silent = [cell for index, cell in enumerate(executed.notebook.cells) if index not in spoken]
-    marks = [mark(cell) for cell in silent if cell.cell_type == "code"]
-    return [str(kept.get("grade_id")) for kept in marks if kept.get("grade") and not kept.get("solution")]
 
 
 def _run(arguments: argparse.Namespace) -> int:

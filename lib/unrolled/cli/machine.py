@@ -46,7 +46,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from unrolled import data
 
     try:
-        train, test = data.fetch(arguments.name)
+        train, test = data.load(arguments.name)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     shape = " x ".join(map(str, train.images.shape[1:]))

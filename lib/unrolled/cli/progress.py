@@ -14,7 +14,7 @@ import unrolled
 from unrolled.notebook import cells
 
 from . import checkout, plan
-from .common import CommandError, Subparsers, new_file, present_file, why, write_new
+from .common import Subparsers, new_file, present_file, reading, write_new
 from .upgrade import numbers
 
 
@@ -39,7 +39,11 @@ def _run(arguments: argparse.Namespace) -> int:
     file = _journal(arguments.journal)
     if file is not None:
         os.environ["UNROLLED_JOURNAL"] = str(file)
-    kept = _named(arguments.journal) if arguments.journal else journal.read()
+    if arguments.journal:  # unlike the usual one it is not put aside if it is none
+        with reading(arguments.journal):
+            kept = journal.load(arguments.journal)
+    else:
+        kept = journal.read()
     from unrolled import checks
 
     lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
@@ -64,18 +68,6 @@ def _journal(chosen: Path | None) -> Path | None:
     with contextlib.suppress(checkout.NotACheckoutError):
         return checkout.find() / "work" / "journal.json"
     return None
-
-
-def _named(file: Path) -> Mapping[str, Any]:
-    """The journal in a file that was named: unlike the usual one it is not put aside if it is none."""
-    from unrolled import journal
-
-    try:
-        return journal.load(file)
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {why(error)}") from error
-    except ValueError as error:
-        raise CommandError(str(error)) from error
 
 
 def _folders(beside: Path) -> list[Path]:

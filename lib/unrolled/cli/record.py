@@ -79,6 +79,9 @@ SELF_CHECKED = (
 
 def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: datetime.date) -> str:
     """Return the record as HTML. `kept` is a journal; lessons with nothing passed are named in a line at the end."""
+    from unrolled.show.style import BLUE, INK, PALE
+
+    style = STYLE.substitute(ink=INK, blue=BLUE, pale=PALE, green=DARK_GREEN, grey=DARK_GREY)
     done = plan.passed(kept["checks"])
     begun = [lesson for lesson in lessons if any(one.name in done for one in lesson.exercises)]
     blocks = "".join(_lesson(lesson, kept, done) for lesson in begun)
@@ -89,18 +92,12 @@ def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: 
     legend = "<p class='note'>× says how many times as fast as the slow version that the check compares with.</p>"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Unrolled: a self-checked record</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_css()}</style></head><body>\n'
+        f'<meta name="viewport" content="width=device-width"><style>{style}</style></head><body>\n'
         f"<header><div><h1>Unrolled</h1><p>From Python loops to GPU speed: a self-checked record</p></div>{who}"
         "</header>\n"
         f"{_sum(lessons, kept, done)}\n<main><div class='lessons'>{blocks}</div>{legend}{rest}{_ladder(kept)}</main>\n"
         f"<footer>{SELF_CHECKED} Course version {unrolled.__version__}.</footer>\n</body></html>\n"
     )
-
-
-def _css() -> str:
-    from unrolled.show import style
-
-    return STYLE.substitute(ink=style.INK, blue=style.BLUE, pale=style.PALE, green=DARK_GREEN, grey=DARK_GREY)
 
 
 def _sum(lessons: list[plan.Lesson], kept: Mapping[str, Any], done: set[str]) -> str:

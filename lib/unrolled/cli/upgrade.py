@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import checkout, lab
+from . import checkout, lab, plan
 from .common import CommandError, Subparsers, folder, why
 
 if TYPE_CHECKING:
@@ -95,11 +96,8 @@ def _put(mine: Path, kept: Path, notebook: dict[str, Any]) -> None:
 
 def _free(folder: Path, stem: str) -> Path:
     """A name that nothing has: STEM.ipynb, STEM-2.ipynb, …"""
-    number, file = 1, folder / f"{stem}.ipynb"
-    while os.path.lexists(file):
-        number += 1
-        file = folder / f"{stem}-{number}.ipynb"
-    return file
+    ends = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    return next(file for end in ends if not os.path.lexists(file := folder / f"{stem}{end}.ipynb"))
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -115,8 +113,7 @@ def _read(file: Path) -> dict[str, Any]:
 def _passed(journal: Path) -> set[str]:
     """The checks that the journal notes as passed; none where there is no journal that can be read."""
     try:
-        noted = json.loads(journal.read_text(encoding="utf-8"))["checks"]
-        return {name for name, entry in noted.items() if entry.get("ever_passed")}
+        return plan.passed(json.loads(journal.read_text(encoding="utf-8"))["checks"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()
 

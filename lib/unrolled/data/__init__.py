@@ -3,14 +3,12 @@
 The others come from UNROLLED_DATA (a folder that is only read), from the cache, or from a mirror.
 """
 
-from .augment import shifted
-from .catalog import CatalogEntry, available, cifar10, fashion_mnist, fetch, load, mnist
-from .dataset import Dataset, FileFormatError, Split, minibatches
-from .digits import bilinear_matrix, digits
+from .catalog import CatalogEntry, available, cifar10, fashion_mnist, load, mnist
+from .dataset import Dataset, FileFormatError, Split, bilinear_matrix, digits, minibatches
 from .fetching import DownloadError
 from .idx import read_idx
-from .whitening import zca_whiten
+from .preprocessing import shifted, zca_whiten
 
-__all__ = ["CatalogEntry", "available", "cifar10", "digits", "fashion_mnist", "fetch", "load", "mnist"]
+__all__ = ["CatalogEntry", "available", "cifar10", "digits", "fashion_mnist", "load", "mnist"]
 __all__ += ["Dataset", "DownloadError", "FileFormatError", "Split"]
 __all__ += ["bilinear_matrix", "minibatches", "read_idx", "shifted", "zca_whiten"]

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import cifar, fetching, idx
-from .dataset import Split
-from .digits import digits
-from .sources import CIFAR10, FASHION_MNIST, IDX_FILES, MNIST, Source
+from .dataset import Split, digits
+from .fetching import CIFAR10, FASHION_MNIST, IDX_FILES, MNIST, Source
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,6 @@ def load(name: str) -> Split:
     if name not in entries:
         raise ValueError(f"name is {name!r}; expected one of: {', '.join(entries)}")
     return entries[name].load()
-
-
-def fetch(name: str) -> Split:
-    """Make a data set ready to use: download what is missing, read it once, return (train, test) as `load` does."""
-    return load(name)
 
 
 def _entry(source: Source, load: Callable[[], Split], names: tuple[str, ...]) -> CatalogEntry:

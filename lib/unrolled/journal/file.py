@@ -161,12 +161,17 @@ def save(record: Record) -> None:
 
 
 def write(file: Path, record: Record) -> None:
-    """Replace the file as a whole: the new text is complete on disk before it takes the old one's name."""
+    """Replace the file as a whole by this record."""
+    replace_file(file, json.dumps(record, indent=1, sort_keys=True))
+
+
+def replace_file(file: Path, text: str, encoding: str = "utf-8") -> None:
+    """Write the whole text to a new file beside this one, then put it in this one's place."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(record, stream, indent=1, sort_keys=True)
+        with os.fdopen(handle, "w", encoding=encoding, errors="backslashreplace", newline="\n") as stream:
+            stream.write(text)
         os.replace(temporary, file)
     except BaseException:
         os.unlink(temporary)

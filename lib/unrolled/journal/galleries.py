@@ -52,14 +52,17 @@ def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
     for one in itertools.chain.from_iterable(galleries):
         if len(one["rungs"]) >= len(newest.get(one["key"], one)["rungs"]):
             newest[one["key"]] = one
-    named: dict[str, Ladder] = {}
-    for one in newest.values():
-        name, number = one["name"], 1
-        while name in named:
-            number += 1
-            name = f"{one['name']} ({number})"
-        named[name] = {**one, "name": name}
-    return list(named.values())
+    names = distinct(one["name"] for one in newest.values())
+    return [{**one, "name": name} for one, name in zip(newest.values(), names, strict=True)]
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return the names with a number after each that came before: "A", "A (2)"."""
+    used: dict[str, None] = {}
+    for name in names:
+        forms = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+        used[next(form for form in forms if form not in used)] = None
+    return list(used)
 
 
 def read(file: Path) -> list[Ladder]:

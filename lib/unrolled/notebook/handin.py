@@ -41,6 +41,8 @@ FILE_BYTES = 20_000_000
 DEPTH = 50  # lists and objects in one another: a journal needs six, and many more break whoever writes or shows them
 YEARS = range(1970, 2101)  # when it may say it was made: others cannot be told in every time zone, nor believed
 
+FORMS = dict.fromkeys(("course", "lesson", "student", "made"), ".{0,200}")
+FORMS |= {"nonce": "[0-9a-f]{32}", "digest": "[0-9a-f]{64}"}
 LESSON = re.compile(r"\w{1,80}")
 STUDENT = re.compile(r"\w(?:[\w.@-]{0,62}[\w-])?")
 RESERVED = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])(?:\..*)?", re.IGNORECASE)  # Windows' devices
@@ -122,7 +124,11 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
         "digest": hashlib.sha256(data).hexdigest(),
         "dropped": dropped,
     }
-    return _zip({f"{lesson}.ipynb": data, JOURNAL: kept, ABOUT: _json(about)})
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ((f"{lesson}.ipynb", data), (JOURNAL, kept), (ABOUT, _json(about))):
+            archive.writestr(name, content)
+    return stream.getvalue()
 
 
 def read(data: bytes) -> HandIn:
@@ -181,14 +187,11 @@ def _check(about: Record) -> None:
         raise ValueError(f"it is no hand-in of this course: {ABOUT} says format {about.get('format')!r}")
     if about.get("version") != VERSION:
         raise ValueError(f"it is a hand-in of version {about.get('version')!r}, expected {VERSION}")
-    for key in ("course", "lesson", "student", "made", "nonce", "digest"):
-        if not isinstance(about.get(key), str) or len(about[key]) > 200:
+    for key, form in FORMS.items():
+        if not isinstance(about.get(key), str) or not re.fullmatch(form, about[key], re.DOTALL):
             raise ValueError(f"{ABOUT} gives no readable {key}")
     if not LESSON.fullmatch(about["lesson"]):
         raise ValueError(f"{ABOUT} names the lesson {about['lesson']!r}, which cannot be one")
-    for key, digits in (("nonce", 32), ("digest", 64)):
-        if not re.fullmatch(f"[0-9a-f]{{{digits}}}", about[key]):
-            raise ValueError(f"{ABOUT} gives no readable {key}")
     try:
         made = datetime.datetime.fromisoformat(about["made"])
     except ValueError:
@@ -213,14 +216,6 @@ def _shallow(value: Record, name: str) -> Record:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
-
-
-def _zip(files: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return stream.getvalue()
 
 
 def _unzip(data: bytes) -> dict[str, bytes]:

@@ -28,6 +28,7 @@ SIGNATURE = re.compile(  # a function's first lines, and its docstring if it has
 )
 PREDICTION = re.compile(r"""(journal\.predict\(\s*["'](\w+)["']\s*,\s*)([^)\n]*?)(\s*\))""")
 NO_GUESS = "..."
+UNGUESSED = rf"\g<1>{NO_GUESS}\g<4>"  # a prediction as it was handed out
 COURSES_ID = re.compile(r"[0-9a-f]{12}")  # what the build calls a cell without a grade_id: a hash of its source
 START = "check.start("
 COPIES = 5  # how often a source may occur in one lesson
@@ -154,7 +155,7 @@ def _keys(cell: Cell) -> Iterator[str]:
         yield f"id {identity}"
     if START in _code(cell):
         yield "start"
-    yield f"source {cell['cell_type']} {PREDICTION.sub(_no_guess, cell['source']).strip()}"
+    yield f"source {cell['cell_type']} {PREDICTION.sub(UNGUESSED, cell['source']).strip()}"
 
 
 def _is_courses(cell: Cell, is_there: bool) -> bool:
@@ -163,15 +164,11 @@ def _is_courses(cell: Cell, is_there: bool) -> bool:
         return not cell["metadata"]["nbgrader"].get("solution") or _untouched(cell)
     if START in _code(cell) or (cell["cell_type"] == "markdown" and cell["source"].startswith("# ")):
         return is_there or bool(COURSES_ID.fullmatch(_id(cell)))  # the build writes into these two
-    source = PREDICTION.sub(_no_guess, cell["source"])
+    source = PREDICTION.sub(UNGUESSED, cell["source"])
     made = (f"{cell['cell_type']}\n{source}\n{copy}" for copy in range(1, COPIES + 1))
     return _id(cell) in {hashlib.sha256(text.encode()).hexdigest()[:12] for text in made} or (
         is_there and not COURSES_ID.fullmatch(_id(cell))
     )
-
-
-def _no_guess(match: re.Match[str]) -> str:
-    return f"{match[1]}{NO_GUESS}{match[4]}"
 
 
 def _untouched(cell: Cell) -> bool:

@@ -1,28 +1,20 @@
 """Figures that were measured once on a real GPU, for whoever has none: lessons show them beside their own.
 
-`gpu()` is the record that `benchmarks/gpu.py` wrote, `model()` the one of `benchmarks/simgpu.py`: the simulated GPU's
-modelled times beside the measured ones. They lie here, not in benchmarks/results/, to travel with the package.
+Each function returns one record; the benchmark that wrote it has the name of its file. `model()` sets the simulated
+GPU's modelled times beside measured ones. They lie here, not in benchmarks/results/, to travel with the package.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-GPU = Path(__file__).parent / "gpu.json"
-MODEL = Path(__file__).parent / "simgpu.json"
-KERNELS = Path(__file__).parent / "gpu_kernels.json"
-PRECISION = Path(__file__).parent / "precision.json"
-GPU_PRECISION = Path(__file__).parent / "gpu_precision.json"
-LSTM = Path(__file__).parent / "lstm.json"
-CONVOLUTIONS = Path(__file__).parent / "convolutions.json"
-PARALLEL = Path(__file__).parent / "parallel.json"
-COMPILED = Path(__file__).parent / "compiled.json"
+FOLDER = Path(__file__).parent
 LINE = 100  # letters: what a notebook's output shows on a line
 
 
@@ -57,61 +49,25 @@ class RecordedRun:
         return fill(said, LINE, break_long_words=False, break_on_hyphens=False)
 
 
-@lru_cache(maxsize=1)
-def gpu() -> RecordedRun:
-    """Return the recorded run on a real GPU."""
-    return _read(GPU)
+def _reader(file: str, about: str) -> Callable[[], RecordedRun]:
+    """A function that returns the record in this file of the folder, read once."""
+
+    @lru_cache(maxsize=1)
+    def read() -> RecordedRun:
+        record = json.loads((FOLDER / file).read_text(encoding="utf-8"))
+        rows = {row["name"]: row for row in record["rows"]}
+        return RecordedRun(rows, record["machine"], record["versions"], record["command"], record["date"])
+
+    read.__doc__ = f"Return {about}."
+    return read
 
 
-@lru_cache(maxsize=1)
-def model() -> RecordedRun:
-    """Return the record of how the simulated GPU's modelled times compare with the measured ones."""
-    return _read(MODEL)
-
-
-@lru_cache(maxsize=1)
-def gpu_kernels() -> RecordedRun:
-    """Return the recorded run of lesson 08's kernels on a real GPU, which `benchmarks/gpu_kernels.py` wrote."""
-    return _read(KERNELS)
-
-
-@lru_cache(maxsize=1)
-def lstm() -> RecordedRun:
-    """Return the recorded run of the LSTM's forms on a real GPU and its host, which `benchmarks/lstm.py` wrote."""
-    return _read(LSTM)
-
-
-@lru_cache(maxsize=1)
-def convolutions() -> RecordedRun:
-    """Return the recorded run of the methods of `conv2d` on a real GPU, which `benchmarks/convolutions.py` wrote."""
-    return _read(CONVOLUTIONS)
-
-
-@lru_cache(maxsize=1)
-def precision() -> RecordedRun:
-    """Return the recorded run of fewer and smaller numbers on a CPU, which `benchmarks/precision.py` wrote."""
-    return _read(PRECISION)
-
-
-@lru_cache(maxsize=1)
-def gpu_precision() -> RecordedRun:
-    """Return the recorded run of smaller numbers on a real GPU, which `benchmarks/gpu_precision.py` wrote."""
-    return _read(GPU_PRECISION)
-
-
-@lru_cache(maxsize=1)
-def parallel() -> RecordedRun:
-    """Return the recorded run of sums and training on several real GPUs, which `benchmarks/parallel.py` wrote."""
-    return _read(PARALLEL)
-
-
-@lru_cache(maxsize=1)
-def compiled() -> RecordedRun:
-    """Return the recorded run of compiled steps beside others' on a real GPU, which `benchmarks/compiled.py` wrote."""
-    return _read(COMPILED)
-
-
-def _read(file: Path) -> RecordedRun:
-    record = json.loads(file.read_text(encoding="utf-8"))
-    rows = {row["name"]: row for row in record["rows"]}
-    return RecordedRun(rows, record["machine"], record["versions"], record["command"], record["date"])
+gpu = _reader("gpu.json", "the recorded run on a real GPU")
+model = _reader("simgpu.json", "the record of how the simulated GPU's modelled times compare with the measured ones")
+gpu_kernels = _reader("gpu_kernels.json", "the recorded run of lesson 08's kernels on a real GPU")
+lstm = _reader("lstm.json", "the recorded run of the LSTM's forms on a real GPU and its host")
+convolutions = _reader("convolutions.json", "the recorded run of the methods of `conv2d` on a real GPU")
+precision = _reader("precision.json", "the recorded run of fewer and smaller numbers on a CPU")
+gpu_precision = _reader("gpu_precision.json", "the recorded run of smaller numbers on a real GPU")
+parallel = _reader("parallel.json", "the recorded run of sums and training on several real GPUs")
+compiled = _reader("compiled.json", "the recorded run of compiled steps beside others' on a real GPU")

@@ -16,7 +16,6 @@ import numpy as np
 from unrolled.device import Module
 from unrolled.timing import blocks, rule
 from unrolled.timing.blocks import MIN_BLOCK, BlockTimer, Inputs, WarmUp, blas_threads, block_calls, block_timer
-from unrolled.timing.rule import Outcome
 from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 
 MIN_INPUTS = 16
@@ -84,7 +83,7 @@ def compare_blocks(
     announce: Announce | None = None,
     threads: str = "",
     warm: WarmUp = blocks.ON_HOST,
-    cpu_witness: Sequence[Outcome] = ("pass",),
+    cpu_witness: Sequence[rule.Outcome] = ("pass",),
     shortest: float = MIN_BLOCK,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Verdict:

@@ -59,12 +59,12 @@ def decide(ratios: Sequence[float], at_least: float) -> Outcome:
     return "fail" if is_slow(ratios, at_least) else "inconclusive"
 
 
-def is_slow(ratios: Sequence[float], at_least: float) -> bool:
-    """Return whether there are as many pairs as at the first look, and their whole interval is below at_least / 1.25.
+def is_slow(ratios: Sequence[float], at_least: float, by: float = SLACK) -> bool:
+    """Return whether there are as many pairs as at the first look, and their whole interval is below at_least / `by`.
 
     `decide` asks at its looks alone, so that no number of pairs can be waited for. Here no more pairs will come.
     """
-    return len(ratios) >= LOOKS[0] and median_interval(ratios)[1] < at_least / SLACK
+    return len(ratios) >= LOOKS[0] and median_interval(ratios)[1] < at_least / by
 
 
 def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
@@ -73,11 +73,6 @@ def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
     Each is below at_least / 4 if they are three or more, at_least / 16 if two, at_least / 64 if one is all that fitted.
     """
     return bool(ratios) and max(ratios) < at_least / HOPELESS ** (1 + max(0, HOPELESS_PAIRS - len(ratios)))
-
-
-def is_far(ratios: Sequence[float], at_least: float) -> bool:
-    """Return whether there are as many pairs as at the first look, and their whole interval is below at_least / 2."""
-    return len(ratios) >= LOOKS[0] and median_interval(ratios)[1] < at_least / FAR
 
 
 def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:

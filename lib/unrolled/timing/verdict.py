@@ -84,7 +84,7 @@ class Verdict:
         """
         if self.unable:
             return self.outcome == "inconclusive"
-        if self.outcome != "inconclusive" or rule.is_far([pair.ratio for pair in self.pairs], self.at_least):
+        if self.outcome != "inconclusive" or rule.is_slow([pair.ratio for pair in self.pairs], self.at_least, rule.FAR):
             return False
         cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
         return self.noisy or cut_short or _crowded(self.control)
@@ -160,7 +160,7 @@ def conclude(
     if outcome == "fail" and not controlled:
         outcome, reason = "inconclusive", "time ran out before a control could show that the machine is quiet"
     elif outcome != "pass" and noisy and not (outcome == "fail" and rule.is_beyond_noise(ratios, at_least)):
-        far = rule.is_far(ratios, at_least)
+        far = rule.is_slow(ratios, at_least, rule.FAR)
         helps = "a quieter one will hardly change this, faster code will" if far else "try again when it is quieter"
         outcome, reason = "inconclusive", f"the machine is too busy for a fair measurement: {helps}"
         if (decided := _by_cpu_time(pairs, at_least)) in cpu_witness:

@@ -1,9 +1,13 @@
-"""ZCA whitening: pixels without correlation, as close to the images as that allows."""
+"""Images made from images: ZCA whitening, pixels without correlation as close to the images as that allows; shifts."""
 
 from __future__ import annotations
 
+from operator import index
+
 import numpy as np
 from numpy.typing import NDArray
+
+from unrolled.device import Array, array_module, to_device
 
 Images = NDArray[np.float32]
 _ROWS = 1000  # images taken at once, so that no second copy of all images is made in another type
@@ -54,3 +58,23 @@ def _transformed(images: Images, mean: NDArray[np.float32], matrix: NDArray[np.f
     for start in range(0, len(rows), _ROWS):
         np.matmul(rows[start : start + _ROWS] - mean, matrix, out=white[start : start + _ROWS])
     return white.reshape(images.shape)
+
+
+def shifted(images: Array, rng: np.random.Generator, most: int = 2) -> Array:
+    """Return images (N, C, H, W), each moved by its own whole numbers of pixels; zeros move in.
+
+    The numbers are drawn from -most to most; the same rng gives the same shifts on every device. The dtype stays; the
+    images are not changed. Raises ValueError for fewer or more than four axes and for a negative `most`.
+    """
+    most = index(most)
+    if images.ndim != 4:
+        raise ValueError(f"images has shape {images.shape}; expected 4 axes (N, C, H, W)")
+    if most < 0:
+        raise ValueError(f"most is {most}; expected at least 0")
+    module, (count, channels, height, width) = array_module(images), images.shape
+    framed = module.zeros((count, channels, height + 2 * most, width + 2 * most), dtype=images.dtype)
+    framed[:, :, most : most + height, most : most + width] = images
+    top, left = rng.integers(0, 2 * most + 1, size=(2, count, 1, 1, 1))
+    image, channel = np.arange(count)[:, None, None, None], np.arange(channels)[:, None, None]
+    rows, columns = top + np.arange(height)[:, None], left + np.arange(width)
+    return framed[tuple(to_device(each, module) for each in (image, channel, rows, columns))]
