@@ -93,7 +93,6 @@ conv2d_output_size = Spec(
     mistakes=windows.SIZE_MISTAKES,
 )
 
-
 CONVOLUTION_CASES = (
     case("the seminar's 4 x 4 example", x=SEMINAR_X, weight=SEMINAR_W),
     case("the same with bias 3", x=SEMINAR_X, weight=SEMINAR_W, bias=SEMINAR_BIAS),
@@ -104,10 +103,7 @@ CONVOLUTION_CASES = (
     case("stride 2", x=images(1, 1, 7, 8), weight=filters(1, 1, 3, 3), stride=2),
     case("stride 3, padding 2", x=images(2, 2, 6, 5), weight=filters(3, 2, 3, 3), bias=vector(3), stride=3, padding=2),
     case(
-        "a 1 x 1 kernel, float64",
-        x=normal(2, 5, 4, 3, dtype=float),
-        weight=normal(2, 5, 1, 1, dtype=float),
-        bias=None,
+        "a 1 x 1 kernel, float64", x=normal(2, 5, 4, 3, dtype=float), weight=normal(2, 5, 1, 1, dtype=float), bias=None
     ),
     case("the kernel covers the image", x=images(3, 2, 4, 5), weight=filters(2, 2, 4, 5), bias=vector(2)),
     random_case("sizes as they come", random_convolution),
@@ -136,7 +132,6 @@ conv2d_loops = Spec(
     mistakes=windows.CONVOLUTION_MISTAKES,
     rung=Rung("plain loops", WORK, DIGIT_BATCH, BATCH),
 )
-
 
 COLUMN_CASES = (
     case("the seminar's 3 x 3 image, 2 x 2 kernel", x=SEMINAR_PATCHES, kernel_size=(2, 2)),

@@ -50,7 +50,6 @@ STEPS = ([[2, 0], [0, 3]], [[1, 1], [0, 1]], [[0, 1], [1, 0]])
 """Three matrices that give another result in any other order."""
 BY_HAND = "three layers: times (2, 3), add the first to the second, exchange"
 
-
 SMALL_LAYERS = Draw(lambda rng: tuple(map(Matrix, STEPS)))
 
 
@@ -131,9 +130,6 @@ sequential_backward = Spec(
     ),
 )
 
-
-# minibatches
-
 minibatches = Spec(
     reference=batches.shuffled_batches,
     answers=(data.minibatches,),
@@ -159,9 +155,6 @@ minibatches = Spec(
     compare=batches.each_once_and_shuffled,
     call=batches.three_epochs,
 )
-
-
-# momentum_step
 
 momentum_step = Spec(
     reference=optimizer_steps.momentum_update,
@@ -228,9 +221,6 @@ adam_step = Spec(
     compare=named("parameters", "m", "v"),
 )
 
-
-# evaluate
-
 evaluate = Spec(
     reference=batches.evaluated,
     answers=(nn.Sequential.evaluate, nn.training.evaluate),
@@ -281,9 +271,6 @@ train = Spec(
     call=train_with_each_seed,
     limit=60.0,
 )
-
-
-# batch_norm2d
 
 batch_norm2d = Spec(
     reference=normalization.normalized,

@@ -312,9 +312,6 @@ break_even = Spec(
     ),
 )
 
-
-# gpu_time
-
 gpu_time = Spec(
     reference=gpu_work.honest_seconds,
     answers=(timing.measure,),
@@ -336,10 +333,6 @@ gpu_time = Spec(
     ),
     compare=gpu_work.honest,
 )
-
-
-# train_epoch
-
 
 train_epoch = Spec(
     reference=epochs.epoch,

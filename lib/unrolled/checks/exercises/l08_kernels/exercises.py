@@ -104,7 +104,6 @@ TILED = Budget(
     bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes,
 )
 
-
 ODD = Budget(launches=1, own=1, bank_conflicts=0)  # rows begin inside of sectors, so these say little
 
 
@@ -195,9 +194,7 @@ SUMMED = Budget(
     shared_passes=lambda inputs: PASSES * len(inputs["x"]),
 )
 
-
 THREES = np.repeat(np.array([[1], [2], [3]], np.float32), THREADS, axis=1)
-
 
 row_sum = Spec(
     reference=row_sums,
@@ -248,10 +245,6 @@ row_sum = Spec(
         advice="neighbouring threads have to read neighbouring values of one row, in steps of a whole block",
     ),
 )
-
-
-# fused_bias_relu_pool
-
 
 fused_bias_relu_pool = Spec(
     reference=fusion.bias_relu_pool,

@@ -173,9 +173,6 @@ combined_gates = Spec(
     ),
 )
 
-
-# inputs_at_once
-
 inputs_at_once = Spec(
     reference=sequences.all_inputs,
     answers=WHOLE,
@@ -207,9 +204,6 @@ inputs_at_once = Spec(
         advice="weight_ih is to be read once, in a single product for all steps",
     ),
 )
-
-
-# fused_cell
 
 fused_cell = Spec(
     reference=fused.point_wise,
@@ -247,9 +241,6 @@ fused_cell = Spec(
     ),
 )
 
-
-# wavefront
-
 wavefront = Spec(
     reference=schedules.diagonals,
     cases=[
@@ -272,9 +263,6 @@ wavefront = Spec(
     ),
     compare=schedules.judge,
 )
-
-
-# backward_through_time
 
 backward_through_time = Spec(
     reference=backwards.through_time,

@@ -12,9 +12,6 @@ from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, ra
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
 
-
-# count_multiplications
-
 count_multiplications = Spec(
     reference=counts.multiplications,
     cases=[
@@ -92,9 +89,6 @@ fft_conv2d = Spec(
     ),
 )
 
-
-# winograd_transforms
-
 winograd_transforms = Spec(
     reference=transforms.transforms,
     cases=[
@@ -160,9 +154,6 @@ winograd_conv2d = Spec(
     mistakes=transforms.WINOGRAD_MISTAKES,
 )
 
-
-# choose_algorithm
-
 choose_algorithm = Spec(
     reference=choosing.best,
     cases=[
@@ -180,9 +171,6 @@ choose_algorithm = Spec(
     call=choosing.methods_for_each,
     compare=choosing.judged_by(choosing.forward),
 )
-
-
-# overlap_add
 
 overlap_add = Spec(
     reference=tiles.overlap_add,

@@ -10,8 +10,6 @@ from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scali
 from unrolled.checks.spec import Spec, Speed, case, random_case
 from unrolled.ops import precision
 
-# loss_scale_step
-
 loss_scale_step = Spec(
     reference=scaling.loss_scale_step,
     answers=(precision.next_loss_scale,),
@@ -41,9 +39,6 @@ loss_scale_step = Spec(
     compare=scaling.judge,
     tolerance=1e-6,
 )
-
-
-# quantize_int8
 
 quantize_int8 = Spec(
     reference=integers.quantize_int8,
@@ -76,9 +71,6 @@ quantize_int8 = Spec(
     compare=integers.judge,
 )
 
-
-# int8_matmul
-
 int8_matmul = Spec(
     reference=precision.int8_matmul,
     cases=[
@@ -100,9 +92,6 @@ int8_matmul = Spec(
     mistakes=integers.PRODUCT_MISTAKES,
     tolerance=0,
 )
-
-
-# prune
 
 prune = Spec(
     reference=fewer.prune,
@@ -131,9 +120,6 @@ prune = Spec(
     ),
     mistakes=fewer.PRUNE_MISTAKES,
 )
-
-
-# binary_matmul
 
 binary_matmul = Spec(
     reference=precision.binary_matmul,
@@ -166,9 +152,6 @@ binary_matmul = Spec(
         advice="compare a row with all rows of b at once: few calls, each of many words",
     ),
 )
-
-
-# straight_through
 
 straight_through = Spec(
     reference=fewer.straight_through,

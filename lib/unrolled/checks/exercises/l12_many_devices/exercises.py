@@ -7,8 +7,6 @@ from unrolled.checks.exercises.l12_many_devices import judging, overlap, replica
 from unrolled.checks.spec import Spec, Speed, case, normal, random_case
 from unrolled.parallel import data_parallel, pipeline
 
-# data_parallel_step
-
 data_parallel_step = Spec(
     reference=replicas.data_parallel_step,
     answers=(parallel.gradients, data_parallel.fit),
@@ -48,9 +46,6 @@ data_parallel_step = Spec(
     ),
 )
 
-
-# ring_allreduce
-
 ring_allreduce = Spec(
     reference=ring.ring_allreduce,
     cases=[
@@ -80,9 +75,6 @@ ring_allreduce = Spec(
     call=judging.on_network,
     ranks=True,
 )
-
-
-# column_row_linear
 
 column_row_linear = Spec(
     reference=splits.column_row_linear,
@@ -160,9 +152,6 @@ lean_schedule = Spec(
     mistakes=schedules.LEAN_MISTAKES,
     compare=schedules.judge_memory,
 )
-
-
-# overlapped_gradients
 
 overlapped_gradients = Spec(
     reference=overlap.overlapped_gradients,

@@ -76,9 +76,6 @@ replayed_epoch = Spec(
     ),
 )
 
-
-# time_to_accuracy
-
 time_to_accuracy = Spec(
     reference=against_the_clock.recipe,
     numbers={"accuracy": 100 * against_the_clock.ASKED},
@@ -103,9 +100,6 @@ time_to_accuracy = Spec(
     leaderboard=True,
 )
 
-
-# ablation
-
 ablation = Spec(
     reference=factors.turned_off_alone,
     cases=[
@@ -128,10 +122,6 @@ ablation = Spec(
     call=factors.handed_out,
     compare=factors.compare,
 )
-
-
-# own_network
-
 
 own_network = Spec(
     reference=own.stand_in,
