@@ -277,6 +277,6 @@ EVALUATE_MISTAKES = (
     ),
     result("the accuracy is in percent: a share from 0 to 1 is asked", lambda y: (y[0], 100 * y[1])),
     result(
-        "both are sums over images: divide by their number", lambda y, images: (y[0] * len(images), y[1] * len(images))
+        "both are sums over images: divide by their number", lambda y, images: tuple(mean * len(images) for mean in y)
     ),
 )

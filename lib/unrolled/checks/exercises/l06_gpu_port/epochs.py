@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
-from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array, array_module
-
-
-def _for_weight(grad: Array, x: Array, rate: float) -> Array:
-    return rate * (grad.T @ x)
-
-
-def _for_bias(grad: Array, rate: float) -> Any:
-    return rate * grad.sum(axis=0)
 
 
 def epoch(
@@ -30,17 +22,20 @@ def epoch(
     batch_size: int,
     rate: float,
     *,
-    weight_step: Function = _for_weight,
-    bias_step: Function = _for_bias,
+    weight_share: Callable[[int], float] = lambda count: 1,
+    bias_share: Callable[[int], float] = lambda count: 1,
 ) -> tuple[Array, Array, Array]:
-    """Return (weight, bias, loss of each step) after an epoch of softmax regression. Mistakes take other steps."""
+    """Return (weight, bias, loss of each step) after an epoch of softmax regression.
+
+    Mistakes take a share of a step alone, by the `count` of images in it.
+    """
     starts = range(0, len(images), batch_size)
     losses = array_module(images).zeros(len(starts), dtype=weight.dtype)
     for step, start in enumerate(starts):
         x = images[start : start + batch_size].reshape(-1, weight.shape[1])
         loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
-        weight = weight - weight_step(grad, x, rate)
-        bias = bias - bias_step(grad, rate)
+        weight = weight - weight_share(len(x)) * rate * (grad.T @ x)
+        bias = bias - bias_share(len(x)) * rate * grad.sum(axis=0)
         losses[step] = loss
     return weight, bias, losses
 
@@ -70,13 +65,10 @@ MISTAKES = (
     LAST_LEFT_OUT,
     given("the weights did not move", rate=0.0),
     given("the rate is missing: a step is rate times the gradient", rate=1.0),
-    Mistake("the bias stays as it was: it takes a step, too", partial(epoch, bias_step=lambda grad, rate: 0)),
-    Mistake("the weight stays as it was: it takes a step, too", partial(epoch, weight_step=lambda grad, x, rate: 0)),
-    Mistake(
-        MEAN.format("do not divide it again"),
-        partial(epoch, weight_step=lambda grad, x, rate: _for_weight(grad, x, rate) / len(x)),
-    ),
-    Mistake(MEAN.format("add up for the bias"), partial(epoch, bias_step=lambda grad, rate: rate * grad.mean(axis=0))),
+    Mistake("the bias stays as it was: it takes a step, too", partial(epoch, bias_share=lambda count: 0)),
+    Mistake("the weight stays as it was: it takes a step, too", partial(epoch, weight_share=lambda count: 0)),
+    Mistake(MEAN.format("do not divide it again"), partial(epoch, weight_share=lambda count: 1 / count)),
+    Mistake(MEAN.format("add up for the bias"), partial(epoch, bias_share=lambda count: 1 / count)),
     result("the order is weight, bias, losses", lambda y: (y[2], y[0], y[1])),
     result("you return the bias that came in", lambda y, bias: (y[0], bias, y[2])),
 )

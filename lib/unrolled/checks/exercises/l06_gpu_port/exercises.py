@@ -179,16 +179,9 @@ conv2d_port = Spec(
 # max_pool2d_port
 
 
-def pooling(x: Array, kernel_size: int) -> tuple[Array, Array]:
-    """Return (the largest pixels, where they lie): `ops.max_pool2d_with_indices`."""
-    return ops.max_pool2d_with_indices(x, kernel_size)
-
-
 def _any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw 1 to 3 images and channels, every other time of whole numbers, so that there are ties."""
-    n, c = (int(value) for value in rng.integers(1, 4, 2))
-    h, w = (int(value) for value in rng.integers(14, 20, 2))
-    x = rng.standard_normal((n, c, h, w)).astype(np.float32)
+    x = rng.standard_normal((*rng.integers(1, 4, 2), *rng.integers(14, 20, 2))).astype(np.float32)
     return {"x": x if rng.random() < 0.5 else np.round(x), "kernel_size": 2}
 
 
@@ -197,7 +190,7 @@ WINDOWS_OF_2, WINDOWS_OF_3 = Budget(EACH * 4 + BESIDES, float64=0), Budget(EACH 
 
 
 max_pool2d_port = Spec(
-    reference=pooling,
+    reference=ops.max_pool2d_with_indices,
     numbers={"launches": EACH, "besides": BESIDES},
     answers=POOLINGS,
     cases=[
@@ -289,10 +282,7 @@ break_even = Spec(
         given("each byte goes there and back: 2 / bandwidth seconds for it", ways=1),
         given("each use is a launch: uses * launch", launches=1),
         given("you move the array in each use: it is moved once, used there, and fetched once", uses=1),
-        given(
-            "each use costs a byte on the GPU, too: uses * (cpu - gpu)",
-            gpu=lambda gpu, uses: gpu / uses,
-        ),
+        given("each use costs a byte on the GPU, too: uses * (cpu - gpu)", gpu=lambda gpu, uses: gpu / uses),
         given(NOTHING_SAVED, cpu=lambda gpu: gpu, gpu=lambda cpu: cpu),
         given(NOTHING_SAVED, bandwidth=lambda bandwidth: 1 / bandwidth),
         given("the bytes on the way are missing: 2 / bandwidth seconds for each", ways=0),
