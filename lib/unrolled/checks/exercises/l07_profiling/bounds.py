@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
 from unrolled.checks.exercises.l07_profiling.traces import no_pair
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Function, Inputs
@@ -55,42 +55,39 @@ def _longest(seconds: Sums) -> str:
     return max(seconds, key=lambda name: seconds[name])
 
 
-def _launch_in_each(kernels: Kernels, peak: float, bandwidth: float, launch: float) -> Bound:
-    return sum(max(nbytes / bandwidth, flops / peak, launch) for flops, nbytes in kernels), ""
+def _seconds(says: str, seconds: Callable[..., float]) -> Mistake:
+    """Return the mistake of seconds(kernels, peak, bandwidth, launch)."""
+    return Mistake(says, lambda **step: (seconds(**step), ""))
 
 
-def _upside_down(kernels: Kernels, peak: float, bandwidth: float, launch: float) -> Bound:
-    each = (max(peak / flops, bandwidth / nbytes) if flops and nbytes else math.inf for flops, nbytes in kernels)
-    return sum(each), ""
+def _some(says: str, change: Callable[[Kernels], Kernels]) -> Mistake:
+    """Return the mistake of the bound of what `change` leaves of the kernels, where all are launched."""
 
+    def seconds(kernels: Kernels, launch: float, **gpu: float) -> float:
+        return max(bound(change(kernels), **gpu, launch=0)[0], len(kernels) * launch)
 
-def _some(change: Callable[[Kernels], Kernels]) -> Function:
-    """Return the bound of what `change` leaves of the kernels, where all are launched."""
-    return lambda kernels, peak, bandwidth, launch: (
-        max(bound(change(kernels), peak, bandwidth, 0)[0], len(kernels) * launch),
-        "",
-    )
+    return _seconds(says, seconds)
 
 
 MISTAKES = (
-    Mistake(
+    _some(
         "the totals of all kernels went into one roofline: while one kernel waits for memory, the arithmetic that "
         "another will need lies idle. Bound each kernel, then add up",
-        _some(lambda kernels: [tuple(map(sum, zip(*kernels, strict=True)))]),
+        lambda kernels: [tuple(map(sum, zip(*kernels, strict=True)))],
     ),
     Mistake("of the two times of a kernel the longer one holds, not the shorter", partial(bound, slower=min)),
-    Mistake(
+    _some(
         "a kernel moves and computes at the same time: the longer of the two holds, not the sum",
-        _some(lambda kernels: [part for flops, nbytes in kernels for part in ((flops, 0.0), (0.0, nbytes))]),
+        lambda kernels: [part for flops, nbytes in kernels for part in ((flops, 0.0), (0.0, nbytes))],
     ),
     Mistake(
         "launches and work are added up: the host goes ahead while the GPU works, so the longer of the two holds",
         partial(bound, together=lambda work, host: work + host),
     ),
-    Mistake(
+    _seconds(
         "the seconds of one launch are compared with each kernel: the host goes ahead, so while a long kernel runs it "
         "hands out the next ones. Compare the sum of the launches with the sum of the work",
-        _launch_in_each,
+        lambda kernels, peak, bandwidth, launch: sum(max(n / bandwidth, flops / peak, launch) for flops, n in kernels),
     ),
     given(
         "each kernel has to be launched: there are as many launches as kernels",
@@ -101,12 +98,11 @@ MISTAKES = (
         "bytes and flops are exchanged: a kernel is (flops, bytes)", kernels=lambda kernels: [k[::-1] for k in kernels]
     ),
     Mistake("of the launches and the GPU's work the longer one holds, not the shorter", partial(bound, together=min)),
-    Mistake("only the first kernel is in it: does the loop return too early?", _some(lambda kernels: kernels[:1])),
-    Mistake(
+    _some("only the first kernel is in it: does the loop return too early?", lambda kernels: kernels[:1]),
+    _seconds(
         "only one kernel is in it, the longest or the last: the GPU does one after the other, so add up, with +=",
-        lambda kernels, peak, bandwidth, launch: (
-            max(*(bound([kernel], peak, bandwidth, 0)[0] for kernel in kernels), len(kernels) * launch),
-            "",
+        lambda kernels, peak, bandwidth, launch: max(
+            *(bound([kernel], peak, bandwidth, 0)[0] for kernel in kernels), len(kernels) * launch
         ),
     ),
     given(
@@ -114,7 +110,12 @@ MISTAKES = (
         peak=lambda peak: 1 / peak,
         bandwidth=lambda bandwidth: 1 / bandwidth,
     ),
-    Mistake("seconds are flops / peak and bytes / bandwidth, not the other way round", _upside_down),
+    _seconds(
+        "seconds are flops / peak and bytes / bandwidth, not the other way round",
+        lambda kernels, peak, bandwidth, launch: sum(
+            max(peak / flops, bandwidth / n) if flops and n else math.inf for flops, n in kernels
+        ),
+    ),
     result("these are milliseconds; seconds are asked", lambda y: (1e3 * y[0], y[1])),
     result("these are microseconds; seconds are asked", lambda y: (1e6 * y[0], y[1])),
     result("this is the mean of the kernels; the step takes their sum", lambda y, kernels: (y[0] / len(kernels), y[1])),
@@ -123,10 +124,6 @@ MISTAKES = (
         lambda y, kernels: (sum(flops for flops, _ in kernels) / y[0], y[1]),
     ),
 )
-
-
-def _host_beside_each(kernels: Kernels, peak: float, bandwidth: float, launch: float) -> str:
-    return _longest({**_sums(kernels, peak, bandwidth), "launches": len(kernels) * launch})
 
 
 def _of_most_kernels(kernels: Kernels, peak: float, bandwidth: float, launch: float) -> str:
@@ -140,7 +137,9 @@ WRONG_LIMITS: dict[str, Callable[..., str]] = {
     )[1],
     "all flops and all bytes were added up first: a kernel that waits for memory leaves its arithmetic idle. Sort the "
     "kernels, then add up the seconds of each sort": lambda **step: _longest(_totals(**step)),
-    "the launches have to be longer than memory and arithmetic together": _host_beside_each,
+    "the launches have to be longer than memory and arithmetic together": lambda kernels, launch, **gpu: _longest(
+        {**_sums(kernels, **gpu), "launches": len(kernels) * launch}
+    ),
     "count the seconds of the kernels, not the kernels": _of_most_kernels,
 }
 """What gives a wrong limit beside the right seconds, where launches do not set the pace; by what is said then."""
@@ -150,9 +149,9 @@ def same_bound(got: Any, expected: Bound, inputs: Inputs) -> Mismatch | None:
     """Judge whether the seconds and what sets them are right; the first usual mistake is named."""
     if lines := no_pair(got, f"such as ({expected[0]:.4g}, {expected[1]!r})", str):
         return Mismatch(lines)
-    if found := mismatch(got[0], expected[0], 1e-6):
+    if found := first_mismatch([("seconds", got[0], expected[0])], 1e-6):
         known = [m.says for m in MISTAKES if mismatch(got[0], m.of(bound)(**inputs)[0], 1e-6) is None]
-        return Mismatch(("seconds: " + found.lines[0], *found.lines[1:], *known[:1]))
+        return Mismatch((*found.lines, *known[:1]))
     return None if got[1] == expected[1] else Mismatch(tuple(_other_limit(got[1], expected[1], inputs)))
 
 

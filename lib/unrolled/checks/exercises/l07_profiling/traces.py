@@ -110,8 +110,9 @@ def _from_first_to_last(trace: Sequence[Event]) -> Answer:
     return max(((line, max(times) - min(times)) for line, times in ends.items()), key=lambda pair: pair[1])
 
 
-def _next(before: Event, after: Event) -> Event:
-    return after
+def _of_shares(says: str, **changes: Any) -> Mistake:
+    """Return the mistake of the costliest line by other shares."""
+    return Mistake(says, lambda trace: _largest(_shares(trace, **changes)))
 
 
 def _waited_or_nobody(before: Event, after: Event) -> Event:
@@ -139,27 +140,26 @@ def _end(trace: Sequence[Event]) -> float:
     return max(float(e["end"]) for e in trace)
 
 
-TO_THE_NEXT = Mistake(
+TO_THE_NEXT = _of_shares(
     "each gap is put down to the line after it: after an event that `waits` it is due to the line that waited",
-    lambda trace: _largest(_shares(trace, blamed=_next)),
+    blamed=lambda before, after: after,
 )
-TO_THE_LAST = Mistake(
+TO_THE_LAST = _of_shares(
     "each gap is put down to the line before it: unless that event `waits`, the GPU is idle because the host has not "
     "asked for the next one yet",
-    lambda trace: _largest(_shares(trace, blamed=lambda before, after: before)),
+    blamed=lambda before, after: before,
 )
 
 SHOWN_MISTAKES = (
-    Mistake(
+    _of_shares(
         "only the GPU's work is in it: while the GPU is idle, time goes by as well. Each gap is due to a line, too",
-        lambda trace: _largest(_shares(trace, gaps=False)),
+        gaps=False,
     ),
     TO_THE_NEXT,
     TO_THE_LAST,
-    Mistake("only the gaps are in it: the work counts as well", lambda trace: _largest(_shares(trace, work=False))),
-    Mistake(
-        "the trace holds its events in any order: a gap lies between two that follow each other by `start`",
-        lambda trace: _largest(_shares(trace, order="")),
+    _of_shares("only the gaps are in it: the work counts as well", work=False),
+    _of_shares(
+        "the trace holds its events in any order: a gap lies between two that follow each other by `start`", order=""
     ),
     Mistake(
         "that is the longest single event: add up all that is due to a line",
@@ -175,30 +175,30 @@ SHOWN_MISTAKES = (
 
 TRACE_MISTAKES = (
     *SHOWN_MISTAKES,
-    Mistake(
+    _of_shares(
         "a gap is put down to the wrong one of two: `waits` tells of the event before the gap. If that one waits, the "
         "gap is due to its line, else to the line of the event after it",
-        lambda trace: _largest(_shares(trace, blamed=lambda before, after: after if before["waits"] else before)),
+        blamed=lambda before, after: after if before["waits"] else before,
     ),
-    Mistake(
+    _of_shares(
         "`waits` of the event after a gap decides in yours; what counts is whether the event before it waits",
-        lambda trace: _largest(_shares(trace, blamed=lambda before, after: before if after["waits"] else after)),
+        blamed=lambda before, after: before if after["waits"] else after,
     ),
-    Mistake(
+    _of_shares(
         "the gaps after an event that `waits` are due to nobody in yours: they belong to the line that waited",
-        lambda trace: _largest(_shares(trace, blamed=lambda before, after: NOBODY if before["waits"] else after)),
+        blamed=lambda before, after: NOBODY if before["waits"] else after,
     ),
-    Mistake(
+    _of_shares(
         "the gaps between events that do not wait are due to nobody in yours: they belong to the line that comes next",
-        lambda trace: _largest(_shares(trace, blamed=_waited_or_nobody)),
+        blamed=_waited_or_nobody,
     ),
     Mistake(
         "once a line has waited, all later gaps go to it in yours: only the gap right after it does",
         _waiting_for_ever,
     ),
-    Mistake(
+    _of_shares(
         "the gap before the first event is missing: time starts at 0, and that gap is due to the first event's line",
-        lambda trace: _largest(_shares(trace, first=False)),
+        first=False,
     ),
     Mistake("this is the costliest for each of its events: in total, not per call", _of_one_call),
     Mistake("this is the line with most events: add up their seconds and their gaps", _of_most_events),
@@ -211,17 +211,16 @@ TRACE_MISTAKES = (
     result("this is a share of the whole: the line's seconds are asked", lambda y, trace: (y[0], y[1] / _end(trace))),
     result("these are milliseconds; seconds are asked", lambda y: (y[0], 1e3 * y[1])),
     result("these are microseconds; seconds are asked", lambda y: (y[0], 1e6 * y[1])),
-    Mistake(
-        "the events are sorted by something else than their `start`",
-        lambda trace: _largest(_shares(trace, order="line")),
-    ),
+    _of_shares("the events are sorted by something else than their `start`", order="line"),
     Mistake(
         "your gaps end where the next event is `issued`: the GPU is idle until it starts",
         lambda trace: _largest([(line, max(0.0, seconds)) for line, seconds in _shares(trace, until="issued")]),
     ),
     Mistake(
         "the gap after an event that `waits` goes to two lines in yours: it is due to the line that waited, alone",
-        lambda trace: _largest([*_shares(trace, blamed=_waited_or_nobody, work=False), *_shares(trace, blamed=_next)]),
+        lambda trace: _largest(
+            [*_shares(trace, blamed=_waited_or_nobody, work=False), *_shares(trace, blamed=lambda before, after: after)]
+        ),
     ),
     Mistake(
         "this is the time from a line's first event to its last: other lines worked in between",
