@@ -63,7 +63,7 @@ def _seconds(says: str, seconds: Callable[..., float]) -> Mistake:
 def _some(says: str, change: Callable[[Kernels], Kernels]) -> Mistake:
     """Return the mistake of the bound of what `change` leaves of the kernels, where all are launched."""
 
-    def seconds(kernels: Kernels, launch: float, **gpu: float) -> float:
+    def seconds(kernels: Kernels, launch: float, **gpu: Any) -> float:
         return max(bound(change(kernels), **gpu, launch=0)[0], len(kernels) * launch)
 
     return _seconds(says, seconds)

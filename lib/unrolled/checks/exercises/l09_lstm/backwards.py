@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l09_lstm.sequences import layer
-from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Draw, Inputs, draw_all
+from unrolled.checks.mistakes import given
+from unrolled.checks.spec import Drawing, Inputs, draw_all
 from unrolled.device import Array
 
 Gradients = tuple[Array, Array, Array]
@@ -26,28 +24,20 @@ def through_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, 
     return tuple(found)
 
 
-def forward(steps: int, n: int, inputs: int, hidden: int, last: bool = False) -> Draw:
-    """Return a draw of a sequence that went forward, and gradients by its outputs: by the last one only with `last`."""
-    drawn = layer(steps, n, inputs, hidden)
+def forward(steps: int, n: int, inputs: int, hidden: int, last: bool = False) -> Drawing:
+    """Return what draws a sequence that went forward, and gradients by its outputs: by the last one with `last`."""
 
     def make(rng: np.random.Generator) -> Inputs:
-        given = draw_all(drawn, rng)
-        weights = ops.LSTMWeights(given["weight_ih"], given["weight_hh"], given["bias"])
-        (kept,), _ = ops.lstm_with_gates(given["x"], [weights])
+        drawn = draw_all(layer(steps, n, inputs, hidden), rng)
+        x, weights = drawn.pop("x"), ops.LSTMWeights(**drawn)
+        (kept,), _ = ops.lstm_with_gates(x, [weights])
         grad_y = rng.standard_normal(kept.y.shape).astype(np.float32)
         if last:
             grad_y[:-1] = 0
         arrays = {name: np.ascontiguousarray(value) for name, value in kept._asdict().items()}
-        return {"grad_y": grad_y, "x": given["x"], "weight_hh": weights.weight_hh, **arrays}
+        return {"grad_y": grad_y, "x": x, "weight_hh": weights.weight_hh, **arrays}
 
-    return Draw(make)
-
-
-def any_sequence(rng: np.random.Generator) -> Inputs:
-    """Draw a sequence of any size."""
-    steps, n, inputs, hidden = (int(size) for size in rng.integers(3, 7, 4))
-    drawn: Inputs = forward(steps, n, inputs, hidden).make(rng)
-    return drawn
+    return make
 
 
 def step_by_step(
@@ -80,17 +70,12 @@ def step_by_step(
 
 
 MISTAKES = (
-    Mistake(
-        "nothing comes back from later steps: keep grad_h and grad_c between turns",
-        partial(step_by_step, h=False, c_back=False),
+    given(
+        "nothing comes back from later steps: keep grad_h and grad_c between turns", step_by_step, h=False, c_back=False
     ),
-    Mistake("what comes back through c is lost: keep grad_c for the step before", partial(step_by_step, c_back=False)),
-    Mistake(
-        "what comes back through h is lost: by_sums @ weight_hh belongs to the step before",
-        partial(step_by_step, h=False),
-    ),
-    Mistake(
-        "weight_hh multiplied the output of the step before: y[t - 1], and zeros for the first",
-        partial(step_by_step, before=0),
+    given("what comes back through c is lost: keep grad_c for the step before", step_by_step, c_back=False),
+    given("what comes back through h is lost: by_sums @ weight_hh belongs to the step before", step_by_step, h=False),
+    given(
+        "weight_hh multiplied the output of the step before: y[t - 1], and zeros for the first", step_by_step, before=0
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,29 +12,14 @@ from unrolled import nn, ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l09_lstm import backwards, fused, schedules, sequences
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import (
-    Budget,
-    Case,
-    Inputs,
-    Spec,
-    Speed,
-    case,
-    draw_all,
-    gpu_case,
-    random_case,
-    random_gpu_case,
-)
+from unrolled.checks.spec import Budget, Case, Spec, Speed, case, gpu_case, random_case, random_gpu_case, sized
 from unrolled.device import Array
 
 WHOLE = (ops.lstm, ops.lstm_with_gates, nn.LSTM.forward)  # what runs a sequence in one call
 
 
-def reordered(*order: int) -> dict[str, Any]:
-    """Return the changes of an answer that takes the blocks of the weights in another order."""
-
-    def change(rows: Array) -> Array:
-        return np.concatenate([np.split(rows, len(order))[k] for k in order])
-
+def changed_weights(change: Callable[[Array], Array]) -> dict[str, Any]:
+    """Return the changes of an answer that makes `change(rows)` of each of the weights."""
     return {
         "weight_ih": lambda weight_ih: change(weight_ih),
         "weight_hh": lambda weight_hh: change(weight_hh),
@@ -40,7 +27,10 @@ def reordered(*order: int) -> dict[str, Any]:
     }
 
 
-# lstm_step
+def reordered(*order: int) -> dict[str, Any]:
+    """Return the changes of an answer that takes the blocks of the weights in another order."""
+    return changed_weights(lambda rows: np.concatenate([np.split(rows, len(order))[k] for k in order]))
+
 
 OPEN, SHUT = 50, -50  # sums for which a gate is 1 and 0, to rounding
 
@@ -111,18 +101,15 @@ def few(steps: int, products: int) -> Budget:
     return Budget(launches=LAUNCHES * steps + 10, products=products, float64=0)
 
 
-def _any_layer(rng: np.random.Generator) -> Inputs:
-    n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
-    return draw_all(sequences.layer(5, n, inputs, hidden), rng)
-
-
 def sequence_cases(products: int, more: int = 0) -> list[Case]:
     """Return the cases of a whole sequence: so many products a step, and so many besides."""
     return [
         case("one step, NumPy", **sequences.layer(1, 2, 3, 2)),
         case("seven steps, NumPy", **sequences.layer(7, 3, 4, 5)),
         gpu_case("six steps, GPU", few(6, 6 * products + more), **sequences.layer(6, 4, 3, 2)),
-        random_gpu_case("any size, five steps, GPU", _any_layer, few(5, 5 * products + more)),
+        random_gpu_case(
+            "any size, five steps, GPU", sized(partial(sequences.layer, 5), 2, 7, 3), few(5, 5 * products + more)
+        ),
     ]
 
 
@@ -268,10 +255,10 @@ backward_through_time = Spec(
     reference=backwards.through_time,
     answers=(ops.lstm_backward, nn.LSTM.backward),
     cases=[
-        random_case("one step", backwards.forward(1, 2, 3, 2).make),
-        random_case("four steps, a gradient from the last one only", backwards.forward(4, 2, 3, 2, last=True).make),
-        random_case("six steps, a gradient from each", backwards.forward(6, 3, 2, 4).make),
-        random_case("any size", backwards.any_sequence),
+        random_case("one step", backwards.forward(1, 2, 3, 2)),
+        random_case("four steps, a gradient from the last one only", backwards.forward(4, 2, 3, 2, last=True)),
+        random_case("six steps, a gradient from each", backwards.forward(6, 3, 2, 4)),
+        random_case("any size", lambda rng: backwards.forward(*rng.integers(3, 7, 4).tolist())(rng)),
     ],
     points=3,
     hints=(

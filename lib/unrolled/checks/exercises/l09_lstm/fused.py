@@ -10,7 +10,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l09_lstm.sequences import GATES, cell, gated
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Inputs, draw_all, normal
+from unrolled.checks.spec import Budget, Inputs, normal, sized
 from unrolled.device import Array
 
 MORE = 1.1  # times the fewest bytes: a block at the end may share a sector with another
@@ -51,10 +51,7 @@ def sums(n: int, hidden: int) -> Inputs:
     return {"from_x": normal(n, rows), "from_h": normal(n, rows), "bias": normal(rows), "c": normal(n, hidden)}
 
 
-def any_sums(rng: np.random.Generator) -> Inputs:
-    """Draw sizes of which none divides a block."""
-    n, hidden = int(rng.integers(3, 12)), int(rng.integers(5, 60))
-    return draw_all(sums(n, hidden), rng)
+any_sums = sized(sums, (3, 5), (12, 60))  # of which none divides a block
 
 
 def _of_sums(says: str, change: Callable[[Array], Array] = np.asarray, **changes: Any) -> Mistake:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from unrolled import device, ops
-from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal
+from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
+from unrolled.checks.spec import Draw, Function, Inputs, normal, sized
 from unrolled.device import Array
 
 GATES = 4
@@ -47,10 +47,7 @@ def cast(draw: Draw, dtype: type) -> Draw:
     return Draw(lambda rng: draw.make(rng).astype(dtype))
 
 
-def any_step(rng: np.random.Generator) -> Inputs:
-    """Draw one step of any size."""
-    n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
-    return draw_all(one_step(n, inputs, hidden), rng)
+any_step = sized(one_step, 2, 7, 3)
 
 
 def with_slopes(function: Function, inputs: Inputs) -> Any:
@@ -69,10 +66,7 @@ def compare_step(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if not isinstance(got, tuple) or len(got) != len(expected):
         found = mismatch(got, expected, 1e-4)
         return Mismatch((*(found.lines if found else ()), "return h, c"))
-    for name, item, wanted in zip(RESULTS, got, expected, strict=False):
-        if found := mismatch(item, wanted, 1e-4):
-            return Mismatch((f"{name}: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
-    return None
+    return first_mismatch(zip(RESULTS, got, expected, strict=False))
 
 
 def by_gate(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:

@@ -61,14 +61,10 @@ def judged_by(make: Make) -> Compare:
             times = [measured(shape, make) for shape in shapes]
             chosen = sum(found[name] for found, name in zip(times, got, strict=True))
             ratio = chosen / sum(min(found.values()) for found in times)
+            line = f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed"
             if ratio <= MOST:
-                return Remark((f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed",))
-        return Mismatch(
-            (
-                f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed",
-                *_lost(shapes, got, times),
-            )
-        )
+                return Remark((line,))
+        return Mismatch.of(line, *_lost(shapes, got, times))
 
     return judge
 

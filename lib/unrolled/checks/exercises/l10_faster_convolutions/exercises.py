@@ -8,7 +8,7 @@ from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, tiles, transforms
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, random_case
+from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
 
@@ -43,15 +43,8 @@ count_multiplications = Spec(
 )
 
 
-# fft_conv2d
-
-
-def half(inputs: Inputs) -> float:
-    """Return half of the direct convolution's operations: frequencies, transforms included, take far less here."""
-    return transforms.direct_flops(inputs) / 2
-
-
-THROUGH = Budget(launches=60, float64=0, flops=half)
+# Half of the direct convolution's operations: frequencies, transforms included, take far less here.
+THROUGH = Budget(launches=60, float64=0, flops=lambda inputs: transforms.direct_flops(inputs) / 2)
 
 fft_conv2d = Spec(
     reference=transforms.by_fft,
@@ -61,7 +54,7 @@ fft_conv2d = Spec(
         case("three channels, two filters, NumPy", **transforms.layer(2, 3, 9, 2, 5)),
         case("padding, NumPy", **transforms.layer(2, 2, 8, 3, 5, padding=2)),
         case("as much padding as can be, NumPy", **transforms.layer(1, 2, 5, 2, 4, padding=3)),
-        case("a wide image, a high kernel, NumPy", **transforms.oblong()),
+        case("a wide image, a high kernel, NumPy", **transforms.arrays((2, 2, 6, 13), (3, 2, 5, 2)), padding=1),
         random_case("any size, NumPy", transforms.any_layer),
         gpu_case("15 x 15 on 32 x 32, GPU", THROUGH, **transforms.layer(2, 2, 32, 3, 15, padding=7)),
     ],
@@ -114,19 +107,14 @@ winograd_transforms = Spec(
 )
 
 
-# winograd_conv2d
-
-
 SAVED = 36 / 16  # multiplications of the direct way, to those of a tile
 ROOM = 0.15  # of the direct way's operations for the transforms: by small matrices, or by one for a flat tile
-
-
-def fewer(inputs: Inputs) -> float:
-    """Return the direct convolution's operations / 2.25, and on top what transforms of any honest kind take."""
-    return transforms.direct_flops(inputs) * (1 / SAVED + ROOM)
-
-
-FILTERED = Budget(launches=60, transfers=transforms.MATRICES, float64=0, flops=fewer)
+FILTERED = Budget(
+    launches=60,
+    transfers=transforms.MATRICES,
+    float64=0,
+    flops=lambda inputs: transforms.direct_flops(inputs) * (1 / SAVED + ROOM),
+)
 
 winograd_conv2d = Spec(
     reference=transforms.by_winograd,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Function, Inputs
+from unrolled.checks.spec import Function, Inputs, normals
 from unrolled.device import Array
 
 
@@ -54,9 +54,9 @@ def overlap_add(
 
 def drawn(rng: np.random.Generator, height: int, width: int, kernel: int, step: int) -> Inputs:
     """Draw an image, and a kernel in a transform for tiles of step x step pixels."""
-    pixels = rng.standard_normal((height, width)).astype(np.float32)
-    weights = rng.standard_normal((kernel, kernel)).astype(np.float32)
-    return {"image": pixels, "kernel": kernel, "step": step, "convolve": SmallTransform(weights, step)}
+    arrays = normals(rng, image=(height, width), weights=(kernel, kernel))
+    convolve = SmallTransform(arrays["weights"], step)
+    return {"image": arrays["image"], "kernel": kernel, "step": step, "convolve": convolve}
 
 
 def any_image(rng: np.random.Generator) -> Inputs:

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from unrolled.checks.mistakes import Function, Mistake, given
-from unrolled.checks.spec import Draw, Inputs, draw_all, filters, images, normal, vector
+from unrolled.checks.spec import Draw, Inputs, draw_all, normal, normals
 from unrolled.device import Array, array_module
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 
@@ -66,10 +66,7 @@ FFT_MISTAKES = (
         "Lengths of size + kernel - 1 leave room",
         wraps=True,
     ),
-    given(
-        "irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd",
-        even=True,
-    ),
+    given("irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd", even=True),
     *(
         Mistake(
             "the crop begins at the wrong place: the first result lies at row and column kernel - 1 - padding",
@@ -91,31 +88,25 @@ FFT_MISTAKES = (
 
 def layer(n: int, c: int, size: int, o: int, kernel: int, padding: int = 0) -> Inputs:
     """Return draws of what a convolution takes."""
-    return {**arrays(n, c, size, size, o, kernel), "padding": padding}
+    return {**arrays((n, c, size, size), (o, c, kernel, kernel)), "padding": padding}
 
 
-def arrays(n: int, c: int, height: int, width: int, o: int, kernel: int) -> dict[str, Draw]:
-    """Return draws of x, weight and bias."""
-    return {"x": images(n, c, height, width), "weight": filters(o, c, kernel, kernel), "bias": vector(o)}
-
-
-def oblong() -> Inputs:
-    """Return draws of images that are wider than high, and of kernels that are higher than wide."""
-    return {"x": images(2, 2, 6, 13), "weight": filters(3, 2, 5, 2), "bias": vector(3), "padding": 1}
+def arrays(x: tuple[int, ...], weight: tuple[int, ...]) -> dict[str, Draw]:
+    """Return draws of x and weight of these shapes, and of a bias."""
+    return {"x": normal(*x), "weight": normal(*weight), "bias": normal(weight[0])}
 
 
 def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size, with a kernel up to 7 x 7 and padding less than that."""
-    n, c, o, kernel = (int(each) for each in rng.integers((1, 1, 1, 2), (4, 4, 5, 8)))
-    height, width = (int(each) for each in kernel + rng.integers(0, 12, 2))
-    drawn = draw_all(arrays(n, c, height, width, o, kernel), rng)
+    n, c, o, kernel = rng.integers((1, 1, 1, 2), (4, 4, 5, 8)).tolist()
+    drawn = draw_all(arrays((n, c, *(kernel + rng.integers(0, 12, 2))), (o, c, kernel, kernel)), rng)
     return {**drawn, "padding": int(rng.integers(0, kernel))}
 
 
 def any_layer_of_3(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size with 3 x 3 kernels."""
-    n, c, o, height, width = (int(each) for each in rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)))
-    return {**draw_all(arrays(n, c, height, width, o, 3), rng), "padding": int(rng.integers(0, 3))}
+    n, c, o, height, width = rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)).tolist()
+    return {**draw_all(arrays((n, c, height, width), (o, c, 3, 3)), rng), "padding": int(rng.integers(0, 3))}
 
 
 def direct_flops(inputs: Inputs) -> float:
@@ -167,9 +158,8 @@ TRANSFORM_MISTAKES = (
 
 def any_tiles(rng: np.random.Generator) -> Inputs:
     """Draw some tiles, weights and products."""
-    n, c, o = (int(each) for each in rng.integers(1, 4, 3))
-    drawn = {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
-    return draw_all(drawn, rng)
+    n, c, o = rng.integers(1, 4, 3).tolist()
+    return normals(rng, tiles=(n, c, 2, 3, 4, 4), weight=(o, c, 3, 3), products=(n, o, 2, 3, 4, 4))
 
 
 def cut(x: Array, padding: int) -> Array:

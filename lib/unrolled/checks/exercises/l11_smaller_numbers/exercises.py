@@ -5,22 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled import nn
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scaling
-from unrolled.checks.spec import Spec, Speed, case, random_case
+from unrolled.checks.exercises.l11_smaller_numbers.scaling import a_step
+from unrolled.checks.spec import Spec, Speed, case, random_case, sized
 from unrolled.ops import precision
 
 loss_scale_step = Spec(
     reference=scaling.loss_scale_step,
     answers=(precision.next_loss_scale,),
     cases=[
-        random_case("finite gradients", scaling.finite),
-        random_case("one is infinite", scaling.overflowed(np.inf)),
-        random_case("one is infinite, and negative", scaling.overflowed(-np.inf)),
-        random_case("one is NaN", scaling.overflowed(np.nan)),
-        random_case("the last of some good steps", scaling.doubling),
-        random_case("tiny gradients", scaling.tiny),
-        random_case("large ones, whose sum is too large", scaling.large),
+        random_case("finite gradients", a_step(scaling.FINITE, 1024.0, 3, every=10)),
+        random_case("one is infinite", a_step(scaling.with_one(np.inf), 1.0, 9, every=10)),
+        random_case("one is infinite, and negative", a_step(scaling.with_one(-np.inf), 1.0, 9, every=10)),
+        random_case("one is NaN", a_step(scaling.with_one(np.nan), 1.0, 9, every=10)),
+        random_case("the last of some good steps", a_step(scaling.FINITE, 256.0, 6, every=7)),
+        random_case("tiny gradients", a_step(scaling.TINY, 65536.0, 0, every=4)),
+        random_case("large ones, whose sum is too large", a_step(scaling.LARGE, 1.0, 1, every=9)),
     ],
     points=2,
     hints=(
@@ -44,18 +46,10 @@ quantize_int8 = Spec(
     reference=integers.quantize_int8,
     answers=(precision.quantize_int8, precision.int8_scale),
     cases=[
-        case(
-            "two channels by hand",
-            x=np.array([[0, 1, -2, 0.5], [0, 100, -254, 254]], np.float32),
-            limit=np.array([2, 254], np.float32),
-        ),
+        case("two channels by hand", x=array([0, 1, -2, 0.5], [0, 100, -254, 254]), limit=array(2, 254)),
         random_case("filters, each to its largest", integers.any_weights),
         random_case("some beyond the limit", integers.clipped),
-        case(
-            "a channel of zeros beside another",
-            x=np.array([[0, 0, 0], [0.5, -1, 0.25]], np.float32),
-            limit=np.array([0, 1], np.float32),
-        ),
+        case("a channel of zeros beside another", x=array([0, 0, 0], [0.5, -1, 0.25]), limit=array(0, 1)),
     ],
     points=2,
     hints=(
@@ -74,11 +68,7 @@ quantize_int8 = Spec(
 int8_matmul = Spec(
     reference=precision.int8_matmul,
     cases=[
-        case(
-            "by hand",
-            a=np.array([[100, 100], [1, -2]], np.int8),
-            b=np.array([[100, 1], [100, -1]], np.int8),
-        ),
+        case("by hand", a=np.array([[100, 100], [1, -2]], np.int8), b=np.array([[100, 1], [100, -1]], np.int8)),
         random_case("any sizes", integers.any_factors),
         random_case("large sums", integers.large_factors),
     ],
@@ -99,13 +89,13 @@ prune = Spec(
     cases=[
         case(
             "four weights, half of them",
-            weight=np.array([[3, -1], [0.5, -4]], np.float32),
+            weight=array([3, -1], [0.5, -4]),
             fraction=0.5,
-            updates=[np.array([[1, 1], [1, 1]], np.float32)],
+            updates=[array([1, 1], [1, 1])],
         ),
         random_case("any layer", fewer.any_pruning),
         random_case("filters, and a share that does not come out even", fewer.uneven_pruning),
-        case("no update", weight=np.array([[3, -1], [0.5, -4]], np.float32), fraction=0.5, updates=[]),
+        case("no update", weight=array([3, -1], [0.5, -4]), fraction=0.5, updates=[]),
     ],
     points=2,
     hints=(
@@ -127,7 +117,7 @@ binary_matmul = Spec(
         case("one word each", **fewer.signs(2, 3, 64)),
         case("three words each", **fewer.signs(4, 2, 192)),
         case("a last word that is not full", **fewer.signs(3, 3, 70)),
-        random_case("any number of signs", fewer.any_signs),
+        random_case("any number of signs", sized(fewer.signs, (1, 1, 1), (7, 7, 300))),
     ],
     points=2,
     hints=(

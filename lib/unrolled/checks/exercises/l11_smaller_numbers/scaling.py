@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, first_mismatch
 from unrolled.checks.mistakes import Mistake, result
-from unrolled.checks.spec import Inputs
+from unrolled.checks.spec import Draw, Drawing, Inputs, draw_all, normal
 from unrolled.device import Array
 
 Step = tuple[Any, float, int]
-SHAPE = "return gradients, scale, good_steps"
 
 
 def loss_scale_step(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
@@ -28,51 +28,30 @@ def loss_scale_step(gradients: Array, scale: float, good_steps: int, every: int)
 def judge(got: Any, expected: Step, inputs: Inputs) -> Mismatch | None:
     """Say which of the three is wrong."""
     if not isinstance(got, tuple) or len(got) != 3:
-        return Mismatch((f"a {type(got).__name__} came back: {SHAPE}",))
+        return Mismatch.of(f"a {type(got).__name__} came back: return gradients, scale, good_steps")
     if (got[0] is None) != (expected[0] is None):
         skipped = "one of these is infinite or NaN: the step is to be skipped, so None is expected"
         what = skipped if expected[0] is None else "these are finite, each of them: no None is expected"
-        return Mismatch((f"gradients: {what}",))
-    if expected[0] is not None and (found := mismatch(got[0], expected[0], 1e-6)):
-        return Mismatch((f"gradients: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
-    for name, value, wanted in zip(("scale", "good_steps"), got[1:], expected[1:], strict=True):
-        if found := mismatch(value, wanted, 1e-9):
-            return Mismatch((f"{name}: {found.lines[0]}", *found.lines[1:]))
-    return None
+        return Mismatch.of(f"gradients: {what}")
+    gradients, *numbers = zip(("gradients", "scale", "good_steps"), got, expected, strict=True)
+    return first_mismatch([gradients] if expected[0] is not None else [], 1e-6) or first_mismatch(numbers, 1e-9)
 
 
-def finite(rng: np.random.Generator) -> Inputs:
-    """Draw a step without overflow."""
-    gradients = rng.standard_normal((3, 4)).astype(np.float16)
-    return {"gradients": gradients, "scale": 1024.0, "good_steps": 3, "every": 10}
+def a_step(gradients: Draw, scale: float, good_steps: int, every: int) -> Drawing:
+    """Return what draws a step with such gradients."""
+    return partial(draw_all, {"gradients": gradients, "scale": scale, "good_steps": good_steps, "every": every})
 
 
-def overflowed(value: float) -> Any:
-    """Return a draw of gradients of which one is not finite."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        drawn = finite(rng)
-        drawn["gradients"][1, 2] = value
-        return {**drawn, "scale": 1.0, "good_steps": 9}
-
-    return draw
+def with_one(value: float) -> Draw:
+    """Return a draw of gradients of which one is this value."""
+    return Draw(lambda rng: np.where(np.arange(12).reshape(3, 4) == 6, np.float16(value), FINITE.make(rng)))
 
 
-def tiny(rng: np.random.Generator) -> Inputs:
-    """Draw gradients that are 0 in float16 without their scale."""
-    gradients = (rng.uniform(0.5, 1, (2, 5)) * 1e-3).astype(np.float16)
-    return {"gradients": gradients, "scale": 65536.0, "good_steps": 0, "every": 4}
-
-
-def large(rng: np.random.Generator) -> Inputs:
-    """Draw finite gradients whose sum float16 does not hold, and the smallest whole scale."""
-    gradients = (6e4 * np.ones((2, 3)) - rng.uniform(0, 1e3, (2, 3))).astype(np.float16)
-    return {"gradients": gradients, "scale": 1.0, "good_steps": 1, "every": 9}
-
-
-def doubling(rng: np.random.Generator) -> Inputs:
-    """Draw the last of some good steps in a row."""
-    return {**finite(rng), "scale": 256.0, "good_steps": 6, "every": 7}
+FINITE = normal(3, 4, dtype=np.float16)
+TINY = Draw(lambda rng: (rng.uniform(0.5, 1, (2, 5)) * 1e-3).astype(np.float16))
+"""These are 0 in float16 without their scale."""
+LARGE = Draw(lambda rng: (6e4 * np.ones((2, 3)) - rng.uniform(0, 1e3, (2, 3))).astype(np.float16))
+"""Their sum float16 does not hold."""
 
 
 def _gradients(says: str, change: Callable[[Array, float, float], Array]) -> Mistake:
