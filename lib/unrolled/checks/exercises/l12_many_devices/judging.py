@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, first_mismatch
 from unrolled.checks.spec import Compare, Function, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Network
@@ -28,10 +28,7 @@ def on_network(function: Function, inputs: Inputs) -> Any:
 
 def by_rank(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Say what is wrong with the first rank whose result is, and which rank it is."""
-    for rank, (one, wanted) in enumerate(zip(got, expected, strict=True)):
-        if found := mismatch(one, wanted, 1e-4, {}):
-            return Mismatch((f"rank {rank}: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
-    return None
+    return first_mismatch((f"rank {rank}", *both) for rank, both in enumerate(zip(got, expected, strict=True)))
 
 
 def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = lambda got, network: ()) -> Compare:
@@ -48,21 +45,17 @@ def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = l
             return replace(found, lines=(*found.lines, *helps(got, network)))
         if len(called) != 1 or "all_reduce" not in called[0][0] or network.messages:
             names = ", ".join(name for name, _ in called) or "none"
-            return Mismatch(
-                (
-                    "the values are right, but one all_reduce is asked for, and nothing else that is sent",
-                    f"the network carried {len(network.messages)} messages and these collective operations: {names}",
-                    *helps(got, network),
-                )
+            return Mismatch.of(
+                "the values are right, but one all_reduce is asked for, and nothing else that is sent",
+                f"the network carried {len(network.messages)} messages and these collective operations: {names}",
+                *helps(got, network),
             )
         for rank, brought in enumerate(network.brought[0]):
             own = terms(*inputs["arguments"][rank], network.size)
             if not any(same_numbers(brought, term) for term in own):
-                return Mismatch(
-                    (
-                        f"the values are right, but not what rank {rank} brought to the sum: {brought.size} numbers",
-                        f"expected {own[0].size}: {brings}",
-                    )
+                return Mismatch.of(
+                    f"the values are right, but not what rank {rank} brought to the sum: {brought.size} numbers",
+                    f"expected {own[0].size}: {brings}",
                 )
         return None
 

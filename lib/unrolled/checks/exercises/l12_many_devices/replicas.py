@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
 from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Draw, Inputs
+from unrolled.checks.spec import Draw, Drawing, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network, shard
 
@@ -68,7 +67,7 @@ MISTAKES = (
 )
 
 
-def samples(*counts: int) -> Callable[[np.random.Generator], Inputs]:
+def samples(*counts: int) -> Drawing:
     """Return a draw of a step with so many samples on each rank."""
 
     def draw(rng: np.random.Generator) -> Inputs:
@@ -77,11 +76,6 @@ def samples(*counts: int) -> Callable[[np.random.Generator], Inputs]:
         return {"network": kept_network(len(counts), rng), "arguments": arguments}
 
     return draw
-
-
-def any_samples(rng: np.random.Generator) -> Inputs:
-    """Draw a step of two to five ranks with one to nine samples each."""
-    return samples(*(int(n) for n in rng.integers(1, 10, rng.integers(2, 6))))(rng)
 
 
 def appended(got: Any, network: Network) -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
 from unrolled.checks.mistakes import Mistake, given
-from unrolled.checks.spec import Inputs
+from unrolled.checks.spec import Drawing, Inputs, normals
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
 
@@ -67,25 +67,17 @@ def stay_besides(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
     return (STAY,) if any("all_gather" in line for line in lines) else stay(None, inputs["network"])
 
 
-def two_layers(*widths: int) -> Callable[[np.random.Generator], Inputs]:
+def two_layers(*widths: int) -> Drawing:
     """Return a draw of two layers whose hidden units are shared out so."""
 
     def draw(rng: np.random.Generator) -> Inputs:
-        n, k, m = (int(size) for size in rng.integers(2, 6, 3))
-
-        def normal(*shape: int) -> Array:
-            return rng.standard_normal(shape).astype(np.float32)
-
-        x, bias2 = normal(n, k), normal(m)
-        arguments = [(x, normal(k, width), normal(width), normal(width, m), bias2) for width in widths]
+        n, k, m = rng.integers(2, 6, 3).tolist()
+        shared = normals(rng, x=(n, k), bias2=(m,))
+        own = [normals(rng, weight1=(k, w), bias1=(w,), weight2=(w, m)) for w in widths]
+        arguments = [(shared["x"], *arrays.values(), shared["bias2"]) for arrays in own]
         return {"network": kept_network(len(widths), rng), "arguments": arguments}
 
     return draw
-
-
-def any_layers(rng: np.random.Generator) -> Inputs:
-    """Draw two layers on two to five ranks."""
-    return two_layers(*(int(width) for width in rng.integers(1, 6, rng.integers(2, 6))))(rng)
 
 
 def terms(x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array, ranks: int) -> list[Array]:
