@@ -66,13 +66,10 @@ def halved(images: Array) -> Array:
 
 def small_digits(rng: np.random.Generator) -> Inputs:
     """Draw what each run is given and judged by: digits at half their size, a disguise of its own, and a seed."""
-    return {"runs": [_small(disguised_digits(rng, TRAIN, TEST)) for _ in range(RUNS)]}
-
-
-def _small(drawn: Inputs) -> Inputs:
-    """Digits in disguise at half their size, and the first of their seeds."""
-    small = {name: halved(drawn[name]) for name in ("images", "test_images")}
-    return {**drawn, **small, "seed": drawn["seeds"][0]}
+    runs = [disguised_digits(rng, TRAIN, TEST) for _ in range(RUNS)]
+    for run in runs:
+        run |= {"images": halved(run["images"]), "test_images": halved(run["test_images"]), "seed": run["seeds"][0]}
+    return {"runs": runs}
 
 
 def recipe(images: Array, labels: Array, seed: int) -> Array:

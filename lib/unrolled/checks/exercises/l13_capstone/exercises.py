@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
-from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
+from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case, sized
 
 # capturable_step
 
@@ -13,7 +15,11 @@ capturable_step = Spec(
     reference=steps.step,
     cases=[
         gpu_case("captured once, launched on three batches", CAPTURED, **steps.buffers(4, 3, 2)),
-        random_gpu_case("any size, and a rate that the host changes", steps.any_buffers, CAPTURED),
+        random_gpu_case(
+            "any size, and a rate that the host changes",
+            sized(partial(steps.buffers, launches=4, new_rate=True), 2, 9, 3),
+            CAPTURED,
+        ),
     ],
     points=3,
     hints=(
@@ -47,8 +53,8 @@ replayed_epoch = Spec(
     reference=steps.replayed,
     numbers={"launches": A_STEP},
     cases=[
-        gpu_case("forty steps on batches of 4", FEW, **steps.epoch(steps.STEPS, 4, 30, 3, 2)),
-        random_gpu_case("any size", steps.any_epoch, FEW),
+        gpu_case("forty steps on batches of 4", FEW, **steps.epoch(4, 3, 2)),
+        random_gpu_case("any size", sized(steps.epoch, 2, 7, 3), FEW),
     ],
     points=3,
     hints=(
@@ -68,7 +74,7 @@ replayed_epoch = Spec(
     mistakes=steps.EPOCH_MISTAKES,
     speed=Speed(
         baseline=steps.eager,
-        inputs=steps.epoch(256, 8, 1024, 64, 10),
+        inputs=steps.epoch(8, 64, 10, steps=256, images=1024),
         at_least=3,
         points=1,
         against="the same steps from Python, on the GPU",
