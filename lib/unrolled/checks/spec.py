@@ -140,8 +140,8 @@ class Speed:
     baseline: Function
     inputs: Mapping[str, Any]
     at_least: float
-    points: int
     against: str  # the baseline in words, as in "times as fast as a loop over output positions"
+    points: int = 1
     gpu: bool = False
     advice: str = ""
     loops: bool = True

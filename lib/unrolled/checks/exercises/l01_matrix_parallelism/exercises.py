@@ -152,7 +152,6 @@ matmul_rows = Spec(
         triple_loops,
         SQUARES,
         at_least=50,
-        points=1,
         against="three plain loops over lists",
         advice="a call of NumPy has its price before it computes anything: a[i] @ b makes one call for each row, a dot "
         "product for each entry makes 64 times as many",
@@ -278,7 +277,6 @@ batch_affine = Spec(
         ops.affine_one_by_one,
         _layer(6000, 64, 10),
         at_least=10,
-        points=1,
         against="one sample at a time",
         advice="a call of NumPy has its price before it computes anything: one product takes all samples at once",
         loops=False,

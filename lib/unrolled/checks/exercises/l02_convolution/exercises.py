@@ -195,7 +195,6 @@ im2col_fast = Spec(
         windows.im2col_loops,
         {"x": images(4, 1, 56, 56), "kernel_size": (3, 3), "padding": 1},
         at_least=20,
-        points=1,
         against="a loop over windows, on 4 images of 56 x 56",
         advice=BY_PLACES,
     ),
@@ -221,7 +220,6 @@ conv2d_gemm = Spec(
         ops.conv2d_positions,
         {"x": images(100, 1, 32, 32), "weight": filters(2, 1, 2, 2)},
         at_least=4.5,
-        points=1,
         against="a loop over output positions, on 100 images of 32 x 32 with 2 filters of 2 x 2",
         advice="each trip of a loop, over rows or images, calls NumPy again, and a call has its price before it "
         "computes anything: one call of ops.im2col and one @ take all images at once",

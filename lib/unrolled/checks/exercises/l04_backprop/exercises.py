@@ -171,7 +171,6 @@ col2im = Spec(
         baseline=ops.col2im_loops,
         inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
         at_least=10,
-        points=1,
         against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
         advice=BY_PLACES,
     ),

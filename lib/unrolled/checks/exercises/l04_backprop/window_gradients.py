@@ -16,8 +16,6 @@ from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Inputs, normals
 from unrolled.device import Array
 
-# col2im
-
 
 def _any_windows(rng: np.random.Generator) -> Inputs:
     """Draw x_shape, kernel_size, stride and padding that fit."""
@@ -129,9 +127,6 @@ COL2IM_MISTAKES = (
 )
 
 
-# conv2d_backward
-
-
 def any_convolution(rng: np.random.Generator) -> Inputs:
     """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding."""
     windows = _any_windows(rng)
@@ -204,9 +199,6 @@ CONVOLUTION_MISTAKES = (
         lambda grad_weight: grad_weight.reshape(len(grad_weight), -1),
     ),
 )
-
-
-# max_pool2d_backward
 
 
 def any_pooling(rng: np.random.Generator) -> Inputs:

@@ -143,9 +143,6 @@ def numbered(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
     return {**numbered_images(rng, count), "batch_size": batch_size, "seed": int(rng.integers(1000))}
 
 
-# evaluate
-
-
 class SpyNetwork:
     """Scores from one matrix product. It remembers how many images each call was given."""
 

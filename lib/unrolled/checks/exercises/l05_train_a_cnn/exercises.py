@@ -29,9 +29,6 @@ def by_hand(name: str, /, **arguments: Any) -> Case:
     return case(name, **{key: np.array(v, np.float32) if isinstance(v, list) else v for key, v in arguments.items()})
 
 
-# sequential_forward and sequential_backward
-
-
 def forward(layers: Sequence[Any], x: Array, training: bool = False) -> Array:
     """Return what the layers, one after the other, make of x (N, …)."""
     for layer in layers:
@@ -187,9 +184,6 @@ momentum_step = Spec(
 )
 
 
-# adam_step
-
-
 def adam_case(name: str, t: int, parameters: Any, gradient: Any, m: Any, v: Any, **options: float) -> Case:
     """Make a case of step t, in which lists stand for float32 arrays."""
     return by_hand(name, parameters=parameters, gradient=gradient, m=m, v=v, t=t, **options)
@@ -245,8 +239,6 @@ evaluate = Spec(
     compare=batches.in_bounded_memory,
 )
 
-
-# train
 
 AT_LEAST = 0.93
 

@@ -18,8 +18,6 @@ from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
 
-# activation
-
 KINDS = {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}
 NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
 
@@ -91,8 +89,6 @@ activation = Spec(
     compare=_activated,
 )
 
-
-# conv2d_port
 
 FEW = 12  # images in the largest case of a convolution
 
@@ -169,14 +165,10 @@ conv2d_port = Spec(
         baseline=image_by_image,
         inputs=_layer(normal(1024, 1, 8, 8), 10, 1, 3, 3),
         at_least=6,
-        points=1,
         against="a convolution image by image, on the GPU",
         gpu=True,
     ),
 )
-
-
-# max_pool2d_port
 
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
@@ -218,9 +210,6 @@ max_pool2d_port = Spec(
     mistakes=INDEXED_MISTAKES,
     compare=named("largest", "indices"),
 )
-
-
-# break_even
 
 
 def fewest_bytes(

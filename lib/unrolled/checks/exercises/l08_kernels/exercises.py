@@ -22,9 +22,6 @@ SECTORS = 1.1  # times the fewest: a few more than needed may come from rows tha
 PASSES = 90.0  # of shared memory for a row: the tree of 256 sums takes 45; one thread that adds them all, 255
 
 
-# add_kernel
-
-
 def added(x: Array, y: Array, out: Array, n: int) -> Array:
     """Return x + y; the parameters are the kernel's."""
     return x + y
@@ -80,9 +77,6 @@ add_kernel = Spec(
         result("nothing was written: does the kernel assign to out[i]?", lambda out: 0 * out),
     ),
 )
-
-
-# transpose_tiled
 
 
 def transposed(x: Array) -> Array:
@@ -159,15 +153,11 @@ transpose_tiled = Spec(
         baseline=naive.transpose,
         inputs={"x": normal(4096, 4096)},
         at_least=1.5,
-        points=1,
         against="a thread for each value and no shared memory, on 4096 x 4096",
         gpu=True,
         advice="a block of 32 x 8 threads and a tile of 32 rows of 33 values is a good size",
     ),
 )
-
-
-# row_sum
 
 
 def row_sums(x: Array) -> Array:
@@ -232,14 +222,11 @@ row_sum = Spec(
         baseline=naive.row_sum,
         inputs={"x": normal(4096, 4096)},
         at_least=3,
-        points=1,
         against="a thread for each row, on 4096 x 4096",
         gpu=True,
         advice="neighbouring threads have to read neighbouring values of one row, in steps of a whole block",
     ),
 )
-
-# fused_bias_relu_pool
 
 
 def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
@@ -342,9 +329,6 @@ fused_bias_relu_pool = Spec(
         ),
     ),
 )
-
-
-# matmul_tiled
 
 
 def product(a: Array, b: Array) -> Array:

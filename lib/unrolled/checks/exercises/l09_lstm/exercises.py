@@ -91,8 +91,6 @@ lstm_step = Spec(
 )
 
 
-# combined_gates
-
 LAUNCHES = 30  # of a step: the formulas as they are written take more, two products and whole blocks half as many
 
 
@@ -151,7 +149,6 @@ combined_gates = Spec(
         baseline=sequences.by_gate,
         inputs=sequences.layer(400, 1, 28, 64),
         at_least=1.25,
-        points=1,
         against="eight products a step, for a sequence of 400 steps",
         advice=(
             "weights that are joined or turned anew in each step, three sigmoids where one does, and a copy of each "
@@ -186,7 +183,6 @@ inputs_at_once = Spec(
         baseline=sequences.two_products,
         inputs=sequences.layer(60, 2, 2048, 64),
         at_least=1.5,
-        points=1,
         against="two products a step, for 60 steps with 2,048 inputs",
         advice="weight_ih is to be read once, in a single product for all steps",
     ),
@@ -221,7 +217,6 @@ fused_cell = Spec(
         baseline=fused.one_by_one,
         inputs=fused.sums(8, 128),  # small, since the judge's blocks hold the copies
         at_least=1.25,
-        points=1,
         against="a launch for each operation, for 8 samples and 128 units",
         gpu=True,
         advice="one launch, a thread for each unit, and each number is read once",

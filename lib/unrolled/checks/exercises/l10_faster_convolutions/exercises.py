@@ -76,7 +76,6 @@ fft_conv2d = Spec(
         baseline=ops.conv2d_positions,
         inputs=transforms.layer(1, 1, 128, 1, 15),
         at_least=3,
-        points=1,
         against="a loop over output positions, for 15 x 15 on 128 x 128",
         advice="two transforms of the pixels and weights, one back, and no loop: rfft2 takes all images and channels",
     ),

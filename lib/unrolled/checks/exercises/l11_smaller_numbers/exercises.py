@@ -137,7 +137,6 @@ binary_matmul = Spec(
         baseline=fewer.unpacked,
         inputs=fewer.signs(72, 72, 4096),
         at_least=3,
-        points=1,
         against="an int32 for each sign, 72 x 4,096 by 4,096 x 72",
         advice="compare a row with all rows of b at once: few calls, each of many words",
     ),

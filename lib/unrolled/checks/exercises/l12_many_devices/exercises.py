@@ -41,7 +41,6 @@ data_parallel_step = Spec(
         baseline=replicas.on_one_rank,
         inputs={"weight": normal(256, 256), "x": normal(8192, 256), "labels": replicas.labels_of(8192, 256)},
         at_least=1.6,
-        points=1,
         against="one rank with all samples, two ranks with half of them each",
         advice="each rank should compute with its own samples only, in whole arrays, and send one array",
         ranks=2,
@@ -104,8 +103,6 @@ column_row_linear = Spec(
     ranks=True,
 )
 
-
-# pipeline_schedule and lean_schedule
 
 SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed, pipeline.alternating)
 SIZES = [

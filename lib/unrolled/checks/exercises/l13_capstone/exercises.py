@@ -7,8 +7,6 @@ from functools import partial
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
 from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case, sized
 
-# capturable_step
-
 CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
 
 capturable_step = Spec(
@@ -42,8 +40,6 @@ capturable_step = Spec(
 )
 
 
-# replayed_epoch
-
 A_STEP = 2  # launches
 FEW = Budget(
     launches=A_STEP * steps.STEPS + 30, because="two a step, and 30 for the start", graphs=1, synchronizations=2, made=0
@@ -76,7 +72,6 @@ replayed_epoch = Spec(
         baseline=steps.eager,
         inputs=steps.epoch(8, 64, 10, steps=256, images=1024),
         at_least=3,
-        points=1,
         against="the same steps from Python, on the GPU",
         gpu=True,
     ),
