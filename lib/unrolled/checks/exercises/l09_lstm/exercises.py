@@ -10,7 +10,7 @@ import numpy as np
 
 from unrolled import nn, ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l09_lstm import backwards, fused, schedules, sequences
+from unrolled.checks.exercises.l09_lstm import schedules, sequences
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Case, Spec, Speed, case, gpu_case, random_case, random_gpu_case, sized
 from unrolled.device import Array
@@ -189,13 +189,13 @@ inputs_at_once = Spec(
 )
 
 fused_cell = Spec(
-    reference=fused.point_wise,
-    answers=(fused.one_by_one, ops.lstm_step),
+    reference=sequences.point_wise,
+    answers=(sequences.one_by_one, ops.lstm_step),
     cases=[
-        gpu_case("one sample, one unit", fused.ODD, **fused.sums(1, 1)),
-        gpu_case("four samples, 64 units", fused.ONCE, **fused.sums(4, 64)),
-        gpu_case("three samples, 96 units", fused.ONCE, **fused.sums(3, 96)),
-        random_gpu_case("any size", fused.any_sums, fused.ODD),
+        gpu_case("one sample, one unit", sequences.ODD, **sequences.sums(1, 1)),
+        gpu_case("four samples, 64 units", sequences.ONCE, **sequences.sums(4, 64)),
+        gpu_case("three samples, 96 units", sequences.ONCE, **sequences.sums(3, 96)),
+        random_gpu_case("any size", sequences.any_sums, sequences.ODD),
     ],
     points=3,
     hints=(
@@ -211,11 +211,11 @@ fused_cell = Spec(
         "c_new[row, unit] = now\n"
         "h_new[row, unit] = cp.tanh(now) / ...",
     ),
-    mistakes=fused.MISTAKES,
+    mistakes=sequences.FUSED_MISTAKES,
     compare=named("h", "c"),
     speed=Speed(
-        baseline=fused.one_by_one,
-        inputs=fused.sums(8, 128),  # small, since the judge's blocks hold the copies
+        baseline=sequences.one_by_one,
+        inputs=sequences.sums(8, 128),  # small, since the judge's blocks hold the copies
         at_least=1.25,
         against="a launch for each operation, for 8 samples and 128 units",
         gpu=True,
@@ -247,13 +247,13 @@ wavefront = Spec(
 )
 
 backward_through_time = Spec(
-    reference=backwards.through_time,
+    reference=sequences.through_time,
     answers=(ops.lstm_backward, nn.LSTM.backward),
     cases=[
-        random_case("one step", backwards.forward(1, 2, 3, 2)),
-        random_case("four steps, a gradient from the last one only", backwards.forward(4, 2, 3, 2, last=True)),
-        random_case("six steps, a gradient from each", backwards.forward(6, 3, 2, 4)),
-        random_case("any size", lambda rng: backwards.forward(*rng.integers(3, 7, 4).tolist())(rng)),
+        random_case("one step", sequences.went_forward(1, 2, 3, 2)),
+        random_case("four steps, a gradient from the last one only", sequences.went_forward(4, 2, 3, 2, last=True)),
+        random_case("six steps, a gradient from each", sequences.went_forward(6, 3, 2, 4)),
+        random_case("any size", lambda rng: sequences.went_forward(*rng.integers(3, 7, 4).tolist())(rng)),
     ],
     points=3,
     hints=(
@@ -268,6 +268,6 @@ backward_through_time = Spec(
         "    grad_h = by_sums @ weight_hh\n"
         "    grad_ih += ...",
     ),
-    mistakes=backwards.MISTAKES,
+    mistakes=sequences.BACKWARD_MISTAKES,
     compare=named("grad_weight_ih", "grad_weight_hh", "grad_bias"),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, tiles, transforms
+from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, transforms
 from unrolled.checks.mistakes import given
 from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case
 
@@ -160,12 +160,12 @@ choose_algorithm = Spec(
 )
 
 overlap_add = Spec(
-    reference=tiles.overlap_add,
+    reference=transforms.overlap_add,
     cases=[
-        random_case("one tile", lambda rng: tiles.drawn(rng, 5, 6, 3, 8)),
-        random_case("two by two tiles", lambda rng: tiles.drawn(rng, 8, 8, 3, 4)),
-        random_case("tiles that are cut at the edges", lambda rng: tiles.drawn(rng, 11, 9, 4, 5)),
-        random_case("any size", tiles.any_image),
+        random_case("one tile", lambda rng: transforms.tiled(rng, 5, 6, 3, 8)),
+        random_case("two by two tiles", lambda rng: transforms.tiled(rng, 8, 8, 3, 4)),
+        random_case("tiles that are cut at the edges", lambda rng: transforms.tiled(rng, 11, 9, 4, 5)),
+        random_case("any size", transforms.any_image),
     ],
     points=2,
     hints=(
@@ -181,5 +181,5 @@ overlap_add = Spec(
         given("where results of neighbours overlap they are added, not put over each other", adds=False),
         given("what reaches beyond a tile belongs to the neighbours: it is added there", whole=False),
     ),
-    compare=tiles.in_small_tiles,
+    compare=transforms.in_small_tiles,
 )
