@@ -10,18 +10,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.mistakes import Function, Mistake, given, only, result
-from unrolled.checks.spec import (
-    Draw,
-    Inputs,
-    Rung,
-    Spec,
-    Speed,
-    case,
-    normal,
-    random_case,
-    sized,
-    sorted_integers,
-)
+from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sized, sorted_integers
 from unrolled.device import Array
 from unrolled.ops.products import plain_matmul
 
@@ -86,10 +75,7 @@ merge = Spec(
         ),
     ],
     mistakes=[
-        given(
-            "your loop ends when one list runs out: what is left of the other still has to be appended",
-            **_NO_REST,
-        ),
+        given("your loop ends when one list runs out: what is left of the other still has to be appended", **_NO_REST),
         given("what is left of a when b runs out still has to be appended", a=_NO_REST["a"]),
         Mistake(
             "one position cannot serve both lists: step forward only in the list you took from",
@@ -323,8 +309,7 @@ amdahl_speedup = Spec(
             lambda fraction, factor: 1 / (1 - fraction),
         ),
         given(
-            "the part that becomes faster takes less time: divide fraction by factor",
-            factor=lambda factor: 1 / factor,
+            "the part that becomes faster takes less time: divide fraction by factor", factor=lambda factor: 1 / factor
         ),
         Mistake(
             "1 is divided by the first part alone: the whole new time belongs in brackets, 1 / (… + …)",

@@ -78,8 +78,7 @@ def named(*names: str) -> Compare:
 def in_item(index: int, says: str, change: Function) -> Mistake:
     """Return the mistake of making `change(item, …)` of one item of the tuple that the reference returned."""
     return result(
-        says,
-        lambda items, **known: (*items[:index], called_by_name(change, known, items[index]), *items[index + 1 :]),
+        says, lambda items, **known: (*items[:index], called_by_name(change, known, items[index]), *items[index + 1 :])
     )
 
 

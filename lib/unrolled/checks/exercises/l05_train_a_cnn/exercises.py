@@ -9,16 +9,7 @@ import numpy as np
 
 from unrolled import data, nn, ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l05_train_a_cnn import batches, optimizer_steps
-from unrolled.checks.exercises.l05_train_a_cnn.training import (
-    Bend,
-    Matrix,
-    disguised_digits,
-    drawn_layers,
-    median_accuracy,
-    nearest_neighbour,
-    train_with_each_seed,
-)
+from unrolled.checks.exercises.l05_train_a_cnn import batches, optimizer_steps, training
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Case, Draw, Inputs, Spec, case, images, normal, random_case, vector
 from unrolled.device import Array
@@ -47,20 +38,20 @@ STEPS = ([[2, 0], [0, 3]], [[1, 1], [0, 1]], [[0, 1], [1, 0]])
 """Three matrices that give another result in any other order."""
 BY_HAND = "three layers: times (2, 3), add the first to the second, exchange"
 
-SMALL_LAYERS = Draw(lambda rng: tuple(map(Matrix, STEPS)))
+SMALL_LAYERS = Draw(lambda rng: tuple(map(training.Matrix, STEPS)))
 
 
 def ready_layers(rng: np.random.Generator, count: int) -> Inputs:
     """Draw layers that have been through a forward pass, and a gradient of the right shape."""
-    layers, x = drawn_layers(rng, count)
+    layers, x = training.drawn_layers(rng, count)
     forward(layers, x, training=True)
     return {"layers": layers, "grad": rng.standard_normal(x.shape).astype(np.float32)}
 
 
-def layers_and_x(rng: np.random.Generator, count: int, **training: bool) -> Inputs:
+def layers_and_x(rng: np.random.Generator, count: int, **options: bool) -> Inputs:
     """Draw layers and a batch for them, beside `training` if it is given."""
-    layers, x = drawn_layers(rng, count)
-    return {"layers": layers, "x": x, **training}
+    layers, x = training.drawn_layers(rng, count)
+    return {"layers": layers, "x": x, **options}
 
 
 sequential_forward = Spec(
@@ -70,7 +61,7 @@ sequential_forward = Spec(
         by_hand(BY_HAND, layers=SMALL_LAYERS, x=[[1, 1]]),
         random_case("matrix, tanh, matrix", lambda rng: layers_and_x(rng, 2)),
         random_case("matrix, tanh, matrix; in training", lambda rng: layers_and_x(rng, 2, training=True)),
-        case("one layer", layers=(Bend(),), x=normal(3, 4), training=False),
+        case("one layer", layers=(training.Bend(),), x=normal(3, 4), training=False),
         random_case("nine layers; in training", lambda rng: layers_and_x(rng, 5, training=True)),
     ],
     points=1,
@@ -244,8 +235,12 @@ AT_LEAST = 0.93
 
 # `network.fit` is not among the answers: the lesson does not forbid it, and it has to learn the disguised digits, too.
 train = Spec(
-    reference=nearest_neighbour,
-    cases=[random_case("disguised digits, three seeds, median accuracy", lambda rng: disguised_digits(rng, 1300, 497))],
+    reference=training.nearest_neighbour,
+    cases=[
+        random_case(
+            "disguised digits, three seeds, median accuracy", lambda rng: training.disguised_digits(rng, 1300, 497)
+        )
+    ],
     points=4,
     hints=(
         "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
@@ -259,8 +254,8 @@ train = Spec(
         "        ... loss and gradient, backward, step\n"
         "return network.predict(test_images)",
     ),
-    compare=median_accuracy(AT_LEAST),
-    call=train_with_each_seed,
+    compare=training.median_accuracy(AT_LEAST),
+    call=training.train_with_each_seed,
     limit=60.0,
 )
 

@@ -113,13 +113,7 @@ LIMITS = "memory", "arithmetic"
 
 
 def bound(
-    kernels: Kernels,
-    peak: float,
-    bandwidth: float,
-    launch: float,
-    *,
-    slower: Function = max,
-    together: Function = max,
+    kernels: Kernels, peak: float, bandwidth: float, launch: float, *, slower: Function = max, together: Function = max
 ) -> Bound:
     """Return (least seconds of a step, what sets them): Williams, Waterman and Patterson's roofline, and launches."""
     seconds = _sums(kernels, peak, bandwidth, slower)

@@ -193,8 +193,7 @@ TRACE_MISTAKES = (
         blamed=_waited_or_nobody,
     ),
     Mistake(
-        "once a line has waited, all later gaps go to it in yours: only the gap right after it does",
-        _waiting_for_ever,
+        "once a line has waited, all later gaps go to it in yours: only the gap right after it does", _waiting_for_ever
     ),
     _of_shares(
         "the gap before the first event is missing: time starts at 0, and that gap is due to the first event's line",
@@ -223,8 +222,7 @@ TRACE_MISTAKES = (
         ),
     ),
     Mistake(
-        "this is the time from a line's first event to its last: other lines worked in between",
-        _from_first_to_last,
+        "this is the time from a line's first event to its last: other lines worked in between", _from_first_to_last
     ),
 )
 

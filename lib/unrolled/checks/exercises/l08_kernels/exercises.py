@@ -43,10 +43,7 @@ def _vectors(n: int) -> Inputs:
 
 
 ADDING = Budget(
-    own=1,
-    read_sectors=SECTORS,
-    written_sectors=SECTORS,
-    bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes + 32,
+    own=1, read_sectors=SECTORS, written_sectors=SECTORS, bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes + 32
 )
 
 add_kernel = Spec(
