@@ -10,7 +10,7 @@ from unrolled.checks.exercises.l02_convolution import exercises
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l02_convolution.windows import STRIDE, TURNED, Size, padded
 from unrolled.checks.mistakes import Mistake, alone, given, only, result
-from unrolled.checks.spec import Inputs, case, normal, random_case, variant
+from unrolled.checks.spec import case, normal, random_case, variant
 from unrolled.device import Array
 
 PIXELS = array([[[1, 10], [2, 20]], [[3, 30], [4, 40]]])
@@ -78,11 +78,6 @@ ROW_MISTAKES = (
 )
 
 
-def _random_nhwc(rng: np.random.Generator) -> Inputs:
-    inputs = exercises.random_images(rng, 4)
-    return inputs | {"x": to_nhwc(inputs["x"])}
-
-
 im2col_nhwc = variant(
     exercises.im2col,
     reference=rows,
@@ -99,7 +94,10 @@ im2col_nhwc = variant(
         case("stride 3, padding 2", x=normal(2, 6, 5, 2), kernel_size=(3, 3), stride=3, padding=2),
         case("a 1 x 1 kernel, float64", x=normal(2, 2, 4, 3, dtype=float), kernel_size=(1, 1)),
         case("the kernel covers the image", x=normal(3, 3, 4, 2), kernel_size=(3, 4)),
-        random_case("sizes as they come", _random_nhwc),
+        random_case(
+            "sizes as they come",
+            lambda rng: {**(drawn := exercises.random_images(rng, 4)), "x": to_nhwc(drawn["x"])},
+        ),
     ],
     hints=(
         "One row is one window, flattened. Make an empty matrix, visit the windows in the order of the rows, and write "

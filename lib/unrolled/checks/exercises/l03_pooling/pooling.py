@@ -144,7 +144,7 @@ AVERAGE_MISTAKES = (
 # With indices: where the maxima lie
 
 
-def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
+def last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
     """Return as `ops.max_pool2d_with_indices` does, but of equal maxima the last one."""
     h, w = x.shape[2:]
     k, oh, ow = kernel_size, h // kernel_size, w // kernel_size
@@ -184,7 +184,7 @@ INDEXED_MISTAKES = (
         "where the first pixel of a window wins, its index is missing: begin with the corners, not with 0",
         lambda row, column, height, width, k: np.where((row % k == 0) & (column % k == 0), 0, row * width + column),
     ),
-    Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
+    Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", last_maximum),
     _index(
         "your index is the place inside the window: in the image it is row * W + column",
         lambda row, column, height, width, k: row % k * k + column % k,

@@ -10,6 +10,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
+from unrolled.checks.exercises.l03_pooling.pooling import last_maximum
 from unrolled.checks.exercises.l08_kernels import naive
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, normals, random_gpu_case, sized
@@ -162,10 +163,6 @@ def row_sums(x: Array) -> Array:
     return x.sum(axis=1)
 
 
-def _any_rows(rng: np.random.Generator) -> Inputs:
-    return normals(rng, x=(int(rng.integers(2, 9)), 8 * int(rng.integers(33, 90))))
-
-
 SUMMED = replace(
     ODD,
     read_sectors=SECTORS,
@@ -183,7 +180,9 @@ row_sum = Spec(
         gpu_case("rows as long as a block", SUMMED, x=THREES),
         gpu_case("rows shorter than a block: 40 values", SUMMED, x=normal(5, 40)),
         gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(7, 1000)),
-        random_gpu_case("any size", _any_rows, SUMMED),
+        random_gpu_case(
+            "any size", lambda rng: normals(rng, x=(int(rng.integers(2, 9)), 8 * int(rng.integers(33, 90)))), SUMMED
+        ),
     ],
     points=3,
     hints=(
@@ -265,18 +264,6 @@ def _pooled(x: Array) -> tuple[Array, Array]:
     return ops.max_pool2d_with_indices(x, POOLED)
 
 
-def _last(x: Array, bias: Array) -> tuple[Array, Array]:
-    """Return the last of equal maxima, and where it lies."""
-    y, found = _pooled(ops.relu(x + bias.reshape(-1, 1, 1))[:, :, ::-1, ::-1])
-    last = x.shape[2] * x.shape[3] - 1 - found
-    return y[:, :, ::-1, ::-1], last[:, :, ::-1, ::-1]
-
-
-def _pooled_first(x: Array, bias: Array) -> tuple[Array, Array]:
-    largest, found = _pooled(x + bias.reshape(-1, 1, 1))
-    return ops.relu(largest), found
-
-
 fused_bias_relu_pool = Spec(
     reference=bias_relu_pool,
     answers=(*POOLINGS, ops.relu),
@@ -303,17 +290,19 @@ fused_bias_relu_pool = Spec(
     ),
     mistakes=(
         Mistake(
-            "the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger", _last
+            "the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger",
+            lambda x, bias: last_maximum(ops.relu(x + bias.reshape(-1, 1, 1)), POOLED),
         ),
         Mistake(
             "the ReLU comes before the bias: first the bias, then the ReLU",
             lambda x, bias: _pooled(ops.relu(x) + bias.reshape(-1, 1, 1)),
         ),
         Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1))),
-        Mistake(
+        result(
             "the places are those of the largest pixels before the ReLU: after it ties are common, and the first "
             "wins, so apply bias and ReLU before you compare",
-            _pooled_first,
+            lambda y: (ops.relu(y[0]), y[1]),
+            lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1)),
         ),
         result(
             "a window of zeros takes no pixel: begin with a largest below 0, so that its first one is taken",

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-import numpy as np
-
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.spec import Inputs
 
@@ -23,12 +21,6 @@ def diagonals(layers: int, steps: int) -> Schedule:
     return [
         [(layer, d - layer) for layer in range(layers) if 0 <= d - layer < steps] for d in range(layers + steps - 1)
     ]
-
-
-def any_grid(rng: np.random.Generator) -> Inputs:
-    """Draw how many layers and steps there are."""
-    layers, steps = rng.integers(2, 9, 2).tolist()
-    return {"layers": layers, "steps": steps}
 
 
 def judge(got: Any, expected: Schedule, inputs: Inputs) -> Mismatch | None:

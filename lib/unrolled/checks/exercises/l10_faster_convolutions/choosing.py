@@ -11,7 +11,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, Remark
 from unrolled.checks.exercises.l10_faster_convolutions.counts import Convolution
-from unrolled.checks.spec import Compare, Function, Inputs
+from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
@@ -36,11 +36,6 @@ def any_convolutions(rng: np.random.Generator) -> Inputs:
         n, width = int(rng.integers(fewest, most + 1)), size + 2 * int(rng.integers(0, 5))
         shapes.append(Convolution(n, c, o, width, int(rng.choice(kernels))))
     return {"shapes": [tuple(shapes[at]) for at in rng.permutation(len(shapes))]}
-
-
-def methods_for_each(function: Function, inputs: Inputs) -> list[Any]:
-    """Return what the function names for each shape."""
-    return [function(*shape) for shape in inputs["shapes"]]
 
 
 def best(n: int, c: int, o: int, size: int, kernel: int) -> str:

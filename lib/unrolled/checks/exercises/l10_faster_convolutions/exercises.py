@@ -155,7 +155,7 @@ choose_algorithm = Spec(
         "of both need many transforms.",
         'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
     ),
-    call=choosing.methods_for_each,
+    call=lambda function, inputs: [function(*shape) for shape in inputs["shapes"]],
     compare=choosing.judged_by(choosing.forward),
 )
 

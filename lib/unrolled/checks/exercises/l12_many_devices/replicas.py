@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
 from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Draw, Drawing, Inputs
+from unrolled.checks.spec import Drawing, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network, shard
 
@@ -40,11 +40,6 @@ def rows_of_rank(inputs: Inputs, rank: int, ranks: int) -> tuple[Array, Array, A
     """Return a rank's arguments: all of the weight, and its part of the samples."""
     mine = shard(len(inputs["x"]), rank, ranks)
     return inputs["weight"], inputs["x"][mine], inputs["labels"][mine]
-
-
-def labels_of(n: int, classes: int) -> Draw:
-    """Return a draw of n labels."""
-    return Draw(lambda rng: rng.integers(0, classes, n))
 
 
 MISTAKES = (

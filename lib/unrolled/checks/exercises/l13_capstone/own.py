@@ -27,11 +27,6 @@ VERSIONS = ("before", "after")
 Run = tuple[str, int, Any, float]  # version, seed, result, seconds
 
 
-def two_seeds(rng: np.random.Generator) -> Inputs:
-    """Draw two seeds that differ."""
-    return {"seeds": [int(seed) for seed in rng.choice(10_000, 2, replace=False)]}
-
-
 def in_turns(function: Function, inputs: Inputs) -> list[Run]:
     """Return every run of both versions with both seeds, in turns; every second turn begins with the repaired one."""
     runs: list[Run] = []
