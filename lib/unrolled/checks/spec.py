@@ -111,9 +111,9 @@ def case(name: str, /, **arguments: Any) -> Case:
     return Case(name, arguments)
 
 
-def random_case(name: str, draw: Drawing) -> Case:
-    """Return a case whose shapes are drawn too: `draw(rng)` returns all keyword arguments."""
-    return Case(name, {}, draw)
+def random_case(name: str, draw: Callable[..., Inputs], *sizes: Any, **options: Any) -> Case:
+    """Return a case whose shapes are drawn too: `draw(rng, *sizes, **options)` returns all keyword arguments."""
+    return Case(name, {}, lambda rng: draw(rng, *sizes, **options))
 
 
 def gpu_case(name: str, /, budget: Budget | None = None, **arguments: Any) -> Case:

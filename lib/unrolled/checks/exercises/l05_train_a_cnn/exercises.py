@@ -59,10 +59,10 @@ sequential_forward = Spec(
     answers=(nn.Sequential.forward,),
     cases=[
         by_hand(BY_HAND, layers=SMALL_LAYERS, x=[[1, 1]]),
-        random_case("matrix, tanh, matrix", lambda rng: layers_and_x(rng, 2)),
-        random_case("matrix, tanh, matrix; in training", lambda rng: layers_and_x(rng, 2, training=True)),
+        random_case("matrix, tanh, matrix", layers_and_x, 2),
+        random_case("matrix, tanh, matrix; in training", layers_and_x, 2, training=True),
         case("one layer", layers=(training.Bend(),), x=normal(3, 4), training=False),
-        random_case("nine layers; in training", lambda rng: layers_and_x(rng, 5, training=True)),
+        random_case("nine layers; in training", layers_and_x, 5, training=True),
     ],
     points=1,
     hints=(
@@ -90,9 +90,9 @@ sequential_backward = Spec(
     answers=(nn.Sequential.backward,),
     cases=[
         by_hand(BY_HAND, layers=SMALL_LAYERS, grad=[[3, 1]]),
-        random_case("matrix, tanh, matrix", lambda rng: ready_layers(rng, 2)),
-        random_case("one layer", lambda rng: ready_layers(rng, 1)),
-        random_case("nine layers", lambda rng: ready_layers(rng, 5)),
+        random_case("matrix, tanh, matrix", ready_layers, 2),
+        random_case("one layer", ready_layers, 1),
+        random_case("nine layers", ready_layers, 5),
     ],
     points=2,
     hints=(
@@ -122,10 +122,10 @@ minibatches = Spec(
     reference=batches.shuffled_batches,
     answers=(data.minibatches,),
     cases=[
-        random_case("24 images, 8 at a time", lambda rng: batches.numbered(rng, 24, 8)),
-        random_case("23 images, 8 at a time", lambda rng: batches.numbered(rng, 23, 8)),
-        random_case("100 images, 1 at a time", lambda rng: batches.numbered(rng, 100, 1)),
-        random_case("12 images, 20 at a time", lambda rng: batches.numbered(rng, 12, 20)),
+        random_case("24 images, 8 at a time", batches.numbered, 24, 8),
+        random_case("23 images, 8 at a time", batches.numbered, 23, 8),
+        random_case("100 images, 1 at a time", batches.numbered, 100, 1),
+        random_case("12 images, 20 at a time", batches.numbered, 12, 20),
         random_case(
             "any number", lambda rng: batches.numbered(rng, int(rng.integers(20, 60)), int(rng.integers(3, 12)))
         ),
@@ -210,9 +210,9 @@ evaluate = Spec(
     reference=batches.evaluated,
     answers=(nn.Sequential.evaluate, nn.training.evaluate),
     cases=[
-        random_case("40 images, 8 at a time", lambda rng: batches.graded(rng, 40, 8)),
-        random_case("50 images, 16 at a time", lambda rng: batches.graded(rng, 50, 16)),
-        random_case("10 images, room for 64", lambda rng: batches.graded(rng, 10, 64)),
+        random_case("40 images, 8 at a time", batches.graded, 40, 8),
+        random_case("50 images, 16 at a time", batches.graded, 50, 16),
+        random_case("10 images, room for 64", batches.graded, 10, 64),
         random_case("any number", lambda rng: batches.graded(rng, *batches.any_size(rng))),
     ],
     points=3,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,22 +21,18 @@ def balanced_batches(images: Array, labels: Array, per_class: int, seed: int) ->
         yield images[chosen], labels[chosen]
 
 
-def unbalanced(counts: tuple[int, ...], per_class: int) -> Callable[[np.random.Generator], Inputs]:
-    """Return what draws numbered images of classes that are so frequent; the classes have any numbers."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        images = batches.numbered_images(rng, sum(counts))["images"]
-        classes = rng.choice(100, len(counts), replace=False)
-        labels = rng.permutation(np.repeat(classes, counts))
-        return {"images": images, "labels": labels, "per_class": per_class, "seed": int(rng.integers(1000))}
-
-    return draw
+def unbalanced(rng: np.random.Generator, counts: tuple[int, ...], per_class: int) -> Inputs:
+    """Draw numbered images of classes that are so frequent; the classes have any numbers."""
+    images = batches.numbered_images(rng, sum(counts))["images"]
+    classes = rng.choice(100, len(counts), replace=False)
+    labels = rng.permutation(np.repeat(classes, counts))
+    return {"images": images, "labels": labels, "per_class": per_class, "seed": int(rng.integers(1000))}
 
 
 def any_unbalanced(rng: np.random.Generator) -> Inputs:
     """Draw 9 to 39 images of each of 2 to 5 classes, for batches with 2 to 4 of each."""
     counts = tuple(int(count) for count in rng.integers(9, 40, rng.integers(2, 6)))
-    return unbalanced(counts, int(rng.integers(2, 5)))(rng)
+    return unbalanced(rng, counts, int(rng.integers(2, 5)))
 
 
 def _balance(epoch: Any, inputs: Inputs) -> batches.Lines:
@@ -71,11 +67,11 @@ balanced_and_shuffled = batches.judge_of_epochs(_balance, batches.strangers, bat
 minibatches_balanced = Spec(
     reference=balanced_batches,
     cases=[
-        random_case("12, 12 and 12 images, 3 of each class at a time", unbalanced((12, 12, 12), 3)),
-        random_case("30, 9 and 21 images, 3 of each class at a time", unbalanced((30, 9, 21), 3)),
-        random_case("25 and 14 images, 4 of each class at a time", unbalanced((25, 14), 4)),
-        random_case("ten classes, 1 of each at a time", unbalanced((9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1)),
-        random_case("the rarest class is used up by one batch", unbalanced((40, 6, 40), 6)),
+        random_case("12, 12 and 12 images, 3 of each class at a time", unbalanced, (12, 12, 12), 3),
+        random_case("30, 9 and 21 images, 3 of each class at a time", unbalanced, (30, 9, 21), 3),
+        random_case("25 and 14 images, 4 of each class at a time", unbalanced, (25, 14), 4),
+        random_case("ten classes, 1 of each at a time", unbalanced, (9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1),
+        random_case("the rarest class is used up by one batch", unbalanced, (40, 6, 40), 6),
         random_case("any numbers", any_unbalanced),
     ],
     points=2,

@@ -22,10 +22,10 @@ TWO_LAYERS = [(0.001, 0.002), (0.003, 0.006)]
 time_layers = Spec(
     reference=toy_device.timed,
     cases=[
-        random_case("two layers on a CPU: 1 and 3 ms forward, 2 and 6 ms backward", on_toy(False, TWO_LAYERS)),
-        random_case("the same on a GPU, which works on while the host goes ahead", on_toy(True, TWO_LAYERS)),
-        random_case("a GPU that is still busy when you begin", on_toy(True, TWO_LAYERS, waiting=0.005)),
-        random_case("as many layers as come", on_toy(True, waiting=0.002)),
+        random_case("two layers on a CPU: 1 and 3 ms forward, 2 and 6 ms backward", on_toy, False, TWO_LAYERS),
+        random_case("the same on a GPU, which works on while the host goes ahead", on_toy, True, TWO_LAYERS),
+        random_case("a GPU that is still busy when you begin", on_toy, True, TWO_LAYERS, waiting=0.005),
+        random_case("as many layers as come", on_toy, True, waiting=0.002),
     ],
     points=3,
     hints=(
@@ -54,8 +54,8 @@ find_bottleneck = Spec(
     cases=[
         case("seven events, by hand", trace=traces.BY_HAND),
         case("two events, the first of them late", trace=traces.FIRST_LATE),
-        random_case("a program that waits", traces.drawn_trace(waits=True)),
-        random_case("a program that is slow to ask", traces.drawn_trace(waits=False)),
+        random_case("a program that waits", traces.drawn_trace, waits=True),
+        random_case("a program that is slow to ask", traces.drawn_trace, waits=False),
     ],
     points=2,
     hints=(

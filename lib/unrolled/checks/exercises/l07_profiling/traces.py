@@ -227,22 +227,18 @@ TRACE_MISTAKES = (
 )
 
 
-def drawn_trace(waits: bool) -> Callable[[np.random.Generator], Inputs]:
-    """Return what draws a trace of 40 to 80 events in 6 lines, in which the usual mistakes show.
+def drawn_trace(rng: np.random.Generator, waits: bool) -> Inputs:
+    """Draw a trace of 40 to 80 events in 6 lines, in which the usual mistakes show.
 
     waits: whether a line that waits costs most, or one that the host is slow to ask for.
     """
     misread = [m.of(costliest) for m in SHOWN_MISTAKES if m is not (TO_THE_LAST if waits else TO_THE_NEXT)]
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        for _ in range(TRIES):
-            trace = _any_trace(rng, waits)
-            line, _ = right = costliest(trace)
-            if all(wrong(trace) != right for wrong in misread) and misread[0](trace)[0] != line:
-                break
-        return {"trace": trace}
-
-    return draw
+    for _ in range(TRIES):
+        trace = _any_trace(rng, waits)
+        line, _ = right = costliest(trace)
+        if all(wrong(trace) != right for wrong in misread) and misread[0](trace)[0] != line:
+            break
+    return {"trace": trace}
 
 
 def _any_trace(rng: np.random.Generator, waits: bool) -> list[Event]:

@@ -250,10 +250,10 @@ backward_through_time = Spec(
     reference=sequences.through_time,
     answers=(ops.lstm_backward, nn.LSTM.backward),
     cases=[
-        random_case("one step", sequences.went_forward(1, 2, 3, 2)),
-        random_case("four steps, a gradient from the last one only", sequences.went_forward(4, 2, 3, 2, last=True)),
-        random_case("six steps, a gradient from each", sequences.went_forward(6, 3, 2, 4)),
-        random_case("any size", lambda rng: sequences.went_forward(*rng.integers(3, 7, 4).tolist())(rng)),
+        random_case("one step", sequences.went_forward, 1, 2, 3, 2),
+        random_case("four steps, a gradient from the last one only", sequences.went_forward, 4, 2, 3, 2, last=True),
+        random_case("six steps, a gradient from each", sequences.went_forward, 6, 3, 2, 4),
+        random_case("any size", lambda rng: sequences.went_forward(rng, *rng.integers(3, 7, 4).tolist())),
     ],
     points=3,
     hints=(

@@ -10,7 +10,7 @@ import numpy as np
 from unrolled import device, ops
 from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Draw, Drawing, Function, Inputs, draw_all, normal, sized
+from unrolled.checks.spec import Budget, Draw, Function, Inputs, draw_all, normal, sized
 from unrolled.device import Array
 
 GATES = 4
@@ -211,20 +211,16 @@ def through_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, 
     return tuple(found)
 
 
-def went_forward(steps: int, n: int, inputs: int, hidden: int, last: bool = False) -> Drawing:
-    """Return what draws a sequence that went forward, and gradients by its outputs: by the last one with `last`."""
-
-    def make(rng: np.random.Generator) -> Inputs:
-        drawn = draw_all(layer(steps, n, inputs, hidden), rng)
-        x, weights = drawn.pop("x"), ops.LSTMWeights(**drawn)
-        (kept,), _ = ops.lstm_with_gates(x, [weights])
-        grad_y = rng.standard_normal(kept.y.shape).astype(np.float32)
-        if last:
-            grad_y[:-1] = 0
-        arrays = {name: np.ascontiguousarray(value) for name, value in kept._asdict().items()}
-        return {"grad_y": grad_y, "x": x, "weight_hh": weights.weight_hh, **arrays}
-
-    return make
+def went_forward(rng: np.random.Generator, steps: int, n: int, inputs: int, hidden: int, last: bool = False) -> Inputs:
+    """Draw a sequence that went forward, and gradients by its outputs: by the last one with `last`."""
+    drawn = draw_all(layer(steps, n, inputs, hidden), rng)
+    x, weights = drawn.pop("x"), ops.LSTMWeights(**drawn)
+    (kept,), _ = ops.lstm_with_gates(x, [weights])
+    grad_y = rng.standard_normal(kept.y.shape).astype(np.float32)
+    if last:
+        grad_y[:-1] = 0
+    arrays = {name: np.ascontiguousarray(value) for name, value in kept._asdict().items()}
+    return {"grad_y": grad_y, "x": x, "weight_hh": weights.weight_hh, **arrays}
 
 
 def step_by_step(

@@ -162,9 +162,9 @@ choose_algorithm = Spec(
 overlap_add = Spec(
     reference=transforms.overlap_add,
     cases=[
-        random_case("one tile", lambda rng: transforms.tiled(rng, 5, 6, 3, 8)),
-        random_case("two by two tiles", lambda rng: transforms.tiled(rng, 8, 8, 3, 4)),
-        random_case("tiles that are cut at the edges", lambda rng: transforms.tiled(rng, 11, 9, 4, 5)),
+        random_case("one tile", transforms.tiled, 5, 6, 3, 8),
+        random_case("two by two tiles", transforms.tiled, 8, 8, 3, 4),
+        random_case("tiles that are cut at the edges", transforms.tiled, 11, 9, 4, 5),
         random_case("any size", transforms.any_image),
     ],
     points=2,

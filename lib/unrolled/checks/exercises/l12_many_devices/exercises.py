@@ -11,12 +11,12 @@ data_parallel_step = Spec(
     reference=replicas.data_parallel_step,
     answers=(parallel.gradients, data_parallel.fit),
     cases=[
-        random_case("two ranks with 4 samples each", replicas.samples(4, 4)),
-        random_case("two ranks with 6 samples and 2", replicas.samples(6, 2)),
-        random_case("a rank without samples", replicas.samples(3, 0, 4)),
+        random_case("two ranks with 4 samples each", replicas.samples, 4, 4),
+        random_case("two ranks with 6 samples and 2", replicas.samples, 6, 2),
+        random_case("a rank without samples", replicas.samples, 3, 0, 4),
         random_case(
             "any ranks and samples",
-            lambda rng: replicas.samples(*rng.integers(1, 10, rng.integers(2, 6)).tolist())(rng),
+            lambda rng: replicas.samples(rng, *rng.integers(1, 10, rng.integers(2, 6)).tolist()),
         ),
     ],
     points=2,
@@ -55,12 +55,12 @@ data_parallel_step = Spec(
 ring_allreduce = Spec(
     reference=ring.ring_allreduce,
     cases=[
-        random_case("three ranks, six numbers", ring.arrays(3, 6)),
-        random_case("four ranks, ten numbers: chunks of 3 and 2", ring.arrays(4, 10)),
-        random_case("five ranks, three numbers: some chunks are empty", ring.arrays(5, 3)),
+        random_case("three ranks, six numbers", ring.arrays, 3, 6),
+        random_case("four ranks, ten numbers: chunks of 3 and 2", ring.arrays, 4, 10),
+        random_case("five ranks, three numbers: some chunks are empty", ring.arrays, 5, 3),
         random_case(
             "any ranks and numbers",  # of which the ranks hardly ever are a divisor
-            lambda rng: ring.arrays(int(rng.integers(3, 7)), int(rng.integers(20, 200)))(rng),
+            lambda rng: ring.arrays(rng, int(rng.integers(3, 7)), int(rng.integers(20, 200))),
         ),
     ],
     points=4,
@@ -88,9 +88,9 @@ ring_allreduce = Spec(
 column_row_linear = Spec(
     reference=splits.column_row_linear,
     cases=[
-        random_case("two ranks with 3 hidden units each", splits.two_layers(3, 3)),
-        random_case("three ranks with 4, 1 and 2", splits.two_layers(4, 1, 2)),
-        random_case("any layers", lambda rng: splits.two_layers(*rng.integers(1, 6, rng.integers(2, 6)).tolist())(rng)),
+        random_case("two ranks with 3 hidden units each", splits.two_layers, 3, 3),
+        random_case("three ranks with 4, 1 and 2", splits.two_layers, 4, 1, 2),
+        random_case("any layers", lambda rng: splits.two_layers(rng, *rng.integers(1, 6, rng.integers(2, 6)).tolist())),
     ],
     points=2,
     hints=(

@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
 from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Drawing, Inputs
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network, shard
 
@@ -62,15 +62,11 @@ MISTAKES = (
 )
 
 
-def samples(*counts: int) -> Drawing:
-    """Return a draw of a step with so many samples on each rank."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        weight = rng.standard_normal((5, 3)).astype(np.float32)
-        arguments = [(weight, rng.standard_normal((n, 5)).astype(np.float32), rng.integers(0, 3, n)) for n in counts]
-        return {"network": kept_network(len(counts), rng), "arguments": arguments}
-
-    return draw
+def samples(rng: np.random.Generator, *counts: int) -> Inputs:
+    """Draw a step with so many samples on each rank."""
+    weight = rng.standard_normal((5, 3)).astype(np.float32)
+    arguments = [(weight, rng.standard_normal((n, 5)).astype(np.float32), rng.integers(0, 3, n)) for n in counts]
+    return {"network": kept_network(len(counts), rng), "arguments": arguments}
 
 
 def appended(got: Any, network: Network) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l12_many_devices.judging import by_rank, kept_network
 from unrolled.checks.mistakes import given, result
-from unrolled.checks.spec import Compare, Drawing, Inputs
+from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
 
@@ -45,14 +45,10 @@ def ring_allreduce(
     return y
 
 
-def arrays(ranks: int, size: int) -> Drawing:
-    """Return a draw of an array (size,) on each rank."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        arguments = [(rng.standard_normal(size).astype(np.float32),) for _ in range(ranks)]
-        return {"network": kept_network(ranks, rng), "arguments": arguments}
-
-    return draw
+def arrays(rng: np.random.Generator, ranks: int, size: int) -> Inputs:
+    """Draw an array (size,) on each rank."""
+    arguments = [(rng.standard_normal(size).astype(np.float32),) for _ in range(ranks)]
+    return {"network": kept_network(ranks, rng), "arguments": arguments}
 
 
 def through_a_ring(step: int) -> Compare:

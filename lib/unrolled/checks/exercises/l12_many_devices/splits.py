@@ -9,7 +9,7 @@ import numpy as np
 
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
 from unrolled.checks.mistakes import Mistake, given
-from unrolled.checks.spec import Drawing, Inputs, normals
+from unrolled.checks.spec import Inputs, normals
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
 
@@ -67,17 +67,13 @@ def stay_besides(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
     return (STAY,) if any("all_gather" in line for line in lines) else stay(None, inputs["network"])
 
 
-def two_layers(*widths: int) -> Drawing:
-    """Return a draw of two layers whose hidden units are shared out so."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        n, k, m = rng.integers(2, 6, 3).tolist()
-        shared = normals(rng, x=(n, k), bias2=(m,))
-        own = [normals(rng, weight1=(k, w), bias1=(w,), weight2=(w, m)) for w in widths]
-        arguments = [(shared["x"], *arrays.values(), shared["bias2"]) for arrays in own]
-        return {"network": kept_network(len(widths), rng), "arguments": arguments}
-
-    return draw
+def two_layers(rng: np.random.Generator, *widths: int) -> Inputs:
+    """Draw two layers whose hidden units are shared out so."""
+    n, k, m = rng.integers(2, 6, 3).tolist()
+    shared = normals(rng, x=(n, k), bias2=(m,))
+    own = [normals(rng, weight1=(k, w), bias1=(w,), weight2=(w, m)) for w in widths]
+    arguments = [(shared["x"], *arrays.values(), shared["bias2"]) for arrays in own]
+    return {"network": kept_network(len(widths), rng), "arguments": arguments}
 
 
 def terms(x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array, ranks: int) -> list[Array]:

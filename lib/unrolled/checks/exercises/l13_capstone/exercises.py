@@ -104,7 +104,7 @@ time_to_accuracy = Spec(
 ablation = Spec(
     reference=factors.turned_off_alone,
     cases=[
-        random_case("code and batch", lambda rng: factors.machine(rng, ["code", "batch"])),
+        random_case("code and batch", factors.machine, ["code", "batch"]),
         random_case("as many causes as come", factors.any_machine),
         random_case("real work, measured again", factors.work),
     ],
