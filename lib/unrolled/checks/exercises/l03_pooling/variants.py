@@ -1,7 +1,5 @@
 """The variant of lesson 03: means in place of maxima, also of the smaller windows at the edge."""
 
-from __future__ import annotations
-
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3

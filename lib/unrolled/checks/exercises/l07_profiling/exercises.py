@@ -131,12 +131,6 @@ def _sums(kernels: Kernels, peak: float, bandwidth: float, slower: Function = ma
     return seconds
 
 
-def _totals(kernels: Kernels, peak: float, bandwidth: float, launch: float) -> Sums:
-    """Return the seconds that all bytes and all flops would take, as if they were one kernel's."""
-    flops, nbytes = map(sum, zip(*kernels, strict=True))
-    return {"memory": nbytes / bandwidth, "arithmetic": flops / peak}
-
-
 def _longest(seconds: Sums) -> str:
     return max(seconds, key=lambda name: seconds[name])
 
@@ -212,21 +206,20 @@ BOUND_MISTAKES = (
 )
 
 
-def _of_most_kernels(kernels: Kernels, peak: float, bandwidth: float, launch: float) -> str:
-    memory = sum(nbytes / bandwidth > flops / peak for flops, nbytes in kernels)
-    return LIMITS[memory <= len(kernels) / 2]
-
-
 WRONG_LIMITS: dict[str, Callable[..., str]] = {
     "that is what sets the longest kernel: add up the seconds of all": lambda kernels, peak, bandwidth, launch: bound(
         [max(kernels, key=lambda kernel: bound([kernel], peak, bandwidth, 0)[0])], peak, bandwidth, 0
     )[1],
     "all flops and all bytes were added up first: a kernel that waits for memory leaves its arithmetic idle. Sort the "
-    "kernels, then add up the seconds of each sort": lambda **step: _longest(_totals(**step)),
+    "kernels, then add up the seconds of each sort": lambda kernels, launch, **gpu: _longest(
+        _sums([tuple(map(sum, zip(*kernels, strict=True)))], **gpu)
+    ),
     "the launches have to be longer than memory and arithmetic together": lambda kernels, launch, **gpu: _longest(
         {**_sums(kernels, **gpu), "launches": len(kernels) * launch}
     ),
-    "count the seconds of the kernels, not the kernels": _of_most_kernels,
+    "count the seconds of the kernels, not the kernels": lambda kernels, launch, **gpu: LIMITS[
+        sum(_longest(_sums([kernel], **gpu)) == "memory" for kernel in kernels) <= len(kernels) / 2
+    ],
 }
 """What gives a wrong limit beside the right seconds, where launches do not set the pace; by what is said then."""
 

@@ -200,10 +200,7 @@ TIMING_MISTAKES = (
     result("the times are negative: the end comes before the minus", lambda y: [(-f, -b) for f, b in y]),
     result("these are microseconds; seconds are asked", lambda y: [(1e6 * f, 1e6 * b) for f, b in y]),
     result("forward and backward are exchanged", lambda y: [(backward, forward) for forward, backward in y]),
-    result(
-        "these are milliseconds; seconds are asked",
-        lambda y: [(1000 * forward, 1000 * backward) for forward, backward in y],
-    ),
+    result("these are milliseconds; seconds are asked", lambda y: [(1e3 * f, 1e3 * b) for f, b in y]),
 )
 
 UNREAD = "clock() was never called: the time is told by the clock that you are given, not by the time module's"

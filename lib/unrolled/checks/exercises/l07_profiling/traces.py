@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from statistics import mode
 from typing import Any
 
 import numpy as np
@@ -88,18 +89,6 @@ def _sums(shares: Sequence[tuple[int, float]]) -> dict[int, float]:
 def _largest(shares: Sequence[tuple[int, float]]) -> Answer:
     """Return the line with most seconds, and these."""
     return max(_sums(shares).items(), key=lambda item: item[1])
-
-
-def _of_one_call(trace: Sequence[Event]) -> Answer:
-    """Return the line with most seconds for each of its events, and these."""
-    calls = Counter(e["line"] for e in trace)
-    return max(((line, s / calls[line]) for line, s in _sums(_shares(trace)).items()), key=lambda pair: pair[1])
-
-
-def _of_most_events(trace: Sequence[Event]) -> Answer:
-    """Return the line with most events, and its seconds."""
-    (line, _), *_ = Counter(e["line"] for e in trace).most_common(1)
-    return line, _sums(_shares(trace))[line]
 
 
 def _from_first_to_last(trace: Sequence[Event]) -> Answer:
@@ -199,8 +188,16 @@ TRACE_MISTAKES = (
         "the gap before the first event is missing: time starts at 0, and that gap is due to the first event's line",
         first=False,
     ),
-    Mistake("this is the costliest for each of its events: in total, not per call", _of_one_call),
-    Mistake("this is the line with most events: add up their seconds and their gaps", _of_most_events),
+    Mistake(
+        "this is the costliest for each of its events: in total, not per call",
+        lambda trace: _largest(
+            [(e, s / len([x for x in trace if x["line"] == e])) for e, s in _sums(_shares(trace)).items()]
+        ),
+    ),
+    Mistake(
+        "this is the line with most events: add up their seconds and their gaps",
+        lambda trace: (most := mode(e["line"] for e in trace), _sums(_shares(trace))[most]),
+    ),
     Mistake(
         "this is the line with the largest number: max(seconds) compares the keys, max(seconds, key=seconds.get) "
         "what stands there",

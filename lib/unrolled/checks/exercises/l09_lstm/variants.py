@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unrolled import ops
@@ -24,26 +22,20 @@ def coupled_step(x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Arra
     return ops.sigmoid(o) * ops.tanh(c), c
 
 
-def _three_blocks(inputs: Inputs) -> Inputs:
-    """Return the inputs of a step without the first block of the weights."""
-    size = inputs["c"].shape[1]
-    return {
-        name: value[size:] if name in ("weight_ih", "weight_hh", "bias") else value for name, value in inputs.items()
-    }
-
-
-def _any_coupled(*sizes: Any) -> Any:
-    return lambda rng: _three_blocks(draw_all(sequences.one_step(*sizes), rng))
+def _three_blocks(rng: np.random.Generator, n: int, inputs: int, hidden: int, dtype: type = np.float32) -> Inputs:
+    """Draw the inputs of a step, without the first block of the weights."""
+    drawn = draw_all(sequences.one_step(n, inputs, hidden, dtype), rng)
+    return drawn | {name: drawn[name][hidden:] for name in ("weight_ih", "weight_hh", "bias")}
 
 
 lstm_step_coupled = variant(
     exercises.lstm_step,
     reference=coupled_step,
     cases=[
-        random_case("two samples, three inputs, four units", _any_coupled(2, 3, 4)),
-        random_case("in float64, and how fast h and c change", _any_coupled(3, 4, 2, np.float64)),
-        random_gpu_case("on the GPU", _any_coupled(5, 4, 3), Budget()),
-        random_case("any size", lambda rng: _three_blocks(sequences.any_step(rng))),
+        random_case("two samples, three inputs, four units", _three_blocks, 2, 3, 4),
+        random_case("in float64, and how fast h and c change", _three_blocks, 3, 4, 2, np.float64),
+        random_gpu_case("on the GPU", lambda rng: _three_blocks(rng, 5, 4, 3), Budget()),
+        random_case("any size", lambda rng: _three_blocks(rng, *rng.integers(2, 7, 3).tolist())),
     ],
     hints=(
         "First all sums in one go: the input's part, the part of the last output, and the bias. Then three blocks of H "

@@ -1,14 +1,12 @@
 """Lesson 10: convolutions with fewer multiplications, through frequencies and by Winograd, and when they are faster."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, transforms
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case
+from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case, sized
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
 
@@ -90,7 +88,7 @@ winograd_transforms = Spec(
             weight=np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3),
             products=np.arange(16, dtype=np.float32).reshape(1, 4, 4) ** 2,
         ),
-        random_case("any number of them", transforms.any_tiles),
+        random_case("any number of them", sized(transforms.tiles_of, 1, 4, 3)),
     ],
     points=2,
     hints=(

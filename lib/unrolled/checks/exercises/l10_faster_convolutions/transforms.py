@@ -158,10 +158,9 @@ TRANSFORM_MISTAKES = (
 )
 
 
-def any_tiles(rng: np.random.Generator) -> Inputs:
-    """Draw some tiles, weights and products."""
-    n, c, o = rng.integers(1, 4, 3).tolist()
-    return normals(rng, tiles=(n, c, 2, 3, 4, 4), weight=(o, c, 3, 3), products=(n, o, 2, 3, 4, 4))
+def tiles_of(n: int, c: int, o: int) -> Inputs:
+    """Return draws of some tiles, weights and products."""
+    return {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
 
 
 def cut(x: Array, padding: int) -> Array:

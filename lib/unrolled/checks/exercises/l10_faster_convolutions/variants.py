@@ -1,7 +1,5 @@
 """The variant of lesson 10: methods for the gradients of layers."""
 
-from __future__ import annotations
-
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, exercises
 from unrolled.checks.spec import variant
 

@@ -1,6 +1,6 @@
 """Lesson 11: training in float16, whole numbers of 8 bits, weights left out, and weights of one bit."""
 
-from __future__ import annotations
+from functools import partial
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scaling
 from unrolled.checks.exercises.l11_smaller_numbers.scaling import a_step
-from unrolled.checks.spec import Spec, Speed, case, random_case, sized
+from unrolled.checks.spec import Spec, Speed, case, draw_all, random_case, sized
 from unrolled.ops import precision
 
 loss_scale_step = Spec(
@@ -69,8 +69,9 @@ int8_matmul = Spec(
     reference=precision.int8_matmul,
     cases=[
         case("by hand", a=np.array([[100, 100], [1, -2]], np.int8), b=np.array([[100, 1], [100, -1]], np.int8)),
-        random_case("any sizes", integers.any_factors),
-        random_case("large sums", integers.large_factors),
+        random_case("any sizes", sized(integers.factors, (1, 30, 1), (6, 90, 6))),
+        # These sums leave what float32 counts exactly.
+        random_case("large sums", partial(draw_all, integers.factors(2, 3000, 3, least=100))),
     ],
     points=1,
     hints=(

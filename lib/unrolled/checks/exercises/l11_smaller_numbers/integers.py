@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Inputs
+from unrolled.checks.spec import Draw, Inputs
 from unrolled.device import Array
 
 MOST = 127
@@ -78,19 +78,13 @@ QUANTIZE_MISTAKES = (
 )
 
 
-def any_factors(rng: np.random.Generator) -> Inputs:
-    """Draw two matrices of any int8 values."""
-    n, k, m = rng.integers((1, 30, 1), (6, 90, 6)).tolist()
-    return _factors(rng, -MOST, (n, k), (k, m))
+def factors(n: int, k: int, m: int, least: int = -MOST) -> Inputs:
+    """Return draws of matrices (N, K) and (K, M) of int8 values."""
 
+    def whole(*shape: int) -> Draw:
+        return Draw(lambda rng: rng.integers(least, 128, shape).astype(np.int8))
 
-def large_factors(rng: np.random.Generator) -> Inputs:
-    """Draw matrices whose sums leave what float32 counts exactly."""
-    return _factors(rng, 100, (2, 3000), (3000, 3))
-
-
-def _factors(rng: np.random.Generator, least: int, *shapes: tuple[int, int]) -> Inputs:
-    return {name: rng.integers(least, 128, shape).astype(np.int8) for name, shape in zip("ab", shapes, strict=True)}
+    return {"a": whole(n, k), "b": whole(k, m)}
 
 
 def _multiplied_in(dtype: type, says: str) -> Mistake:

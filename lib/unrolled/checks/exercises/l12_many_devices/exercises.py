@@ -1,7 +1,5 @@
 """Lesson 12: one step shared among ranks, sums round a ring, layers that are split, and pipelines."""
 
-from __future__ import annotations
-
 from unrolled import parallel
 from unrolled.checks.exercises.l12_many_devices import judging, overlap, replicas, ring, schedules, splits
 from unrolled.checks.spec import Draw, Spec, Speed, case, normal, random_case

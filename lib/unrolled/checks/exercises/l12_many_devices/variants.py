@@ -1,7 +1,5 @@
 """The variant of lesson 12: a ring whose chunks go to the left."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from unrolled.checks.exercises.l12_many_devices import exercises, ring

@@ -1,7 +1,5 @@
 """Lesson 13: a step and an epoch without Python, training against the clock, what each cause gains, an own network."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
