@@ -6,7 +6,7 @@ import numpy as np
 
 from answers import Mutant
 from unrolled import device, ops
-from unrolled.checks.exercises.l10_faster_convolutions import counts, transforms
+from unrolled.checks.exercises.l10_faster_convolutions import methods, transforms
 
 # fft_conv2d
 
@@ -177,7 +177,7 @@ def tiles_counted(in_a_row):
 
     def answer(method, shape):
         if not method.startswith("winograd"):
-            return counts.multiplications(method, shape)
+            return methods.multiplications(method, shape)
         (n, c, o, size, _), tile = shape, int(method[-1])
         return int(n * c * o * in_a_row(size, tile) ** 2 * (tile + 2) ** 2)
 

@@ -4,21 +4,21 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, transforms
+from unrolled.checks.exercises.l10_faster_convolutions import methods, transforms
 from unrolled.checks.mistakes import given
 from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case, sized
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
 
 count_multiplications = Spec(
-    reference=counts.multiplications,
+    reference=methods.multiplications,
     cases=[
         case("four results, direct", method="direct", shape=(1, 1, 1, 2, 3)),
         case("four results, winograd 2x2", method="winograd 2x2", shape=(1, 1, 1, 2, 3)),
         case("five by five results, winograd 2x2", method="winograd 2x2", shape=(2, 3, 4, 5, 3)),
         case("sixteen results, winograd 4x4", method="winograd 4x4", shape=(1, 1, 1, 4, 3)),
         case("fft", method="fft", shape=(2, 3, 4, 10, 7)),
-        random_case("any", counts.any_shape),
+        random_case("any", methods.any_shape),
     ],
     points=2,
     hints=(
@@ -36,8 +36,8 @@ count_multiplications = Spec(
         "    pair = (-(-size // m)) ** 2 * ...\n"
         "return n * c * o * pair",
     ),
-    mistakes=counts.MISTAKES,
-    compare=counts.judge,
+    mistakes=methods.COUNT_MISTAKES,
+    compare=methods.judge_count,
 )
 
 
@@ -140,10 +140,10 @@ winograd_conv2d = Spec(
 )
 
 choose_algorithm = Spec(
-    reference=choosing.best,
+    reference=methods.best,
     cases=[
-        random_case("five convolutions", choosing.any_convolutions),
-        random_case("five others", choosing.any_convolutions),
+        random_case("five convolutions", methods.any_convolutions),
+        random_case("five others", methods.any_convolutions),
     ],
     points=2,
     hints=(
@@ -154,7 +154,7 @@ choose_algorithm = Spec(
         'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
     ),
     call=lambda function, inputs: [function(*shape) for shape in inputs["shapes"]],
-    compare=choosing.judged_by(choosing.forward),
+    compare=methods.judged_by(methods.forward),
 )
 
 overlap_add = Spec(

@@ -154,11 +154,6 @@ def least(recipes: float) -> float:
     return ASKED - max(0.0, USUAL - recipes) - LUCK
 
 
-def tier(ratio: float) -> str:
-    """Return what a right answer is called that is so many times as fast as the recipe."""
-    return next((name for start, name in TIERS if ratio >= start), TIERS[-1][1])
-
-
 def _beside(got: Any, expected: Any, right: str) -> Mismatch | Remark:
     """Judge the seconds, and say in which tier they are, by the slowest run: no run can train for another."""
     own, theirs = ([seconds for _, seconds in runs] for runs in (got, expected))
@@ -167,8 +162,9 @@ def _beside(got: Any, expected: Any, right: str) -> Mismatch | Remark:
         line = f"{right}, but in {1 / ratio:.1f} times the recipe's seconds; at most {SLOWEST:g} times are asked"
         return Mismatch((line, "fewer epochs with a rate that falls, or a larger batch with a larger rate?"))
     seconds = f"its slowest run takes {max(own):.2f} s, the recipe's {max(theirs):.2f} s"
+    tier = next((name for start, name in TIERS if ratio >= start), TIERS[-1][1])
     tiers = ", ".join(f"{name} from {start:g}" for start, name in reversed(TIERS))
-    line = f"{tier(ratio)}: {ratio:.2f} times as fast as the recipe ({seconds}). {tiers.capitalize()}"
+    line = f"{tier}: {ratio:.2f} times as fast as the recipe ({seconds}). {tiers.capitalize()}"
     return Remark((right, line), ratio=ratio)
 
 
