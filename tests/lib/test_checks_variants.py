@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unrolled.checks.exercises.l04_backprop.dense_gradients import any_smoothed, smoothed_cross_entropy
-from unrolled.checks.exercises.l05_train_a_cnn.variants import any_unbalanced, balanced_and_shuffled, balanced_batches
 from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
+from unrolled.checks.exercises.l05_train_a_cnn.variants import any_unbalanced, balanced_and_shuffled, balanced_batches
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -46,11 +46,11 @@ DIGIT_BATCH = {"x": images(BATCH, 1, 28, 28), "weight": filters(10, 1, 3, 3), "b
 """The convolution of every rung."""
 
 
-def random_sizes(rng: np.random.Generator) -> Inputs:
-    """Size, kernel, stride and padding that fit, for one image."""
-    kernel = tuple(int(k) for k in rng.integers(1, 5, 2))
+def random_sizes(rng: np.random.Generator, kernels: int = 4, room: int = 9) -> Inputs:
+    """Size, kernel of at most `kernels` each way, stride and padding that fit, for one image."""
+    kernel = tuple(rng.integers(1, kernels + 1, 2).tolist())
     stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    size = tuple(int(max(1, k - 2 * padding) + rng.integers(0, 9)) for k in kernel)
+    size = tuple(int(max(1, k - 2 * padding) + rng.integers(0, room)) for k in kernel)
     return {"size": size, "kernel_size": kernel, "stride": stride, "padding": padding}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.exercises.l02_convolution.exercises import random_sizes
 from unrolled.checks.exercises.l02_convolution.windows import STRIDE, Shape, Size, column_axes
 from unrolled.checks.exercises.l03_pooling import unpooling
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
@@ -19,11 +20,8 @@ from unrolled.device import Array
 
 def _any_windows(rng: np.random.Generator) -> Inputs:
     """Draw x_shape, kernel_size, stride and padding that fit."""
-    kernel_size = tuple(int(k) for k in rng.integers(1, 4, 2))
-    stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    h, w = (int(max(1, k - 2 * padding) + rng.integers(0, 6)) for k in kernel_size)
-    n, c = (int(count) for count in rng.integers(1, 4, 2))
-    return {"x_shape": (n, c, h, w), "kernel_size": kernel_size, "stride": stride, "padding": padding}
+    windows = random_sizes(rng, kernels=3, room=6)
+    return {"x_shape": (*rng.integers(1, 4, 2).tolist(), *windows.pop("size")), **windows}
 
 
 def any_columns(rng: np.random.Generator) -> Inputs:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, first_mismatch
-from unrolled.checks.exercises.l12_many_devices.judging import kept_network, same_numbers
+from unrolled.checks.exercises.l12_many_devices.programs import kept_network, same_numbers
 from unrolled.checks.mistakes import result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array

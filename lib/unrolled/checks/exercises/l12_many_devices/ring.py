@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch
-from unrolled.checks.exercises.l12_many_devices.judging import by_rank, kept_network
+from unrolled.checks.exercises.l12_many_devices.programs import by_rank, kept_network
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
