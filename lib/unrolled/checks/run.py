@@ -135,7 +135,7 @@ class _Check:
         findings: list[Finding] = []
         if theirs := self.place.borrowed(self.function):
             findings = [Finding("the function", "fail", (f"this calls {theirs}, {FOREIGN}",))]
-        elif problem := _not_callable_with(self.function, _argument_names(self.spec, self.seed)):
+        elif problem := _not_callable(self.function, self.spec, self.seed):
             findings = [Finding("the function", "crashed", (problem,))]
         for index, case in enumerate(cases):
             right = all(finding.verdict == "pass" for finding in findings)
@@ -294,14 +294,6 @@ FOREIGN = "another library's answer to this exercise: write it yourself"
 ON_REAL = "right on the simulated GPU, but on this machine's own:"
 
 
-def _argument_names(spec: Spec, seed: int) -> list[str]:
-    """The arguments that a case passes: its inputs, or what the reference needs where the spec has a way of its own."""
-    if spec.call is None:
-        return list(spec.cases[0].inputs(seed))
-    parameters = inspect.signature(spec.reference).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-
-
 def _program(spec: Spec, function: Function) -> Function:
     """The function as `spec.call` calls it in this process: on all ranks, if it is a program of ranks."""
     if not spec.ranks:
@@ -315,10 +307,15 @@ def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:
     return function(**inputs) if spec.call is None else spec.call(function, inputs)
 
 
-def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
-    """Why the function cannot be called with arguments of these names, or None."""
+def _not_callable(function: Any, spec: Spec, seed: int) -> str | None:
+    """Why the function cannot be called with a case's inputs, or with what the reference needs if `call` uses it."""
     if not callable(function):
         return f"expected a function, got {type(function).__name__}: pass the function itself, without brackets"
+    if spec.call is None:
+        names = list(spec.cases[0].inputs(seed))
+    else:
+        parameters = inspect.signature(spec.reference).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError as error:

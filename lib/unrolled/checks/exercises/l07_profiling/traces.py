@@ -26,8 +26,7 @@ def event(line: int, what: str, issued: float, start: float, end: float, waits: 
     return {"line": line, "what": what, "issued": issued, "start": start, "end": end, "waits": waits}
 
 
-NOBODY = event(-1, "", 0, 0, 0)
-"""Whoever is blamed for a gap that is left out."""
+NOBODY = event(-1, "", 0, 0, 0)  # whoever is blamed for a gap that is left out
 
 BY_HAND = [
     event(6, "matmul", 0.0007, 0.0015, 0.0045),

@@ -228,8 +228,7 @@ fused_cell = Spec(
 
 Cell = tuple[int, int]
 Schedule = list[list[Cell]]
-NEEDED = {(-1, 0): "the layer below", (0, -1): "the step before"}
-"""What a cell needs, as the way there."""
+NEEDED = {(-1, 0): "the layer below", (0, -1): "the step before"}  # what a cell needs, as the way there
 SHAPE = "expected a list of slots, each a list of cells (layer, step)"
 
 

@@ -16,8 +16,7 @@ from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
-Runs = list[tuple[Any, float]]
-"""Of each run the parameters and the seconds."""
+Runs = list[tuple[Any, float]]  # of each run the parameters and the seconds
 TRAIN, TEST, SIZE = 1397, 400, 14
 RUNS = 3
 ASKED, USUAL, LUCK = 0.98, 0.989, 0.005
@@ -29,18 +28,15 @@ for that. Of 40 draws passed: the recipe and the solution all, the recipe with b
 with half its epochs (98.1 %) all, with a quarter of them (96.7 %) 7. That was with steps from Python; with compiled
 ones the recipe gets the same, but for one image in 3 of 96 runs.
 """
-HOPELESS = 0.9
-"""Below, no images are so hard that it could be enough."""
+HOPELESS = 0.9  # below, no images are so hard that it could be enough
 ALIKE = 0.05
 """The least cosine between what was trained and the parameters that its seed gives.
 
 Over 120 draws and seven recipes, at rates up to 0.015, it was 0.42 to 0.83; over three draws and three recipes with
 Adam at a rate of 0.1, where most networks fail, 0.09 to 0.12; with weights from elsewhere 0.02 at most.
 """
-FORGOTTEN = 0.3
-"""Below this cosine, what fails to learn has moved too far."""
-BETTER = 0.02
-"""How much more right on other values than on those given shows that a network was trained on the others."""
+FORGOTTEN = 0.3  # below this cosine, what fails to learn has moved too far
+BETTER = 0.02  # how much more right on other values than on those given shows that a network was trained on the others
 SLOWEST = 4.0
 """Times the recipe's seconds that are allowed: it is compiled, and from Python takes 1.1 to 2.2 times as long."""
 TIERS = ((3.0, "gold"), (1.0, "silver"), (1 / SLOWEST, "bronze"))

@@ -32,8 +32,7 @@ times a run does it, for the shortest time, as others disturb some."""
 class Switched(ABC):
     """`run(**switches)` returns seconds; each cause is on unless its switch is False."""
 
-    within: float
-    """How far a claimed factor may be away, relative to the true one."""
+    within: float  # how far a claimed factor may be away, relative to the true one
 
     def __init__(self, causes: Sequence[str]) -> None:
         self.causes = list(causes)
@@ -191,9 +190,11 @@ def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None
     """Judge factors by the machine's own: those of a clock are known, those of work are measured again."""
     machine: Machine | Work = inputs["machine"]
     if not isinstance(got, dict) or set(got) != set(machine.causes):
-        return Mismatch((f"expected a dictionary with the causes {', '.join(machine.causes)}, got {_short(got)}",))
+        return Mismatch(
+            (f"expected a dictionary with the causes {', '.join(machine.causes)}, got {shortened(repr(got), 60)}",)
+        )
     if strange := [name for name, value in got.items() if not isinstance(value, float | int | np.floating)]:
-        return Mismatch((f"the factor of {strange[0]} is no number: {_short(got[strange[0]])}",))
+        return Mismatch((f"the factor of {strange[0]} is no number: {shortened(repr(got[strange[0]]), 60)}",))
     return _beside_known(got, machine) if isinstance(machine, Machine) else _beside_measured(got, machine)
 
 
@@ -244,7 +245,3 @@ def _furthest(got: Mapping[str, Any], truth: Mapping[str, float], within: float)
     off = {name: abs(float(got[name]) / value - 1) for name, value in truth.items()}
     worst = max(off, key=lambda name: off[name])
     return None if off[worst] <= within else worst
-
-
-def _short(value: Any) -> str:
-    return shortened(repr(value), 60)

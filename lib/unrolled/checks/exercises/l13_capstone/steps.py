@@ -16,8 +16,7 @@ from unrolled.device import Array, array_module
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
 STEPS = 40  # of an epoch
 RESULTS = ("weight", "velocity", "rate")
-PLAIN_RATE = 0.05
-"""The fixed rate of `descend`, which has no rate of its own."""
+PLAIN_RATE = 0.05  # the fixed rate of `descend`, which has no rate of its own
 
 
 def step(
