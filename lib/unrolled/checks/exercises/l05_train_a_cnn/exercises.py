@@ -10,7 +10,7 @@ import numpy as np
 from unrolled import data, nn, ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l05_train_a_cnn import batches, optimizer_steps, training
-from unrolled.checks.mistakes import given, result
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Case, Draw, Inputs, Spec, case, images, normal, random_case, vector
 from unrolled.device import Array
 
@@ -54,6 +54,11 @@ def layers_and_x(rng: np.random.Generator, count: int, **options: bool) -> Input
     return {"layers": layers, "x": x, **options}
 
 
+def _with_layers(says: str, start: int | None = None, stop: int | None = None, step: int = 1) -> Mistake:
+    """Return the mistake of these layers alone, or of another order."""
+    return given(says, layers=lambda layers: layers[start:stop:step])
+
+
 sequential_forward = Spec(
     reference=forward,
     answers=(nn.Sequential.forward,),
@@ -72,16 +77,12 @@ sequential_forward = Spec(
         "for layer in layers:\n    x = (what this layer makes of x, told whether this is training)\nreturn x",
     ),
     mistakes=(
-        given("you went through the layers from last to first", layers=lambda layers: layers[::-1]),
+        _with_layers("you went through the layers from last to first", step=-1),
         given("`training` does not reach the layers", training=False),
         given("`training` is always True: pass on what you were given", training=True),
-        given("the last layer is left out", layers=lambda layers: layers[:-1]),
-        given(
-            "only the first layer's result comes back: is the return inside the loop?", layers=lambda layers: layers[:1]
-        ),
-        given(
-            "each layer got the same x: it must get what the layer before it gave", layers=lambda layers: layers[-1:]
-        ),
+        _with_layers("the last layer is left out", stop=-1),
+        _with_layers("only the first layer's result comes back: is the return inside the loop?", stop=1),
+        _with_layers("each layer got the same x: it must get what the layer before it gave", start=-1),
     ),
 )
 
@@ -102,19 +103,16 @@ sequential_backward = Spec(
         "for layer in (the layers, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
     ),
     mistakes=(
-        given(
+        _with_layers(
             "you went through the layers from first to last: the gradient comes from the loss, so the last layer is "
             "the first to get it",
-            layers=lambda layers: layers[::-1],
+            step=-1,
         ),
-        given(
-            "each layer got the gradient of the loss: pass on what the layer after it returned",
-            layers=lambda layers: layers[:1],
-        ),
-        given("only the last layer is asked: is the return inside the loop?", layers=lambda layers: layers[-1:]),
-        given("you return the gradient that came in: put what each layer returns in its place", layers=()),
-        given("the first layer is left out", layers=lambda layers: layers[1:]),
-        given("the last layer is left out", layers=lambda layers: layers[:-1]),
+        _with_layers("each layer got the gradient of the loss: pass on what the layer after it returned", stop=1),
+        _with_layers("only the last layer is asked: is the return inside the loop?", start=-1),
+        _with_layers("you return the gradient that came in: put what each layer returns in its place", stop=0),
+        _with_layers("the first layer is left out", start=1),
+        _with_layers("the last layer is left out", stop=-1),
     ),
 )
 

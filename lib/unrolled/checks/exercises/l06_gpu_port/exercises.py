@@ -35,6 +35,9 @@ def _in_kind(wrong: str, says: str, change: Function) -> Mistake:
     return result(says, lambda y, kind, x: change(x) if kind == wrong else y)
 
 
+in_step, in_leaky, in_sigmoid = (partial(_in_kind, kind) for kind in ("step", "leaky_relu", "sigmoid"))
+
+
 def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Compare, and say why a step came out in another dtype."""
     found = mismatch(got, expected, activation.tolerance)
@@ -71,23 +74,16 @@ activation = Spec(
         "... and two more",
     ),
     mistakes=(
-        _in_kind("leaky_relu", "the slope below zero is 0.01", lambda x: np.maximum(x, 0.1 * x)),
-        _in_kind(
-            "sigmoid", "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))", lambda x: ops.sigmoid(-x)
-        ),
-        _in_kind("step", "sign is -1 below 0, where a step is 0", np.sign),
-        _in_kind(
-            "leaky_relu",
-            "the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)",
-            lambda x: np.minimum(x, 0.01 * x),
-        ),
-        _in_kind(
-            "leaky_relu",
+        in_leaky("the slope below zero is 0.01", lambda x: np.maximum(x, 0.1 * x)),
+        in_sigmoid("the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))", lambda x: ops.sigmoid(-x)),
+        in_step("sign is -1 below 0, where a step is 0", np.sign),
+        in_leaky("the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)", lambda x: np.minimum(x, 0.01 * x)),
+        in_leaky(
             "below 0 it is 0.01 * x, and above 0 it is x itself: maximum(x, 0.01 * x)",
             lambda x: np.maximum(0.01 * x, 0),
         ),
-        _in_kind("sigmoid", "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets", lambda x: 1 + np.exp(-x)),
-        _in_kind("step", "your step is 1 at 0, too: it is 1 where x > 0", lambda x: (x >= 0).astype(x.dtype)),
+        in_sigmoid("1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets", lambda x: 1 + np.exp(-x)),
+        in_step("your step is 1 at 0, too: it is 1 where x > 0", lambda x: (x >= 0).astype(x.dtype)),
     ),
     compare=_activated,
 )
