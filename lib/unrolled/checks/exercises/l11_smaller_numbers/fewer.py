@@ -43,10 +43,10 @@ def any_pruning(rng: np.random.Generator) -> Inputs:
     return {"weight": weight, "fraction": float(rng.uniform(0.3, 0.9)), "updates": updates}
 
 
-def uneven_pruning(rng: np.random.Generator) -> Inputs:
-    """Draw filters (2, 1, 3, 3) and an update; the share is 13.86 of 18 weights, of which 13 go."""
-    weight, update = rng.standard_normal((2, 2, 1, 3, 3)).astype(np.float32)
-    return {"weight": weight, "fraction": 0.77, "updates": [update]}
+def one_update(rng: np.random.Generator, fraction: float, *shape: int) -> Inputs:
+    """Draw weights of this shape and an update."""
+    weight, update = rng.standard_normal((2, *shape)).astype(np.float32)
+    return {"weight": weight, "fraction": fraction, "updates": [update]}
 
 
 def updated(weight: Array, updates: list[Array]) -> Array:

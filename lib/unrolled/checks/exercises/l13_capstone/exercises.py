@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import numpy as np
+
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
 from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case, sized
 
@@ -104,7 +106,10 @@ ablation = Spec(
     cases=[
         random_case("code and batch", factors.machine, ["code", "batch"]),
         random_case("as many causes as come", factors.any_machine),
-        random_case("real work, measured again", factors.work),
+        random_case(
+            "real work, measured again",
+            lambda rng: {"machine": factors.Work(rng.standard_normal(2**18).astype(np.float32))},
+        ),
     ],
     points=3,
     hints=(

@@ -154,11 +154,6 @@ def machine(rng: np.random.Generator, names: list[str]) -> Inputs:
     return {"machine": Machine(causes, float(rng.uniform(0.45, 0.7)), int(rng.integers(2**31)))}
 
 
-def work(rng: np.random.Generator) -> Inputs:
-    """Draw the array of some real work."""
-    return {"machine": Work(rng.standard_normal(2**18).astype(np.float32))}
-
-
 def handed_out(function: Function, inputs: Inputs) -> Any:
     """Return what the function makes of `run` and the causes. What the machine knows of itself stays behind."""
     machine = inputs["machine"]
