@@ -34,10 +34,9 @@ def specs_for(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
     found: dict[str, Specs] = {}
     for lesson, specs in declared().items():
         if chosen.lessons is None or lesson in chosen.lessons:
-            asked = dict(_with_variants(specs, chosen.variants))
-            timed = lesson not in chosen.without_speed
+            asked, timed = _with_variants(specs, chosen.variants), lesson not in chosen.without_speed
             found[lesson] = MappingProxyType(
-                {name: choices.as_chosen(name, asked[name], chosen, timed=timed) for name in asked}
+                {name: choices.as_chosen(name, spec, chosen, timed=timed) for name, spec in asked}
             )
     return MappingProxyType(found)
 
