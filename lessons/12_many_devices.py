@@ -184,7 +184,7 @@ print(f"PyTorch's DistributedDataParallel: {peers[0]:.0f} us on one GPU, {peers[
 # %%
 def gradient_of_mean(weight, x, labels):
     """Return the gradient (K, M) by weight of the mean loss over x (N, K) with labels (N,), N above 0."""
-    # body of unrolled.checks.exercises.l12_many_devices.replicas.on_one_rank
+    # body of unrolled.checks.exercises.l12_many_devices.programs.on_one_rank
 
 
 # %% nbgrader={"grade": false, "grade_id": "data_parallel_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -370,7 +370,7 @@ except parallel.DeadlockError as error:
 def column_row_linear(comm, x, weight1, bias1, weight2, bias2):
     """Return (N, M) on each rank, for x (N, K), weight1 (K, H), bias1 (H,), weight2 (H, M), bias2 (M,). About 2 lines."""
     ### BEGIN SOLUTION
-    # body of unrolled.checks.exercises.l12_many_devices.splits.column_row_linear
+    # body of unrolled.checks.exercises.l12_many_devices.programs.column_row_linear
     ### END SOLUTION
 
 

@@ -78,7 +78,7 @@ def test_a_step_that_leaves_the_gpu_or_is_too_slow_is_told_the_time_of_its_own_s
 @pytest.mark.parametrize("seed", range(20))
 def test_a_drawn_trace_gives_each_moment_to_a_line_and_shows_each_mistake(seed):
     for waits in (True, False):
-        trace = trace_events.drawn_trace(waits)(np.random.default_rng(seed))["trace"]
+        trace = trace_events.drawn_trace(np.random.default_rng(seed), waits)["trace"]
         assert sum(seconds for _, seconds in trace_events._shares(trace)) == pytest.approx(max(e["end"] for e in trace))
         line, _ = trace_events.costliest(trace)
         assert any(e["waits"] for e in trace if e["line"] == line) == waits
@@ -97,7 +97,7 @@ def test_the_factor_tells_whose_step_it_is():
 
 
 def test_a_toy_layer_takes_only_what_it_is_owed():
-    inputs = on_toy(False)(np.random.default_rng(0))
+    inputs = on_toy(np.random.default_rng(0), False)
     first, second = inputs["layers"][:2]
     with pytest.raises(ValueError, match="got other values"):
         first.forward(inputs["x"] + 1, True)

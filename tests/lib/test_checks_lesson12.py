@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unrolled import checks
-from unrolled.checks.exercises.l12_many_devices import replicas, ring, schedules
+from unrolled.checks.exercises.l12_many_devices import programs, ring, schedules
 from unrolled.checks.run import HERE
 from unrolled.parallel import Network, emulate
 
@@ -30,7 +30,7 @@ def every_pth(comm, x):
 
 def counted_from_0(comm, x):
     """A ring whose ranks begin with the chunk of their own number."""
-    return ring.ring(first=0)(comm, x)
+    return ring.ring_allreduce(comm, x, first=0)
 
 
 def bias_on_rank_0(comm, x, weight1, bias1, weight2, bias2):
@@ -39,7 +39,7 @@ def bias_on_rank_0(comm, x, weight1, bias1, weight2, bias2):
 
 
 def count_first(comm, weight, x, labels):
-    own = replicas.gradient_and_count(weight, x, labels, comm.size)[0].astype(np.float32)
+    own = programs.gradient_and_count(weight, x, labels, comm.size)[0].astype(np.float32)
     total = comm.all_reduce(np.append(own[-1], own[:-1].reshape(weight.shape).T.ravel()))
     return np.ascontiguousarray((total[1:] / total[0]).reshape(weight.shape[::-1]).T)
 

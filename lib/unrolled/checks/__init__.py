@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from . import choices, exercises
@@ -31,13 +31,49 @@ def lessons() -> MappingProxyType[str, Specs]:
 
 def specs_for(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
     """Return the lessons and their specs as a class with these choices asks them, whatever this class chose."""
-    found = choices.specs_for(chosen, declared(), variants())
-    return MappingProxyType({lesson: MappingProxyType(specs) for lesson, specs in found.items()})
+    found: dict[str, Specs] = {}
+    for lesson, specs in declared().items():
+        if chosen.lessons is None or lesson in chosen.lessons:
+            asked, timed = _with_variants(specs, chosen.variants), lesson not in chosen.without_speed
+            found[lesson] = MappingProxyType(
+                {name: choices.as_chosen(name, spec, chosen, timed=timed) for name, spec in asked}
+            )
+    return MappingProxyType(found)
+
+
+def _with_variants(specs: Specs, chosen: Mapping[str, str]) -> Iterator[tuple[str, Spec]]:
+    """A lesson's specs with the chosen variants in place of their exercises, under names of their own."""
+    for name, spec in specs.items():
+        suffix = chosen.get(name)
+        yield (name, spec) if suffix is None else (f"{name}_{suffix}", variants()[name][suffix])
 
 
 def problems(chosen: choices.Choices, lessons: Iterable[str]) -> list[str]:
-    """Return in words what these choices name that is not there; `lessons` are those that are."""
-    return choices.problems(chosen, lessons, _specs(), variants())
+    """Return in words what the choices name that the course does not have, and numbers that cannot be.
+
+    `lessons` are those that there are.
+    """
+    specs, there = _specs(), choices.parts(_specs())
+    named = dict.fromkeys((*(chosen.lessons or ()), *chosen.without_speed))
+    found = [f"there is no lesson {name!r}" for name in named if name not in set(lessons)]
+    for exercise, suffix in chosen.variants.items():
+        known: Mapping[str, Spec] = variants().get(exercise, {})
+        if exercise not in specs:
+            found.append(f"there is no exercise {exercise!r} to choose a variant of")
+        elif suffix not in known:
+            have = f"it has {', '.join(known)}" if known else "it has none"
+            found.append(f"{exercise!r} has no variant {suffix!r}: {have}")
+    for name, threshold in chosen.thresholds.items():
+        if name + choices.SPEED not in there:
+            found.append(f"there is no speed part of {name!r} to set a threshold for")
+        elif not 0 < threshold < float("inf"):
+            found.append(f"the threshold of {name!r} must be positive, got {threshold}")
+    for name, worth in chosen.points.items():
+        if name not in there:
+            found.append(f"there is no part {name!r} to set the points of")
+        elif worth < 0:
+            found.append(f"the points of {name!r} must not be negative, got {worth}")
+    return found
 
 
 @functools.cache
@@ -58,15 +94,10 @@ def variants() -> MappingProxyType[str, Specs]:
 def all_specs() -> Specs:
     """Return every spec by its name, chosen or not, variants included. Raises ValueError if one name is used twice."""
     chosen = choices.read()
-    untimed = {name for lesson in chosen.without_speed for name in _with_variants(lesson)}
+    names = [name for lesson in chosen.without_speed for name in declared().get(lesson, ())]
+    untimed = {*names, *(f"{name}_{suffix}" for name in names for suffix in variants().get(name, ()))}
     found = {name: choices.as_chosen(name, spec, chosen, timed=name not in untimed) for name, spec in _specs().items()}
     return MappingProxyType(found)
-
-
-def _with_variants(lesson: str) -> list[str]:
-    """The names of a lesson's exercises, and of their variants, chosen or not."""
-    names = list(declared().get(lesson, ()))
-    return [*names, *(f"{name}_{suffix}" for name in names for suffix in variants().get(name, ()))]
 
 
 @functools.cache

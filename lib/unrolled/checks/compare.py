@@ -9,7 +9,7 @@ import itertools
 import math
 import numbers
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,11 @@ class Mismatch:
     got: Array | None = None
     expected: Array | None = None
     guesses: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *lines: str) -> Mismatch:
+        """Return a mismatch of these lines alone."""
+        return cls(lines)
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,15 @@ def mismatch(
     if isinstance(expected, (tuple, list)):
         return _sequence_mismatch(got, expected, tolerance, inputs)
     return _number_mismatch(got, expected, tolerance)
+
+
+def first_mismatch(items: Iterable[tuple[str, Any, Any]], tolerance: float = 1e-4) -> Mismatch | None:
+    """Return the first mismatch among (name, got, expected), its first line after the name; None if all are right."""
+    for name, got, expected in items:
+        if found := mismatch(got, expected, tolerance):
+            first, *rest = found.lines
+            return Mismatch((f"{name}: {first}", *rest), found.got, found.expected)
+    return None
 
 
 def agree(got: Any, expected: Any, tolerance: float) -> bool:

@@ -5,17 +5,17 @@ Everything here is read from the machine's trace, so what the function says of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from operator import attrgetter
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .gpu import PLACES
 from .spec import Budget, Inputs
 
 if TYPE_CHECKING:
     from unrolled.simgpu.kernel_report import LineReport
     from unrolled.simgpu.trace import Trace
 
-PLACES = 3  # lines of code that a finding shows
 SIDE_BY_SIDE = "a warp takes the fewest sectors where neighbouring threads touch neighbouring values"
 PADDED = "threads of one warp meet in one bank: rows of a tile that are one value longer lie in other banks"
 AGAIN = (
@@ -36,8 +36,6 @@ MEANINGS = {  # by the fault's kind
     "barrier": "every thread of a block has to come to its barrier: no `if`, loop or return on the way for some only",
 }
 
-Count = Callable[["LineReport"], float]
-
 
 def faults(trace: Trace | None) -> tuple[str, ...]:
     """Return what the first kernel that failed did wrong, and where; nothing if none did, or without a trace."""
@@ -48,60 +46,47 @@ def faults(trace: Trace | None) -> tuple[str, ...]:
     return ("a kernel failed", fault.finding, f"> {fault.code.strip()}", *means)
 
 
-def beyond(trace: Trace, budget: Budget, inputs: Inputs) -> tuple[str, ...]:
-    """Return what the kernels did beyond the budget of a case with these inputs, and in which of their lines."""
-    return (*_missing(trace, budget), *_scattered(trace, budget), *_moved(trace, budget, inputs))
-
-
-def _missing(trace: Trace, budget: Budget) -> Iterator[str]:
+def beyond(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
+    """Yield what the kernels did beyond the budget of a case with these inputs, and in which of their lines."""
     if len(trace.kernels) < budget.own:
         yield f"{len(trace.kernels) or 'no'} launch of a kernel of your own, at least {budget.own} expected"
+    lines = [line for kernel in trace.kernels for line in kernel.lines]
 
+    def total(count: str) -> int:
+        return int(sum(getattr(line, count) for line in lines))
 
-def _scattered(trace: Trace, budget: Budget) -> Iterator[str]:
-    """Sectors and passes, as multiples of the fewest that would do."""
-    for does, kind, most in (("read", "read", budget.read_sectors), ("write", "write", budget.written_sectors)):
-        sectors, fewest = (_sum(trace, attrgetter(f"{kind}_{what}")) for what in ("sectors", "ideal"))
+    for does, most in (("read", budget.read_sectors), ("write", budget.written_sectors)):
+        sectors, fewest = total(f"{does}_sectors"), total(f"{does}_ideal")
         if most is not None and sectors > most * fewest:
             yield (
                 f"the kernels {does} {sectors:,} sectors, {sectors / fewest:.3g} times the {fewest:,} that would hold "
                 f"the values: at most {most:g} times allowed"
             )
-            yield from _places(trace, attrgetter(f"{kind}_excess"), "sectors too many")
+            yield from _places(lines, f"{does}_excess", "sectors too many")
             yield SIDE_BY_SIDE
-    conflicts = _sum(trace, attrgetter("bank_conflicts"))
+    conflicts = total("bank_conflicts")
     if budget.bank_conflicts is not None and conflicts > budget.bank_conflicts:
         yield f"{conflicts:,} bank conflicts in shared memory, at most {budget.bank_conflicts:,} allowed"
-        yield from _places(trace, attrgetter("bank_conflicts"), "bank conflicts")
+        yield from _places(lines, "bank_conflicts", "bank conflicts")
         yield PADDED
-
-
-def _moved(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
-    """Bytes between global memory and the kernels, and passes of shared memory."""
-    for does, kind, most in (("read", "read", budget.bytes_read), ("write", "written", budget.bytes_written)):
-        if most is None:
-            continue
-        allowed, moved = most(inputs), sum(getattr(kernel, f"bytes_{kind}") for kernel in trace.kernels)
-        if moved > allowed:
+    for does, kind, bytes_in in (("read", "read", budget.bytes_read), ("write", "written", budget.bytes_written)):
+        moved = sum(getattr(kernel, f"bytes_{kind}") for kernel in trace.kernels)
+        if bytes_in is not None and moved > (allowed := bytes_in(inputs)):
             yield f"the kernels {does} {moved:,} bytes of global memory, at most {allowed:,.0f} allowed"
-            yield from _places(trace, attrgetter(f"{does}_sectors"), "sectors")
+            yield from _places(lines, f"{does}_sectors", "sectors")
             yield AGAIN if does == "read" else ONCE
-    passes = _sum(trace, attrgetter("shared_passes"))
+    passes = total("shared_passes")
     if budget.shared_passes is not None and passes > (allowed := budget.shared_passes(inputs)):
         yield f"the warps ask shared memory {passes:,} times, at most {allowed:,.0f} allowed"
-        yield from _places(trace, attrgetter("shared_passes"), "times")
+        yield from _places(lines, "shared_passes", "times")
         yield IN_STEP
 
 
-def _sum(trace: Trace, count: Count) -> int:
-    return int(sum(count(line) for kernel in trace.kernels for line in kernel.lines))
-
-
-def _places(trace: Trace, count: Count, what: str) -> Iterator[str]:
+def _places(lines: Sequence[LineReport], count: str, what: str) -> Iterator[str]:
     """The lines of the kernels with the most of it."""
-    sums: dict[tuple[int, str], float] = {}
-    for line in (line for kernel in trace.kernels for line in kernel.lines):
-        sums[line.line, line.code] = sums.get((line.line, line.code), 0) + count(line)
-    for (number, code), most in sorted(sums.items(), key=lambda item: -item[1])[:PLACES]:
+    sums: Counter[tuple[int, str]] = Counter()
+    for line in lines:
+        sums[line.line, line.code] += getattr(line, count)
+    for (number, code), most in sums.most_common(PLACES):
         if most:
             yield f"in line {number}: {code} ({most:,} {what})"

@@ -69,12 +69,11 @@ def result(says: str, change: Function, function: Function | None = None) -> Mis
     return Mistake(says, function, result=change)
 
 
-def first_of(y: Array, axis: int) -> Array:
-    """Return y with zeros everywhere but at the first place along an axis."""
-    first = np.zeros_like(y)
-    place = (slice(None),) * axis + (0,)
-    first[place] = y[place]
-    return first
+def alone(y: Array, *place: int | slice | EllipsisType) -> Array:
+    """Return y with zeros everywhere but at this place."""
+    found = np.zeros_like(y)
+    found[place] = y[place]
+    return found
 
 
 def only(y: Array, *place: int | slice | EllipsisType) -> Array:
@@ -85,10 +84,11 @@ def only(y: Array, *place: int | slice | EllipsisType) -> Array:
 
 
 def called_by_name(change: Function, known: Mapping[str, Any], *first: Any) -> Any:
-    """Return what a function makes of the values that its parameters name, after those that come first."""
+    """Return what a function makes of the values that its parameters name, `**` all, after those that come first."""
     parameters = list(_signature(change).parameters.values())[len(first) :]
-    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    wanted = [each for each in named if each.name in known or each.default is each.empty]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return change(*first, **known)
+    wanted = [each for each in parameters if each.name in known or each.default is each.empty]
     return change(*first, **{each.name: known[each.name] for each in wanted})
 
 

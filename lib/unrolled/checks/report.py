@@ -39,8 +39,7 @@ class Part:
     points: float
     max_points: float
     detail: str
-    ratio: float | None = None
-    """How many times as fast as the reference, where the check of correctness timed both."""
+    ratio: float | None = None  # how many times as fast as the reference, where the check of correctness timed both
 
 
 @dataclass(frozen=True)

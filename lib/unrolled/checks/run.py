@@ -25,7 +25,7 @@ from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
-from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
+from .spec import Case, Compare, Function, Inputs, Mistake, Rung, Spec, Speed
 
 if TYPE_CHECKING:
     from unrolled.simgpu.trace import Trace
@@ -132,13 +132,11 @@ class _Check:
     def cases(self) -> list[Finding]:
         """Check every case until the first failure."""
         cases = self.spec.cases
-        problem = _not_callable_with(self.function, _argument_names(self.spec, self.seed))
-        first = Finding("the function", "crashed", (problem,)) if problem else None
-        if theirs := self.place.borrowed(self.function):
-            first = Finding("the function", "fail", (f"this calls {theirs}, {FOREIGN}",))
-        if first is not None:
-            return [first, *(Finding(case.name, "not run") for case in cases)]
         findings: list[Finding] = []
+        if theirs := self.place.borrowed(self.function):
+            findings = [Finding("the function", "fail", (f"this calls {theirs}, {FOREIGN}",))]
+        elif problem := _not_callable(self.function, self.spec, self.seed):
+            findings = [Finding("the function", "crashed", (problem,))]
         for index, case in enumerate(cases):
             right = all(finding.verdict == "pass" for finding in findings)
             findings.append(self.case(case, cases[:index]) if right else Finding(case.name, "not run"))
@@ -195,9 +193,8 @@ class _Check:
         lines = () if trace is None else self._beyond(trace, case, pristine)
         if lines:
             return Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines))
-        if found is None:
-            return Finding(case.name, "pass")
-        return Finding(case.name, "pass", found.lines, ratio=found.ratio)
+        remark = found or Remark(())
+        return Finding(case.name, "pass", remark.lines, ratio=remark.ratio)
 
     def _crashed(self, case: Case, error: BaseException, trace: Trace | None, inputs: Inputs) -> Finding:
         """What is wrong with a call that raised this; `inputs` may tell what it did before."""
@@ -232,27 +229,24 @@ class _Check:
         if touched := [name for name in given if changed(given[name], pristine[name])]:
             return Mismatch((f"your function changed its input {touched[0]}: work on a copy",))
         spec = self.spec
+        compare: Compare = spec.compare or (lambda got, expected, given: mismatch(got, expected, spec.tolerance, given))
         with set_aside():
             expected = self._result(spec.reference, case)
-            found: Mismatch | Remark | None
-            if spec.compare is not None:
-                found = spec.compare(got, expected, given)
-            else:
-                found = mismatch(got, expected, spec.tolerance, given)
+            found = compare(got, expected, given)
             if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
                 return found
-            if not (known := self._recognized(case, got, earlier)):
+            if (mistake := self._recognized(case, got, earlier)) is None:
                 return found
-            return replace(found, lines=(*(line for line in found.lines if line not in found.guesses), *known))
+            return replace(found, lines=(*(line for line in found.lines if line not in found.guesses), mistake.says))
 
-    def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> tuple[str, ...]:
+    def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> Mistake | None:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
         for mistake in self.spec.mistakes:
             if self._agrees(mistake, case, got) and all(
                 self._agrees(mistake, before, self._result(self.spec.reference, before)) for before in earlier
             ):
-                return (mistake.says,)
-        return ()
+                return mistake
+        return None
 
     def _agrees(self, mistake: Mistake, case: Case, result: Any) -> bool:
         try:
@@ -300,14 +294,6 @@ FOREIGN = "another library's answer to this exercise: write it yourself"
 ON_REAL = "right on the simulated GPU, but on this machine's own:"
 
 
-def _argument_names(spec: Spec, seed: int) -> list[str]:
-    """The arguments that a case passes: its inputs, or what the reference needs where the spec has a way of its own."""
-    if spec.call is None:
-        return list(spec.cases[0].inputs(seed))
-    parameters = inspect.signature(spec.reference).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-
-
 def _program(spec: Spec, function: Function) -> Function:
     """The function as `spec.call` calls it in this process: on all ranks, if it is a program of ranks."""
     if not spec.ranks:
@@ -321,10 +307,15 @@ def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:
     return function(**inputs) if spec.call is None else spec.call(function, inputs)
 
 
-def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
-    """Why the function cannot be called with arguments of these names, or None."""
+def _not_callable(function: Any, spec: Spec, seed: int) -> str | None:
+    """Why the function cannot be called with a case's inputs, or with what the reference needs if `call` uses it."""
     if not callable(function):
         return f"expected a function, got {type(function).__name__}: pass the function itself, without brackets"
+    if spec.call is None:
+        names = list(spec.cases[0].inputs(seed))
+    else:
+        parameters = inspect.signature(spec.reference).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError as error:
@@ -336,11 +327,11 @@ def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
 
 
 def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
-    first = next((finding for finding in findings if finding.verdict != "pass"), None)
-    if first is None:
-        ratio = next((finding.ratio for finding in findings if finding.ratio is not None), None)
-        return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right", ratio)
-    return Part(name, first.verdict, 0, spec.points, f"{first.case}: {'; '.join(first.lines)}")
+    for finding in findings:
+        if finding.verdict != "pass":
+            return Part(name, finding.verdict, 0, spec.points, f"{finding.case}: {'; '.join(finding.lines)}")
+    ratio = next((finding.ratio for finding in findings if finding.ratio is not None), None)
+    return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right", ratio)
 
 
 def _speed_part(name: str, points: float, finding: Finding, measured: timing.Verdict | None) -> Part:

@@ -20,6 +20,7 @@ from .mistakes import Mistake as Mistake
 
 Inputs = dict[str, Any]
 Compare = Callable[[Any, Any, Inputs], Mismatch | Remark | None]
+Drawing = Callable[[np.random.Generator], Inputs]  # what draws all arguments of a case
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,22 @@ def normal(*shape: int, dtype: type = np.float32) -> Draw:
     return Draw(lambda rng: rng.standard_normal(shape).astype(dtype), quick)
 
 
-def images(n: int, c: int, h: int, w: int) -> Draw:
-    """Return a draw of a batch of images (N, C, H, W). Normal, not 0..1: a lost sign must show."""
-    return normal(n, c, h, w)
-
-
-def filters(o: int, c: int, kh: int, kw: int) -> Draw:
-    """Return a draw of convolution weights (O, C, KH, KW)."""
-    return normal(o, c, kh, kw)
-
-
-def vector(n: int) -> Draw:
-    """Return a draw of a vector (N,), for instance a bias."""
-    return normal(n)
+images = filters = vector = normal  # (N, C, H, W), (O, C, KH, KW), (N,). Images are not 0..1: a lost sign must show
 
 
 def sorted_integers(n: int, top: int = 1000) -> Draw:
     """Return a draw of a sorted list of n Python integers from 0 to top - 1; repeats are likely."""
     return Draw(lambda rng: sorted(rng.integers(0, top, n).tolist()))
+
+
+def normals(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
+    """Draw an array of float32 from the normal distribution for each of these shapes."""
+    return {name: normal(*shape).make(rng) for name, shape in shapes.items()}
+
+
+def sized(arguments: Callable[..., Mapping[str, Any]], low: Any, high: Any, count: int | None = None) -> Drawing:
+    """Return what draws `arguments(*sizes)`: `count` sizes from low to high - 1, or one for each of lists of these."""
+    return lambda rng: draw_all(arguments(*rng.integers(low, high, count).tolist()), rng)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Case:
 
     name: str
     arguments: Mapping[str, Any]
-    draw: Callable[[np.random.Generator], Inputs] | None = None
+    draw: Drawing | None = None
     on_gpu: bool = False
     budget: Budget | None = None
 
@@ -112,9 +111,9 @@ def case(name: str, /, **arguments: Any) -> Case:
     return Case(name, arguments)
 
 
-def random_case(name: str, draw: Callable[[np.random.Generator], Inputs]) -> Case:
-    """Return a case whose shapes are drawn too: `draw(rng)` returns all keyword arguments."""
-    return Case(name, {}, draw)
+def random_case(name: str, draw: Callable[..., Inputs], *sizes: Any, **options: Any) -> Case:
+    """Return a case whose shapes are drawn too: `draw(rng, *sizes, **options)` returns all keyword arguments."""
+    return Case(name, {}, lambda rng: draw(rng, *sizes, **options))
 
 
 def gpu_case(name: str, /, budget: Budget | None = None, **arguments: Any) -> Case:
@@ -122,7 +121,7 @@ def gpu_case(name: str, /, budget: Budget | None = None, **arguments: Any) -> Ca
     return Case(name, arguments, on_gpu=True, budget=budget)
 
 
-def random_gpu_case(name: str, draw: Callable[[np.random.Generator], Inputs], budget: Budget | None = None) -> Case:
+def random_gpu_case(name: str, draw: Drawing, budget: Budget | None = None) -> Case:
     """Return a case on the GPU whose shapes are drawn too. `draw` gives NumPy arrays."""
     return Case(name, {}, draw, on_gpu=True, budget=budget)
 
@@ -141,8 +140,8 @@ class Speed:
     baseline: Function
     inputs: Mapping[str, Any]
     at_least: float
-    points: int
     against: str  # the baseline in words, as in "times as fast as a loop over output positions"
+    points: int = 1
     gpu: bool = False
     advice: str = ""
     loops: bool = True

@@ -8,7 +8,7 @@ import numpy as np
 
 from answers import Mutant, kernel
 from unrolled import device, ops
-from unrolled.checks.exercises.l09_lstm import fused, sequences
+from unrolled.checks.exercises.l09_lstm import sequences
 
 # lstm_step
 
@@ -162,7 +162,7 @@ def fused_by_blocks_of_1024(from_x, from_h, bias, c):
 
 
 def fused_one_by_one(from_x, from_h, bias, c):
-    return fused.one_by_one(from_x, from_h, bias, c)
+    return sequences.one_by_one(from_x, from_h, bias, c)
 
 
 BY_64, BY_1024 = cell(("= 256, np", "= 64, np")), cell(("= 256, np", "= 1024, np"))
@@ -235,7 +235,7 @@ MUTANTS = {
         Mutant(without_state, "h and c of a step go into the next one"),
     ],
     "fused_cell": [
-        Mutant(fused.point_wise, "no launch of a kernel of your own"),
+        Mutant(sequences.point_wise, "no launch of a kernel of your own"),
         Mutant(cell(("bias[unit]\n", "bias[unit] * 0\n"), ("    if at", "    if at")), "differ"),
         Mutant(cell(("if at < size", "if size > 0")), "out of bounds"),
     ],

@@ -6,8 +6,7 @@ import numpy as np
 
 from answers import Mutant
 from unrolled import device, ops
-from unrolled.checks.exercises.l10_faster_convolutions import counts, transforms
-from unrolled.checks.exercises.l10_faster_convolutions import tiles as tiling
+from unrolled.checks.exercises.l10_faster_convolutions import methods, transforms
 
 # fft_conv2d
 
@@ -162,7 +161,7 @@ def winograd_for_all(n, c, o, size, kernel):
 
 
 def cut_to_the_image(image, kernel, step, convolve):
-    return tiling.overlap_add(image, kernel, step, convolve)[: image.shape[0], : image.shape[1]]
+    return transforms.overlap_add(image, kernel, step, convolve)[: image.shape[0], : image.shape[1]]
 
 
 def in_one_tile(image, kernel, step, convolve):
@@ -170,7 +169,7 @@ def in_one_tile(image, kernel, step, convolve):
 
 
 def pixel_tiles(image, kernel, step, convolve):
-    return tiling.overlap_add(image, kernel, 1, convolve)
+    return transforms.overlap_add(image, kernel, 1, convolve)
 
 
 def tiles_counted(in_a_row):
@@ -178,7 +177,7 @@ def tiles_counted(in_a_row):
 
     def answer(method, shape):
         if not method.startswith("winograd"):
-            return counts.multiplications(method, shape)
+            return methods.multiplications(method, shape)
         (n, c, o, size, _), tile = shape, int(method[-1])
         return int(n * c * o * in_a_row(size, tile) ** 2 * (tile + 2) ** 2)
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from answers import Mutant
 from unrolled import ops
-from unrolled.checks.exercises.l12_many_devices import replicas, schedules, splits
+from unrolled.checks.exercises.l12_many_devices import programs, schedules
 from unrolled.parallel import gpipe
 
 # data_parallel_step
 
 
 def in_two_sums(comm, weight, x, labels):
-    mean = replicas.own(weight, x, labels)
+    mean = programs.own(weight, x, labels)
     return comm.all_reduce(mean * np.float32(len(x))) / comm.all_reduce(np.array([len(x)], np.float32))
 
 
@@ -21,7 +21,7 @@ def count_appended(join, count):
     """The natural first attempt: a whole number behind float32 makes float64."""
 
     def program(comm, weight, x, labels):
-        own = replicas.own(weight, x, labels) * np.float32(len(x))
+        own = programs.own(weight, x, labels) * np.float32(len(x))
         total = comm.all_reduce(join(own.ravel(), count(x)))
         return (total[:-1] / total[-1]).reshape(weight.shape)
 
@@ -30,7 +30,7 @@ def count_appended(join, count):
 
 def by_rank_0_alone(comm, weight, x, labels):
     """The sum from the others' arguments, brought by rank 0 to a sum of zeros."""
-    total = sum(replicas.gradient_and_count(*theirs, comm.size)[0] for theirs in comm._turns._arguments)
+    total = sum(programs.gradient_and_count(*theirs, comm.size)[0] for theirs in comm._turns._arguments)
     total = comm.all_reduce(np.float32(comm.rank == 0) * total.astype(np.float32))
     return (total[:-1] / total[-1]).reshape(weight.shape)
 
@@ -116,7 +116,7 @@ def zeros_summed(comm, x, weight1, bias1, weight2, bias2):
     """The terms of all ranks from their arguments, and an all-reduce of zeros."""
     total = bias2
     for theirs in comm._turns._arguments:
-        total = total + splits.terms(*theirs, comm.size)[0]
+        total = total + programs.terms(*theirs, comm.size)[0]
     comm.all_reduce(np.zeros_like(total))
     return total
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import Mistake, given, only, result
-from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
+from unrolled.checks.mistakes import Function, Mistake, given, only, result
+from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sized, sorted_integers
 from unrolled.device import Array
 from unrolled.ops.products import plain_matmul
 
@@ -34,18 +35,9 @@ def triple_loops(a: Array, b: Array) -> Array:
     return np.array(y, dtype)
 
 
-def _two_matrices(rng: np.random.Generator) -> Inputs:
-    n, k, m = rng.integers(2, 12, 3)
-    return {"a": normal(n, k).make(rng), "b": normal(k, m).make(rng)}
-
-
 def _layer(n: int, d: int, m: int) -> dict[str, Draw]:
     """Draw x (N, D), weight (M, D) and bias (M,)."""
-    return {"x": normal(n, d), "weight": normal(m, d), "bias": vector(m)}
-
-
-def _a_layer(rng: np.random.Generator) -> Inputs:
-    return {name: draw.make(rng) for name, draw in _layer(*rng.integers(2, 12, 3)).items()}
+    return {"x": normal(n, d), "weight": normal(m, d), "bias": normal(m)}
 
 
 def lines_along(shape: tuple[int, ...], strides: tuple[int, ...], axis: int) -> int:
@@ -60,20 +52,10 @@ def _a_view(rng: np.random.Generator) -> Inputs:
     return {"shape": (rows, columns), "strides": (row, row // columns), "axis": int(rng.integers(0, 2))}
 
 
-def _a_until_b_ends(a: list[float], b: list[float]) -> list[float]:
-    """Return what a merge takes of a before b runs out; of equal items it takes that of a first."""
-    return [item for item in a if b and item <= b[-1]]
-
-
-def _b_until_a_ends(a: list[float], b: list[float]) -> list[float]:
-    return [item for item in b if a and item < a[-1]]
-
-
-def _in_pairs(a: list[float], b: list[float]) -> list[float]:
-    """Return what a merge with one position for both lists makes."""
-    both = min(len(a), len(b))
-    pairs = [item for pair in zip(a, b, strict=False) for item in sorted(pair)]
-    return pairs + a[both:] + b[both:]
+_NO_REST: dict[str, Function] = {  # what a merge takes of each before the other runs out; of equals first a's
+    "a": lambda a, b: [item for item in a if b and item <= b[-1]],
+    "b": lambda a, b: [item for item in b if a and item < a[-1]],
+}
 
 
 merge = Spec(
@@ -93,16 +75,15 @@ merge = Spec(
         ),
     ],
     mistakes=[
-        given(
-            "your loop ends when one list runs out: what is left of the other still has to be appended",
-            a=_a_until_b_ends,
-            b=_b_until_a_ends,
+        given("your loop ends when one list runs out: what is left of the other still has to be appended", **_NO_REST),
+        given("what is left of a when b runs out still has to be appended", a=_NO_REST["a"]),
+        Mistake(
+            "one position cannot serve both lists: step forward only in the list you took from",
+            lambda a, b: [*chain(*map(sorted, zip(a, b, strict=False))), *a[len(b) :], *b[len(a) :]],
         ),
-        given("what is left of a when b runs out still has to be appended", a=_a_until_b_ends),
-        Mistake("one position cannot serve both lists: step forward only in the list you took from", _in_pairs),
         Mistake(
             "what is left begins at the positions reached, a[i:] and b[j:]: you append both lists as a whole",
-            lambda a, b: ops.merge(_a_until_b_ends(a, b), _b_until_a_ends(a, b)) + a + b,
+            lambda a, b: ops.merge(*(until(a, b) for until in _NO_REST.values())) + a + b,
         ),
         Mistake("the second list stands behind the first: take the smaller of the two front items", lambda a, b: a + b),
         result("the order is falling: take the smaller of the two front items, not the larger", lambda y: y[::-1]),
@@ -136,7 +117,7 @@ matmul_rows = Spec(
         case("square matrices", a=normal(6, 6), b=normal(6, 6)),
         case("a single row", a=normal(1, 8), b=normal(8, 3)),
         case("a single column", a=normal(4, 5), b=normal(5, 1)),
-        random_case("shapes drawn at random", _two_matrices),
+        random_case("shapes drawn at random", sized(lambda n, k, m: {"a": normal(n, k), "b": normal(k, m)}, 2, 12, 3)),
     ],
     mistakes=[
         result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
@@ -157,7 +138,6 @@ matmul_rows = Spec(
         triple_loops,
         SQUARES,
         at_least=50,
-        points=1,
         against="three plain loops over lists",
         advice="a call of NumPy has its price before it computes anything: a[i] @ b makes one call for each row, a dot "
         "product for each entry makes 64 times as many",
@@ -255,7 +235,7 @@ batch_affine = Spec(
         case("as many outputs as inputs", **_layer(6, 4, 4)),
         case("a single sample", **_layer(1, 7, 3)),
         case("a single output", **_layer(5, 3, 1)),
-        random_case("shapes drawn at random", _a_layer),
+        random_case("shapes drawn at random", sized(_layer, 2, 12, 3)),
     ],
     mistakes=[
         result("the bias is missing: add it to every row of the product", lambda y, bias: y - bias),
@@ -283,7 +263,6 @@ batch_affine = Spec(
         ops.affine_one_by_one,
         _layer(6000, 64, 10),
         at_least=10,
-        points=1,
         against="one sample at a time",
         advice="a call of NumPy has its price before it computes anything: one product takes all samples at once",
         loops=False,
@@ -330,8 +309,7 @@ amdahl_speedup = Spec(
             lambda fraction, factor: 1 / (1 - fraction),
         ),
         given(
-            "the part that becomes faster takes less time: divide fraction by factor",
-            factor=lambda factor: 1 / factor,
+            "the part that becomes faster takes less time: divide fraction by factor", factor=lambda factor: 1 / factor
         ),
         Mistake(
             "1 is divided by the first part alone: the whole new time belongs in brackets, 1 / (… + …)",

@@ -1,29 +1,90 @@
-"""The variant of lesson 02: im2col of images in NHWC."""
+"""The variant of lesson 02: windows of images in the other order, NHWC, as rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
-from unrolled.checks.exercises.l02_convolution import exercises, nhwc
+from unrolled.checks.exercises.l02_convolution import exercises
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
-from unrolled.checks.spec import Inputs, case, normal, random_case, variant
+from unrolled.checks.exercises.l02_convolution.windows import STRIDE, TURNED, Size, padded
+from unrolled.checks.mistakes import Mistake, alone, given, only, result
+from unrolled.checks.spec import case, normal, random_case, variant
+from unrolled.device import Array
 
 PIXELS = array([[[1, 10], [2, 20]], [[3, 30], [4, 40]]])
 
 
-def _random_nhwc(rng: np.random.Generator) -> Inputs:
-    inputs = exercises.random_images(rng, 4)
-    return inputs | {"x": nhwc.to_nhwc(inputs["x"])}
+def to_nhwc(x: Array) -> Array:
+    """(N, C, H, W) as (N, H, W, C)."""
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+
+
+def windows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+    """Every window of x (N, H, W, C), with all axes apart: (N, OH, OW, KH, KW, C), a view."""
+    x = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    views = np.lib.stride_tricks.sliding_window_view(x, kernel_size, axis=(1, 2))
+    return views[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)
+
+
+def rows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+    """Every window of x (N, H, W, C) as a row: (N*OH*OW, KH*KW*C)."""
+    cut = windows(x, kernel_size, stride, padding)
+    return np.ascontiguousarray(cut).reshape(-1, cut[0, 0, 0].size)
+
+
+def _order(says: str, *axes: int, step: int = 1) -> Mistake:
+    """The mistake of rows whose axes, (N, OH, OW, KH, KW, C), go in this order; step -1: with turned windows."""
+
+    def changed(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+        six = windows(x, kernel_size, stride, padding)[:, :, :, ::step, ::step]
+        return six.transpose(axes).reshape(y.shape)
+
+    return result(says, changed)
+
+
+def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+    """As many windows as there should be, which begin one pixel apart."""
+    oh, ow = ops.conv2d_output_size(x.shape[1:3], kernel_size, stride, padding)
+    return windows(x, kernel_size, 1, padding)[:, :oh, :ow].reshape(y.shape)
+
+
+ROW_MISTAKES = (
+    result("only the first row is written: is `return` inside a loop?", lambda y: alone(y, 0)),
+    result("each of your columns is a window: here windows stand in rows, so transpose", lambda y: y.T),
+    result("one window a column, reshaped, is not one window a row: transpose", lambda y: y.T.reshape(y.shape)),
+    _order(
+        "a row is out of order: it goes (KH, KW, C), since in NHWC the channels of a pixel are neighbours; yours goes "
+        "(C, KH, KW)",
+        *(0, 1, 2, 5, 3, 4),
+    ),
+    _order("a row is out of order: flatten each window row by row; yours go column by column", 0, 1, 2, 4, 3, 5),
+    _order("rows out of order: they go (N, OH, OW); yours go (OH, OW, N)", 1, 2, 0, 3, 4, 5),
+    _order("rows out of order: the window moves row by row; yours moves column by column", 0, 2, 1, 3, 4, 5),
+    _order(TURNED, *range(6), step=-1),
+    given("only the first channel is in your rows: a window has all of them", x=lambda x: x[..., :1]),
+    given(STRIDE, stride=1),
+    result(STRIDE, _one_apart),
+    given("the padding is missing", padding=0),
+    given(
+        "you padded columns and channels, as if x were NCHW: in NHWC the sides are axes 1 and 2", x=padded, padding=0
+    ),
+    result("you read x as (N, C, H, W): here it is (N, H, W, C)", lambda y: y.T, ops.im2col),
+    result(
+        "every window is written into the first row: the counter of rows never advances",
+        lambda y: only(np.repeat(y[-1:], len(y), axis=0), 0),
+    ),
+)
 
 
 im2col_nhwc = variant(
     exercises.im2col,
-    reference=nhwc.rows,
-    answers=(nhwc.windows,),
+    reference=rows,
+    answers=(windows,),
     cases=[
         case("2 x 2 pixels of two channels, window 1 x 2", x=PIXELS, kernel_size=(1, 2)),
-        case("the seminar's 4 x 4 image, 2 x 2 kernel", x=nhwc.to_nhwc(SEMINAR_X), kernel_size=(2, 2)),
+        case("the seminar's 4 x 4 image, 2 x 2 kernel", x=to_nhwc(SEMINAR_X), kernel_size=(2, 2)),
         case("3 rows of 4, kernel 2 x 3", x=np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1), kernel_size=(2, 3)),
         case("two channels", x=np.arange(24, dtype=np.float32).reshape(1, 3, 4, 2), kernel_size=(2, 2)),
         case("three images", x=np.arange(36, dtype=np.float32).reshape(3, 3, 4, 1), kernel_size=(2, 3)),
@@ -33,7 +94,10 @@ im2col_nhwc = variant(
         case("stride 3, padding 2", x=normal(2, 6, 5, 2), kernel_size=(3, 3), stride=3, padding=2),
         case("a 1 x 1 kernel, float64", x=normal(2, 2, 4, 3, dtype=float), kernel_size=(1, 1)),
         case("the kernel covers the image", x=normal(3, 3, 4, 2), kernel_size=(3, 4)),
-        random_case("sizes as they come", _random_nhwc),
+        random_case(
+            "sizes as they come",
+            lambda rng: {**(drawn := exercises.random_images(rng, 4)), "x": to_nhwc(drawn["x"])},
+        ),
     ],
     hints=(
         "One row is one window, flattened. Make an empty matrix, visit the windows in the order of the rows, and write "
@@ -48,5 +112,5 @@ im2col_nhwc = variant(
         "    rows[at] = x[image, top : top + KH, left : left + KW].reshape(-1)\n"
         "    at += 1",
     ),
-    mistakes=nhwc.ROW_MISTAKES,
+    mistakes=ROW_MISTAKES,
 )

@@ -10,47 +10,41 @@ from typing import Any, Literal
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import Function, Mistake, first_of, given, only, result
+from unrolled.checks.mistakes import Function, Mistake, alone, given, only, result
 from unrolled.device import Array
 
 Size = tuple[int, int]
+Shape = tuple[int, int, int, int]
 Stride = int | tuple[int, int]
 
 
-def sizes(formula: Callable[..., int]) -> Function:
+def _sizes(says: str, formula: Callable[[int, int, int, int], int]) -> Mistake:
     """A mistake in the formula, applied along each axis: formula(size, kernel, stride, padding)."""
-
-    def wrong(size: Size, kernel_size: Size, stride: int = 1, padding: int = 0) -> Size:
-        height, width = (formula(s, k, stride, padding) for s, k in zip(size, kernel_size, strict=True))
-        return height, width
-
-    return wrong
+    return Mistake(
+        says,
+        lambda size, kernel_size, stride=1, padding=0: tuple(
+            formula(s, k, stride, padding) for s, k in zip(size, kernel_size, strict=True)
+        ),
+    )
 
 
 SIZE_MISTAKES = (
-    Mistake("divide by the stride before you add 1", sizes(lambda s, k, t, p: (s + 2 * p - k + 1) // t)),
-    Mistake("the padding seems to be missing", sizes(lambda s, k, t, p: (s - k) // t + 1)),
-    Mistake("padding counts twice: it is added at both ends", sizes(lambda s, k, t, p: (s + p - k) // t + 1)),
-    Mistake("you rounded: part of a step does not count", sizes(lambda s, k, t, p: round((s + 2 * p - k) / t) + 1)),
-    Mistake("the stride seems to be missing", sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
-    Mistake("you rounded up: part of a step does not count", sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)),
-    Mistake("one is missing: count the positions, not the steps", sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
-    Mistake(
-        "// comes before + and -: put the sum in brackets, (…) // stride",
-        sizes(lambda s, k, t, p: s + 2 * p - k // t + 1),
+    _sizes("divide by the stride before you add 1", lambda s, k, t, p: (s + 2 * p - k + 1) // t),
+    _sizes("the padding seems to be missing", lambda s, k, t, p: (s - k) // t + 1),
+    _sizes("padding counts twice: it is added at both ends", lambda s, k, t, p: (s + p - k) // t + 1),
+    _sizes("you rounded: part of a step does not count", lambda s, k, t, p: round((s + 2 * p - k) / t) + 1),
+    _sizes("the stride seems to be missing", lambda s, k, t, p: s + 2 * p - k + 1),
+    _sizes("you rounded up: part of a step does not count", lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1),
+    _sizes("one is missing: count the positions, not the steps", lambda s, k, t, p: (s + 2 * p - k) // t),
+    _sizes(
+        "// comes before + and -: put the sum in brackets, (…) // stride", lambda s, k, t, p: s + 2 * p - k // t + 1
     ),
-    Mistake("padding makes the image larger: add it", sizes(lambda s, k, t, p: (s - 2 * p - k) // t + 1)),
+    _sizes("padding makes the image larger: add it", lambda s, k, t, p: (s - 2 * p - k) // t + 1),
     given("OW needs the width of the kernel, kernel_size[1]", kernel_size=lambda kernel_size: kernel_size[:1] * 2),
     given("OH needs the height of the kernel, kernel_size[0]", kernel_size=lambda kernel_size: kernel_size[1:] * 2),
     given("OW needs the width of the image, size[1]", size=lambda size: size[:1] * 2),
     given("OH needs the height of the image, size[0]", size=lambda size: size[1:] * 2),
 )
-
-
-def _first_number(y: Array) -> Array:
-    first = np.zeros_like(y)
-    first.flat[0] = y.flat[0]
-    return first
 
 
 def _each(bias: Array | None) -> Any:
@@ -78,9 +72,7 @@ def as_many(y: Array, stride: Stride) -> Array:
 
 def _last_product(weight: Array) -> Array:
     """weight with zeros everywhere but at its last place: what `=` leaves of a sum."""
-    last = np.zeros_like(weight)
-    last[:, -1, -1, -1] = weight[:, -1, -1, -1]
-    return last
+    return alone(weight, slice(None), -1, -1, -1)
 
 
 def _as_if_without_padding(y: Array, x: Array, weight: Array, stride: Stride) -> Array:
@@ -100,8 +92,14 @@ ONE_SHORT = (
     "was in memory"
 )
 
+UNWRITTEN = (  # parts of y (N, …, OH, OW)
+    result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
+    result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
+    result("only the first image is computed: is `return` inside a loop?", lambda y: only(y, 0)),
+)
+
 CONVOLUTION_MISTAKES = (
-    result(ONE_OUTPUT, _first_number),
+    result(ONE_OUTPUT, lambda y: alone(y, 0, 0, 0, 0)),
     result(SAME_IMAGE, lambda y: np.repeat(y[:1], len(y), axis=0)),
     given(
         "your kernel is turned by 180 degrees: this course, like deep learning, does not flip it",
@@ -162,22 +160,22 @@ CONVOLUTION_MISTAKES = (
         "your filters are mixed up: weight.reshape(C*KH*KW, O) tears them apart; reshape to (O, C*KH*KW), then turn it",
         weight=lambda weight: weight.reshape(weight[0].size, len(weight)).T.reshape(weight.shape),
     ),
-    result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
-    result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
-    result(ONE_IMAGE, lambda y: only(y, 0)),
+    *UNWRITTEN,
     result("only the first filter is used: each makes a channel of y", lambda y: only(y, 0, 0)),
 )
 
 
+def column_axes(x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> tuple[int, ...]:
+    """C, KH, KW, N, OH, OW: the sizes of all axes of columns."""
+    n, c, h, w = x_shape
+    return (c, *kernel_size, n, *ops.conv2d_output_size((h, w), kernel_size, stride, padding))
+
+
 def _columns(change: Callable[[Array], Array]) -> Function:
     """Columns made of the windows with every axis apart, (C, KH, KW, N, OH, OW), as `change` leaves them."""
-
-    def changed(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
-        size = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
-        six = y.reshape(x.shape[1], *kernel_size, len(x), *size)
-        return change(six).reshape(y.shape)
-
-    return changed
+    return lambda y, x, kernel_size, stride, padding: change(
+        y.reshape(column_axes(x.shape, kernel_size, stride, padding))
+    ).reshape(y.shape)
 
 
 def _order(says: str, *axes: int) -> Mistake:
@@ -187,37 +185,27 @@ def _order(says: str, *axes: int) -> Mistake:
 
 def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
     """As many windows as there should be, which begin one pixel apart; y are all of these."""
-    size = ops.conv2d_output_size(x.shape[2:], kernel_size, 1, padding)
-    return as_many(y.reshape(len(y), len(x), *size), stride).reshape(len(y), -1)
+    return as_many(y.reshape(column_axes(x.shape, kernel_size, 1, padding)), stride).reshape(len(y), -1)
 
 
-def _all_over_the_first(y: Array, x: Array) -> Array:
-    """Return the last image's columns in the place of the first's; anything in the others."""
-    of_one = slice(y.shape[1] // len(x))
-    return only(np.roll(y, of_one.stop, axis=1), slice(None), of_one)
+def _of_first_image(y: Array, x: Array) -> Array:
+    """The columns of the first image; anything in the others."""
+    return only(y, slice(None), slice(y.shape[1] // len(x)))
 
 
 IN_A_LOOP = "is `return` inside a loop?"
 ONE_APART = Mistake(STRIDE, given={"stride": 1}, result=_one_apart)
 
 COLUMN_MISTAKES = (
-    result(
-        SAME_IMAGE,
-        lambda y, x: np.tile(y[:, : y.shape[1] // len(x)], (1, len(x))),
-    ),
+    result(SAME_IMAGE, lambda y, x: np.tile(y[:, : y.shape[1] // len(x)], (1, len(x)))),
     given(ALL_PADDED, x=lambda x, padding: np.pad(x, padding), padding=0),
     _order(
         "your axes go (N, C, KH, KW, OH, OW): N belongs behind KW, (C, KH, KW, N, OH, OW), before the reshape to rows "
         "and columns",
-        3,
-        0,
-        1,
-        2,
-        4,
-        5,
+        *(3, 0, 1, 2, 4, 5),
     ),
-    result(f"only the first column is written: {IN_A_LOOP}", lambda y: first_of(y, 1)),
-    result(f"only the first row is written: {IN_A_LOOP}", lambda y: first_of(y, 0)),
+    result(f"only the first column is written: {IN_A_LOOP}", lambda y: alone(y, slice(None), 0)),
+    result(f"only the first row is written: {IN_A_LOOP}", lambda y: alone(y, 0)),
     # Column by column inside a window or from window to window: in the first case both give the same.
     result(
         "out of order: go row by row, inside a window and from window to window",
@@ -237,16 +225,14 @@ COLUMN_MISTAKES = (
     ),
     result(ONE_SHORT.format("column"), lambda y: only(y, slice(None), slice(-1))),
     result(
-        "the images are written over each other: the counter of columns starts again at 0 in each", _all_over_the_first
+        "the images are written over each other: the counter of columns starts again at 0 in each",
+        lambda y, x: _of_first_image(np.roll(y, y.shape[1] // len(x), axis=1), x),
     ),
-    result(
-        "only the first image is unrolled: is `return` inside a loop?",
-        lambda y, x: only(y, slice(None), slice(y.shape[1] // len(x))),
-    ),
+    result("only the first image is unrolled: is `return` inside a loop?", _of_first_image),
     result(
         "only the first row of windows is unrolled: is `return` inside a loop?",
         lambda y, x, kernel_size, stride, padding: only(
-            y, slice(None), slice(ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)[1])
+            y, slice(None), slice(column_axes(x.shape, kernel_size, stride, padding)[-1])
         ),
     ),
     result(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_X, SEMINAR_X3
 from unrolled.checks.exercises.l03_pooling import pooling, unpooling
-from unrolled.checks.spec import Case, Draw, Inputs, Rung, Spec, Speed, case, images, normal, random_case
+from unrolled.checks.spec import Case, Draw, Drawing, Inputs, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import maxima
-
-DrawInputs = Callable[[np.random.Generator], Inputs]
 
 WORK = "values put back after max-pooling, x 60,000 images"
 BATCH = 8
@@ -62,7 +57,7 @@ def _any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
     return {"x": x, "kernel_size": kernel_size, "stride": int(rng.integers(1, kernel_size))}
 
 
-def _with_values(draw: DrawInputs, rng: np.random.Generator) -> Inputs:
+def _with_values(rng: np.random.Generator, draw: Drawing) -> Inputs:
     """Draw the inputs of a pooling, and values for its outputs."""
     inputs = draw(rng)
     largest = ops.max_pool2d(**inputs)
@@ -99,9 +94,9 @@ max_pool2d = Spec(
 )
 
 
-def _by_index(draw: DrawInputs, rng: np.random.Generator) -> Inputs:
+def _by_index(rng: np.random.Generator, draw: Drawing) -> Inputs:
     """Draw values, indices and size: what is known after a pooling without overlap."""
-    inputs = _with_values(draw, rng)
+    inputs = _with_values(rng, draw)
     values, x = inputs.pop("values"), inputs["x"]
     return {"values": values, "indices": ops.max_pool2d_indices(**inputs), "size": x.shape[2:]}
 
@@ -109,7 +104,7 @@ def _by_index(draw: DrawInputs, rng: np.random.Generator) -> Inputs:
 def _after_pooling(name: str, *shape: int, kernel_size: int) -> Case:
     """Return a case of what is known after a pooling of images of this shape."""
     x = normal(*shape)
-    return random_case(name, partial(_by_index, lambda rng: {"x": x.make(rng), "kernel_size": kernel_size}))
+    return random_case(name, _by_index, lambda rng: {"x": x.make(rng), "kernel_size": kernel_size})
 
 
 max_unpool2d = Spec(
@@ -122,7 +117,7 @@ max_unpool2d = Spec(
         _after_pooling("three channels", 1, 3, 4, 6, kernel_size=2),
         _after_pooling("two images, three channels, window 3", 2, 3, 6, 9, kernel_size=3),
         _after_pooling("5 rows of 7: an edge is left over", 2, 2, 5, 7, kernel_size=2),
-        random_case("sizes as they come", partial(_by_index, any_pooling)),
+        random_case("sizes as they come", _by_index, any_pooling),
     ],
     points=2,
     hints=(
@@ -151,7 +146,7 @@ max_unpool2d_mask = Spec(
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
         case("values in float64", values=normal(1, 2, 2, 2, dtype=float), x=images(1, 2, 4, 4), kernel_size=2),
-        random_case("sizes as they come", partial(_with_values, any_pooling)),
+        random_case("sizes as they come", _with_values, any_pooling),
     ],
     points=2,
     hints=(
@@ -173,7 +168,6 @@ max_unpool2d_mask = Spec(
         baseline=ops.max_unpool2d_loops,
         inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
         at_least=20,
-        points=1,
         against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
         advice=BY_PLACES,
     ),
@@ -212,7 +206,6 @@ max_pool2d_overlapping = Spec(
         baseline=ops.max_pool2d_loops,
         inputs={"x": images(1, 2, 80, 80), "kernel_size": 4, "stride": 2},
         at_least=30,
-        points=1,
         against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
         advice=BY_PLACES,
     ),
@@ -234,7 +227,7 @@ max_unpool2d_overlapping = Spec(
         _overlapping("6 rows of 10, window 4, stride 2", normal(1, 1, 2, 4), images(1, 1, 6, 10), 4, stride=2),
         _overlapping("two images, three channels", normal(2, 3, 3, 4), images(2, 3, 7, 9), 3, stride=2),
         _overlapping("an edge left over, float64", normal(2, 2, 2, 4, dtype=float), images(2, 2, 6, 10), 3, stride=2),
-        random_case("sizes as they come", partial(_with_values, _any_overlapping_pooling)),
+        random_case("sizes as they come", _with_values, _any_overlapping_pooling),
     ],
     points=2,
     hints=(
@@ -255,7 +248,6 @@ max_unpool2d_overlapping = Spec(
         baseline=ops.max_unpool2d_loops,
         inputs={"values": normal(1, 2, 39, 39), "x": images(1, 2, 80, 80), "kernel_size": 4, "stride": 2},
         at_least=15,
-        points=1,
         against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
         advice=BY_PLACES,
     ),

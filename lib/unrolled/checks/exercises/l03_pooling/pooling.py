@@ -9,13 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.windows import ONE_IMAGE, ONE_SHORT, as_many
-from unrolled.checks.mistakes import Mistake, first_of, given, only, result
+from unrolled.checks.exercises.l02_convolution.windows import UNWRITTEN, as_many
+from unrolled.checks.mistakes import Mistake, alone, given, only, result
 from unrolled.device import Array
 
 
-def pool(x: Array, kernel_size: int, each: Callable[..., Any]) -> Array:
-    """Return each(window, axis) of every window of x (N, C, H, W), what is left over at the edge included."""
+def pool(x: Array, kernel_size: int, *, each: Callable[..., Any] = np.mean) -> Array:
+    """Return the mean, or each(window, axis), of every window of x (N, C, H, W), at the edge of what is there.
+
+    The window moves by its own size.
+    """
     n, c, h, w = x.shape
     y = np.empty((n, c, -(-h // kernel_size), -(-w // kernel_size)), x.dtype)
     for row, column in np.ndindex(y.shape[2:]):
@@ -23,11 +26,6 @@ def pool(x: Array, kernel_size: int, each: Callable[..., Any]) -> Array:
         window = x[:, :, top : top + kernel_size, left : left + kernel_size]
         y[:, :, row, column] = each(window, axis=(2, 3))
     return y
-
-
-def average_pool(x: Array, kernel_size: int) -> Array:
-    """Return the mean of each window of x (N, C, H, W), which moves by its own size; at the edge, of what is there."""
-    return pool(x, kernel_size, np.mean)
 
 
 def _filled_up(x: Array, kernel_size: int, mode: Literal["constant", "edge"] = "constant") -> Array:
@@ -41,9 +39,8 @@ _with_more_edge = partial(_filled_up, mode="edge")
 
 def _one_pixel_smaller(x: Array, kernel_size: int) -> Array:
     """Return x with nothing that could win in the last row and column of each window."""
-    y = x.copy()
-    y[:, :, kernel_size - 1 :: kernel_size] = -np.inf
-    y[..., kernel_size - 1 :: kernel_size] = -np.inf
+    y, last = x.copy(), slice(kernel_size - 1, None, kernel_size)
+    y[:, :, last] = y[..., last] = -np.inf
     return y
 
 
@@ -55,7 +52,7 @@ def _corner_of(y: Array, like: Array) -> Array:
 def _in_axes(own: str, taken: str, over: Callable[..., Any]) -> tuple[Mistake, ...]:
     """Return the mistakes in what is pooled together; `over` is np.max or np.mean."""
     return (
-        result(f"only the first channel is computed: each has its own {own}", lambda y: first_of(y, 1)),
+        result(f"only the first channel is computed: each has its own {own}", lambda y: alone(y, slice(None), 0)),
         result(f"you took {taken} {ALL_CHANNELS}", lambda y: np.broadcast_to(over(y, axis=1, keepdims=True), y.shape)),
         result(f"you took {taken} {ALL_CHANNELS}", lambda y: over(y, axis=1)),
         result(
@@ -75,13 +72,6 @@ OTHER_THAN_MAXIMA = (
     ),
     Mistake("these are the means of the windows: max-pooling keeps the largest pixel", ops.avg_pool2d),
 )
-
-UNWRITTEN = (
-    result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
-    result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
-    result(ONE_IMAGE, lambda y: only(y, 0)),
-)
-
 
 POOLING_MISTAKES = (
     result(FROM_0 + "pixel of the window", lambda y: np.maximum(y, 0)),
@@ -154,7 +144,7 @@ AVERAGE_MISTAKES = (
 # With indices: where the maxima lie
 
 
-def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
+def last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
     """Return as `ops.max_pool2d_with_indices` does, but of equal maxima the last one."""
     h, w = x.shape[2:]
     k, oh, ow = kernel_size, h // kernel_size, w // kernel_size
@@ -194,7 +184,7 @@ INDEXED_MISTAKES = (
         "where the first pixel of a window wins, its index is missing: begin with the corners, not with 0",
         lambda row, column, height, width, k: np.where((row % k == 0) & (column % k == 0), 0, row * width + column),
     ),
-    Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
+    Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", last_maximum),
     _index(
         "your index is the place inside the window: in the image it is row * W + column",
         lambda row, column, height, width, k: row % k * k + column % k,

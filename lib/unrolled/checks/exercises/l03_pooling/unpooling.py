@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import Function, Mistake, first_of, given, result
+from unrolled.checks.mistakes import Function, Mistake, alone, given, result
 from unrolled.device import Array
 
 
@@ -28,11 +28,6 @@ def shared_by(share: Callable[[Array], Array]) -> Function:
     return unpool
 
 
-def _last(largest: Array) -> Array:
-    """Return where the last maximum of each window is: counted from the end, it is the first."""
-    return np.asarray(largest & (largest[::-1].cumsum(axis=0)[::-1] == 1))
-
-
 def _forgetting(largest: Array) -> Array:
     """Return who gets a value from windows that know only whether they gave it away at the place just before."""
     parts = largest.copy()
@@ -43,7 +38,7 @@ def _forgetting(largest: Array) -> Array:
 
 to_each = shared_by(lambda largest: largest)
 in_parts = shared_by(lambda largest: largest / largest.sum(axis=0))
-to_last = shared_by(_last)
+to_last = shared_by(lambda largest: largest & (largest[::-1].cumsum(axis=0)[::-1] == 1))  # from the end it is the first
 to_every_pixel = shared_by(np.ones_like)
 
 
@@ -56,8 +51,6 @@ def overwritten(values: Array, x: Array, kernel_size: int, stride: int | None = 
     return y.reshape(x.shape)
 
 
-# Usual mistakes
-
 FIRST_IMAGE = "only the first image is filled: is `return` inside a loop?"
 NOT_0 = result(
     "the values are where they belong, but what no value reached is not 0: np.zeros makes zeros, np.empty leaves what "
@@ -66,14 +59,11 @@ NOT_0 = result(
 )
 
 
-# By index
-
-
 def _put(y: Array, indices: Array, values: Array) -> Array:
     """Return values at indices, which count from the first pixel of all, and 0 elsewhere."""
-    alone = np.zeros_like(y)
-    np.put(alone, indices, values)
-    return alone
+    found = np.zeros_like(y)
+    np.put(found, indices, values)
+    return found
 
 
 def _all_in_every_row(y: Array, indices: Array, values: Array) -> Array:
@@ -100,15 +90,12 @@ BY_INDEX_MISTAKES = (
         "rows and columns are swapped: an index is row * W + column",
         indices=lambda indices, size: indices % size[1] * size[1] + indices // size[1],
     ),
-    result(FIRST_IMAGE, lambda y: first_of(y, 0)),
-    result("only the first channel is filled: each has its own places", lambda y: first_of(y, 1)),
+    result(FIRST_IMAGE, lambda y: alone(y, 0)),
+    result("only the first channel is filled: each has its own places", lambda y: alone(y, slice(None), 0)),
     given("you wrote 1 where the value belongs", values=lambda values: np.ones_like(values)),
     given("you wrote the index where the value belongs", values=lambda values, indices: indices.astype(values.dtype)),
     NOT_0,
 )
-
-
-# By mask
 
 
 def _covered(y: Array, values: Array, kernel_size: int, stride: int | None) -> Array:
@@ -141,13 +128,10 @@ UNPOOLING_MISTAKES = (
     Mistake("every pixel of a window got its value: only the maximum does", to_every_pixel),
     given("you put the maxima back, not the values: x says where, values say what", values=ops.max_pool2d),
     given("you put 1 where the value belongs: the mask times the values", values=lambda values: np.ones_like(values)),
-    result(FIRST_IMAGE, lambda y: first_of(y, 0)),
-    result("only the first channel is filled: each has its own maxima", lambda y: first_of(y, 1)),
+    result(FIRST_IMAGE, lambda y: alone(y, 0)),
+    result("only the first channel is filled: each has its own maxima", lambda y: alone(y, slice(None), 0)),
     result("pixels at the edge that no window covers stay 0: the result is as large as x", _covered),
 )
-
-
-# By mask, with windows as rows
 
 
 def _rows(x: Array, kernel_size: int) -> Array:
@@ -193,9 +177,6 @@ ROW_MISTAKES = (
 )
 
 
-# By mask, with overlap
-
-
 def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
     """Return an unpooling in which put(before, here, values) takes the place of adding what arrives at a place.
 
@@ -216,12 +197,6 @@ def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
     return unpool
 
 
-def _averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-    """Return the mean of the values where windows share a maximum."""
-    arrived = ops.max_unpool2d_mask(np.ones_like(values), x, kernel_size, stride)
-    return ops.max_unpool2d_mask(values, x, kernel_size, stride) / np.maximum(arrived, 1)
-
-
 MEET = "where windows share a maximum, their values add up; "
 ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrites what is there. Add to the slice, +="
 
@@ -232,5 +207,10 @@ OVERLAP_MISTAKES = (
     ),
     Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, before))),
     Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, 0))),
-    Mistake(MEET + "yours takes their mean", _averaged),
+    result(
+        MEET + "yours takes their mean",
+        lambda y, values, x, kernel_size, stride: (
+            y / np.maximum(ops.max_unpool2d_mask(np.ones_like(values), x, kernel_size, stride), 1)
+        ),
+    ),
 )

@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_item, in_weight, in_x, random_arrays
+from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_item, in_weight, in_x
 from unrolled.checks.mistakes import Function, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
-
-
-def any_affine(rng: np.random.Generator) -> Inputs:
-    """Draw grad (N, M), x (N, D) and weight (M, D)."""
-    n, d, m = (int(size) for size in rng.integers(1, 7, 3))
-    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(m, d))
-
 
 ADD_UP = "add up. A loss that is a mean has put its 1/N into grad already"
 ORDER = "the order is grad_x, grad_weight, grad_bias"
@@ -48,7 +41,7 @@ AFFINE_MISTAKES = (
 
 def any_labelled(rng: np.random.Generator) -> Inputs:
     """Draw scores (N, M) and labels (N,)."""
-    n, m = (int(size) for size in rng.integers(2, 7, 2))
+    n, m = rng.integers(2, 7, 2).tolist()
     scores = (3 * rng.standard_normal((n, m))).astype(np.float32)
     return {"scores": scores, "labels": rng.integers(0, m, n)}
 
@@ -132,18 +125,11 @@ def _by_all_probabilities(shifted: Array, sums: Array, labels: Array, smoothing:
     return -(_smoothed(logs, labels, smoothing) * logs).sum(axis=1)
 
 
-def _nothing(scores: Array) -> int:
-    return 0
-
-
 def _with_targets(others: Callable[[float, int], float], own: Callable[[float], float]) -> Function:
     """Return the loss with other targets: others(smoothing, M), and own(smoothing) at the label."""
-
-    def wrong(_: Any, scores: Array, labels: Array, smoothing: float) -> tuple[Any, Array]:
-        targets = _targets(scores, labels, others(smoothing, scores.shape[1]), own(smoothing))
-        return _cross_entropy(scores, targets)
-
-    return wrong
+    return lambda _, scores, labels, smoothing: _cross_entropy(
+        scores, _targets(scores, labels, others(smoothing, scores.shape[1]), own(smoothing))
+    )
 
 
 def _with_small(number: float) -> Function:
@@ -175,7 +161,10 @@ OVERFLOWS = "exp overflows: subtract the largest score of each row first; softma
 # Of plain labels and of smoothed ones.
 SMOOTHED_OR_NOT = (
     result(LOG_OF_0, _in_steps(_by_probabilities, _row_max)),
-    *(result(OVERFLOWS, _in_steps(way, _nothing)) for way in (_by_probabilities, _by_all_probabilities, _by_sums)),
+    *(
+        result(OVERFLOWS, _in_steps(way, lambda scores: 0))
+        for way in (_by_probabilities, _by_all_probabilities, _by_sums)
+    ),
     *(result(OF_EACH_ROW, _in_steps(way, np.max)) for way in (_by_probabilities, _by_sums)),
     in_loss("the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),
     result(

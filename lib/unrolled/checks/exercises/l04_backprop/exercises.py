@@ -9,10 +9,9 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_W, SEMINAR_X
-from unrolled.checks.exercises.l02_convolution.windows import Size
+from unrolled.checks.exercises.l02_convolution.windows import Shape, Size
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
-from unrolled.checks.exercises.l04_backprop.window_gradients import Shape
-from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
+from unrolled.checks.spec import Case, Inputs, Rung, Spec, Speed, case, images, normal, random_case, sized
 from unrolled.device import Array
 from unrolled.ops import blocks, fft, winograd
 
@@ -26,6 +25,10 @@ def gradients_case(name: str, grad: Any, x: Any, weight: Any, dtype: Any = np.fl
     given = {"grad": grad, "x": x, "weight": weight}
     arrays = {key: normal(*of, dtype=dtype) if isinstance(of, tuple) else of for key, of in given.items()}
     return case(name, **arrays, **options)
+
+
+def _dense_gradients(n: int, d: int, m: int) -> Inputs:
+    return {"grad": normal(n, m), "x": normal(n, d), "weight": normal(m, d)}
 
 
 numeric_gradient = Spec(
@@ -67,7 +70,7 @@ affine_backward = Spec(
         gradients_case("one sample of three numbers", array([1, 10]), array([2, 3, 5]), array([1, 0, 2], [0, 1, 1])),
         gradients_case("all sizes 4, where no shape can warn you", (4, 4), (4, 4), (4, 4)),
         gradients_case("float64", (3, 2), (3, 5), (2, 5), float),
-        random_case("sizes as they come", dense_gradients.any_affine),
+        random_case("sizes as they come", sized(_dense_gradients, 1, 7, 3)),
     ],
     points=2,
     hints=(
@@ -168,7 +171,6 @@ col2im = Spec(
         baseline=ops.col2im_loops,
         inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
         at_least=10,
-        points=1,
         against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
         advice=BY_PLACES,
     ),
@@ -177,11 +179,7 @@ col2im = Spec(
 conv2d_backward = Spec(
     reference=ops.conv2d_backward,
     answers=(
-        blocks.backward,
-        ops.fft_conv2d_backward,
-        fft.backward,
-        ops.winograd_conv2d_backward,
-        winograd.backward,
+        *(blocks.backward, ops.fft_conv2d_backward, fft.backward, ops.winograd_conv2d_backward, winograd.backward),
     ),
     cases=[
         case("the seminar's 4 x 4 example, one output", grad=ONE_OUTPUT, x=SEMINAR_X, weight=SEMINAR_W),

@@ -15,7 +15,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, agree, mismatch
-from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.mistakes import Function, Mistake, called_by_name, given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 
@@ -77,28 +77,20 @@ def named(*names: str) -> Compare:
 
 def in_item(index: int, says: str, change: Function) -> Mistake:
     """Return the mistake of making `change(item, …)` of one item of the tuple that the reference returned."""
-
-    @functools.wraps(change)  # the names of its parameters say what it is called with
-    def changed(items: tuple[Any, ...], **arguments: Any) -> tuple[Any, ...]:
-        return (*items[:index], change(items[index], **arguments), *items[index + 1 :])
-
-    return result(says, changed)
+    return result(
+        says, lambda items, **known: (*items[:index], called_by_name(change, known, items[index]), *items[index + 1 :])
+    )
 
 
 in_x, in_weight, in_bias = (functools.partial(in_item, index) for index in range(3))
 by_layer = named("grad_x", "grad_weight", "grad_bias")
 
 
-def random_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
-    """Draw an array of float32 from the normal distribution for each of these shapes."""
-    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-
-
 # Functions with known gradients.
 
 
 def _growing(x: Array) -> Array:
-    return np.asarray(np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape))
+    return np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape)
 
 
 SQUARES = Known(lambda x: (x**2).sum(), lambda x: 2 * x)
@@ -206,9 +198,6 @@ ERRORS: dict[str, Function] = {
 }
 
 
-# Usual mistakes
-
-
 def _slope(function: Function, x: Array, direction: Array, step: float, ahead: int = 1, behind: int = 1) -> float:
     """Return how fast function grows along the direction, from `behind` steps before x to `ahead` steps after it."""
     way = step * direction
@@ -239,17 +228,6 @@ def _by_differences(
     return gradient
 
 
-def _row_by_row(_: Array, function: Function, x: Array, step: float) -> Array:
-    """Return the gradient of which each value is the sum over its row."""
-    gradient = ops.numeric_gradient(function, x, step)
-    rows = gradient.reshape(len(gradient), -1).sum(axis=1)
-    return np.ones_like(gradient) * rows.reshape(-1, *[1] * (gradient.ndim - 1))
-
-
-def _all_at_once(gradient: Array, function: Function, x: Array, step: float) -> Array:
-    return np.full_like(gradient, _slope(function, x, np.ones_like(gradient), step))
-
-
 IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
 TO_ONE_SIDE = "this is {}, whose error grows with h; step to both sides, and it grows with h squared"
 BACK_AT_X = "your second point is x itself: after += step go down by 2 * step, and put the value back"
@@ -270,12 +248,17 @@ NUMERIC_MISTAKES = (
     ),
     result(
         "whole rows of x are moved at once: an index names a single number, as those of np.ndindex(x.shape) do",
-        _row_by_row,
+        lambda gradient: np.broadcast_to(
+            gradient.sum(axis=tuple(range(1, gradient.ndim)), keepdims=True), gradient.shape
+        ),
     ),
     result(
         "up and down are the same point: each needs a copy of its own, x.copy() twice", lambda gradient: 0 * gradient
     ),
-    result("all values of x are moved at once: move one, and hold the others", _all_at_once),
+    result(
+        "all values of x are moved at once: move one, and hold the others",
+        lambda gradient, function, x, step: np.full_like(gradient, _slope(function, x, np.ones(x.shape), step)),
+    ),
     given(TO_ONE_SIDE.format("(f(x + h) - f(x)) / h"), _by_differences, behind=0),
     given(TO_ONE_SIDE.format("(f(x) - f(x - h)) / h"), _by_differences, ahead=0),
     given(

@@ -1,7 +1,5 @@
 """The variant of lesson 04: the loss of labels that are smoothed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array

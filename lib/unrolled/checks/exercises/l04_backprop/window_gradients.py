@@ -8,39 +8,27 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.windows import STRIDE, Size
+from unrolled.checks.exercises.l02_convolution.exercises import random_sizes
+from unrolled.checks.exercises.l02_convolution.windows import STRIDE, Shape, Size, column_axes
 from unrolled.checks.exercises.l03_pooling import unpooling
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
-from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x, random_arrays
+from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x
 from unrolled.checks.mistakes import Function, Mistake, given, result
-from unrolled.checks.spec import Inputs
+from unrolled.checks.spec import Inputs, normals
 from unrolled.device import Array
-
-Shape = tuple[int, int, int, int]
-
-# col2im
 
 
 def _any_windows(rng: np.random.Generator) -> Inputs:
     """Draw x_shape, kernel_size, stride and padding that fit."""
-    kernel_size = tuple(int(k) for k in rng.integers(1, 4, 2))
-    stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    h, w = (int(max(1, k - 2 * padding) + rng.integers(0, 6)) for k in kernel_size)
-    n, c = (int(count) for count in rng.integers(1, 4, 2))
-    return {"x_shape": (n, c, h, w), "kernel_size": kernel_size, "stride": stride, "padding": padding}
-
-
-def column_axes(x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> tuple[int, ...]:
-    """Return C, KH, KW, N, OH, OW: the sizes of all axes of columns."""
-    n, c, h, w = x_shape
-    return (c, *kernel_size, n, *ops.conv2d_output_size((h, w), kernel_size, stride, padding))
+    windows = random_sizes(rng, kernels=3, room=6)
+    return {"x_shape": (*rng.integers(1, 4, 2).tolist(), *windows.pop("size")), **windows}
 
 
 def any_columns(rng: np.random.Generator) -> Inputs:
     """Draw columns (C*KH*KW, N*OH*OW) and their windows."""
     windows = _any_windows(rng)
     c, kh, kw, n, oh, ow = column_axes(**windows)
-    return random_arrays(rng, columns=(c * kh * kw, n * oh * ow)) | windows
+    return normals(rng, columns=(c * kh * kw, n * oh * ow)) | windows
 
 
 def put_back(
@@ -71,12 +59,9 @@ def put_back(
 
 def _six_axes(says: str, change: Callable[[Array], Array]) -> Mistake:
     """Return the mistake of columns, with all axes apart (C, KH, KW, N, OH, OW), as `change` leaves them."""
-
-    def changed(columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
-        six = columns.reshape(column_axes(x_shape, kernel_size, stride, padding))
-        return change(six).reshape(columns.shape)
-
-    return given(says, columns=changed)
+    return given(
+        says, columns=lambda columns, **windows: change(columns.reshape(column_axes(**windows))).reshape(columns.shape)
+    )
 
 
 def _read_as(says: str, *axes: int) -> Mistake:
@@ -90,12 +75,6 @@ def _reshaped_in_place(six: Array) -> Array:
     """Return the columns of which each place (C, N, OH, OW), transposed, is what a reshape to (N, C, OH, OW) gives."""
     c, kh, kw, n, oh, ow = six.shape
     return six.transpose(1, 2, 0, 3, 4, 5).reshape(kh, kw, n, c, oh, ow).transpose(3, 0, 1, 2, 4, 5)
-
-
-def _mean(y: Array, columns: Array, x_shape: Shape, kernel_size: Size, stride: int, padding: int) -> Array:
-    """Return the sums in y divided by how many windows cover each pixel."""
-    count = ops.col2im(np.ones_like(columns), x_shape, kernel_size, stride, padding)
-    return np.asarray(y / np.maximum(count, 1))
 
 
 OVERWRITES = "values are overwritten where windows overlap: add with += what lies there already"
@@ -118,7 +97,10 @@ COL2IM_MISTAKES = (
         given=UNCUT,
         result=lambda x, x_shape: x[:, :, : x_shape[2], : x_shape[3]],
     ),
-    result("this is the mean over the windows that cover a pixel: add up", _mean),
+    result(
+        "this is the mean over the windows that cover a pixel: add up",
+        lambda y, columns, **windows: y / np.maximum(ops.col2im(np.ones_like(columns), **windows), 1),
+    ),
     _six_axes(
         "at place (i, j) the values are (C, N, OH, OW), and a reshape to (N, C, OH, OW) mixes images and channels: "
         "swap these two axes, swapaxes(0, 1)",
@@ -143,16 +125,13 @@ COL2IM_MISTAKES = (
 )
 
 
-# conv2d_backward
-
-
 def any_convolution(rng: np.random.Generator) -> Inputs:
     """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding."""
     windows = _any_windows(rng)
     (n, c, *size), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
     o = int(rng.integers(1, 5))
     there = ops.conv2d_output_size(size, kernel_size, **windows)
-    return random_arrays(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
+    return normals(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
 
 
 def _reread(*axes: int) -> Callable[[Array], Array]:
@@ -220,16 +199,13 @@ CONVOLUTION_MISTAKES = (
 )
 
 
-# max_pool2d_backward
-
-
 def any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw images with many ties and windows that may overlap."""
     k = int(rng.integers(2, 4))
     options = {"kernel_size": k, "stride": int(rng.integers(1, k + 1)), "padding": int(rng.integers(0, 2))}
     shape = tuple(int(size) for size in (*rng.integers(1, 4, 2), *(k + rng.integers(0, 5, 2))))
     x = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
-    return {**random_arrays(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
+    return {**normals(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
 
 
 def _shared(says: str, unpool: Function) -> Mistake:

@@ -143,9 +143,6 @@ def numbered(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
     return {**numbered_images(rng, count), "batch_size": batch_size, "seed": int(rng.integers(1000))}
 
 
-# evaluate
-
-
 class SpyNetwork:
     """Scores from one matrix product. It remembers how many images each call was given."""
 
@@ -277,6 +274,6 @@ EVALUATE_MISTAKES = (
     ),
     result("the accuracy is in percent: a share from 0 to 1 is asked", lambda y: (y[0], 100 * y[1])),
     result(
-        "both are sums over images: divide by their number", lambda y, images: (y[0] * len(images), y[1] * len(images))
+        "both are sums over images: divide by their number", lambda y, images: tuple(mean * len(images) for mean in y)
     ),
 )

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.mistakes import Function, Mistake, called_by_name, given, result
-from unrolled.checks.spec import Inputs
+from unrolled.checks.spec import Inputs, normals
 from unrolled.device import Array
 
 State = tuple[Array, ...]
 
 UPHILL = given("the step goes uphill: subtract it", learning_rate=lambda learning_rate: -learning_rate)
-
-
-# momentum_step
 
 
 def momentum_update(
@@ -34,9 +31,9 @@ def momentum_update(
 
 def any_momentum(rng: np.random.Generator) -> Inputs:
     """Draw 3 to 8 parameters and all that a step needs."""
-    size = int(rng.integers(3, 9))
-    arrays = {name: rng.standard_normal(size).astype(np.float32) for name in ("parameters", "gradient", "velocity")}
-    rate, momentum, decay = (float(value) for value in rng.uniform(0.1, 0.9, 3))
+    shape = (int(rng.integers(3, 9)),)
+    arrays = normals(rng, parameters=shape, gradient=shape, velocity=shape)
+    rate, momentum, decay = rng.uniform(0.1, 0.9, 3).tolist()
     return {**arrays, "learning_rate": rate, "momentum": momentum, "weight_decay": decay}
 
 
@@ -101,9 +98,6 @@ MOMENTUM_MISTAKES = (
 )
 
 
-# adam_step
-
-
 def adam_update(
     parameters: Array,
     gradient: Array,
@@ -125,12 +119,11 @@ def adam_update(
 
 def any_adam(rng: np.random.Generator) -> Inputs:
     """Draw 3 to 8 parameters and all that a step needs."""
-    size = int(rng.integers(3, 9))
-    parameters, gradient, m = (rng.standard_normal(size).astype(np.float32) for _ in range(3))
-    rate, beta1, beta2, epsilon = (float(value) for value in rng.uniform(0.1, 0.9, 4))
-    means = {"m": m, "v": rng.random(size, np.float32) + 0.1, "t": int(rng.integers(2, 6))}
-    options = {"learning_rate": rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
-    return {"parameters": parameters, "gradient": gradient, **means, **options}
+    shape = (int(rng.integers(3, 9)),)
+    arrays = normals(rng, parameters=shape, gradient=shape, m=shape)
+    rate, beta1, beta2, epsilon = rng.uniform(0.1, 0.9, 4).tolist()
+    second = {"v": rng.random(shape, np.float32) + 0.1, "t": int(rng.integers(2, 6))}
+    return {**arrays, **second, "learning_rate": rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
 
 
 def _stepped(says: str, step: Function) -> Mistake:
@@ -139,22 +132,12 @@ def _stepped(says: str, step: Function) -> Mistake:
     Those are m and v as they are returned, m_hat and v_hat, and the arguments.
     """
 
-    def stepped(
-        y: State,
-        parameters: Array,
-        gradient: Array,
-        t: int,
-        learning_rate: float,
-        beta1: float,
-        beta2: float,
-        epsilon: float,
-    ) -> State:
-        _, m, v = y
-        known = {"gradient": gradient, "t": t, "learning_rate": learning_rate, "epsilon": epsilon}
-        known |= {"beta1": beta1, "beta2": beta2, "m": m, "v": v}
-        known |= {"m_hat": m / (1 - beta1**t), "v_hat": v / (1 - beta2**t)}
+    def stepped(y: State, **known: Any) -> State:
+        (_, m, v), t = y, known["t"]
+        hats = {"m_hat": m / (1 - known["beta1"] ** t), "v_hat": v / (1 - known["beta2"] ** t)}
         with np.errstate(all="ignore"):
-            return parameters - learning_rate * called_by_name(step, known), m, v
+            step_taken = called_by_name(step, {**known, "m": m, "v": v, **hats})
+            return known["parameters"] - known["learning_rate"] * step_taken, m, v
 
     return result(says, stepped)
 
@@ -162,8 +145,7 @@ def _stepped(says: str, step: Function) -> Mistake:
 def _corrected(says: str, by: Callable[[float, int], float]) -> Mistake:
     """Return the mistake of m and v divided by `by(beta, t)` for the step."""
     return _stepped(
-        says,
-        lambda m, v, t, beta1, beta2, epsilon: m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon),
+        says, lambda m, v, t, beta1, beta2, epsilon: m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon)
     )
 
 
@@ -203,7 +185,7 @@ ADAM_MISTAKES = (
     _stepped("the square root is missing", lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon)),
     _stepped(
         "epsilon is inside the square root: add it after",
-        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
+        lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon) ** 0.5,
     ),
     UPHILL,
     given(

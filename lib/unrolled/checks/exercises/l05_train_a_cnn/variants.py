@@ -2,19 +2,77 @@
 
 from __future__ import annotations
 
-from unrolled.checks.exercises.l05_train_a_cnn import balanced, batches
-from unrolled.checks.spec import Spec, random_case
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.exercises.l05_train_a_cnn import batches
+from unrolled.checks.spec import Inputs, Spec, random_case
+from unrolled.device import Array
+
+
+def balanced_batches(images: Array, labels: Array, per_class: int, seed: int) -> Iterator[tuple[Array, Array]]:
+    """Yield batches with per_class images of each class, until the rarest class has too few left."""
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+    for start in range(0, min(map(len, orders)) - per_class + 1, per_class):
+        chosen = np.concatenate([order[start : start + per_class] for order in orders])
+        yield images[chosen], labels[chosen]
+
+
+def unbalanced(rng: np.random.Generator, counts: tuple[int, ...], per_class: int) -> Inputs:
+    """Draw numbered images of classes that are so frequent; the classes have any numbers."""
+    images = batches.numbered_images(rng, sum(counts))["images"]
+    classes = rng.choice(100, len(counts), replace=False)
+    labels = rng.permutation(np.repeat(classes, counts))
+    return {"images": images, "labels": labels, "per_class": per_class, "seed": int(rng.integers(1000))}
+
+
+def any_unbalanced(rng: np.random.Generator) -> Inputs:
+    """Draw 9 to 39 images of each of 2 to 5 classes, for batches with 2 to 4 of each."""
+    counts = tuple(int(count) for count in rng.integers(9, 40, rng.integers(2, 6)))
+    return unbalanced(rng, counts, int(rng.integers(2, 5)))
+
+
+def _balance(epoch: Any, inputs: Inputs) -> batches.Lines:
+    """Say what is wrong with the numbers of batches and of images in them."""
+    classes, counts = np.unique(inputs["labels"], return_counts=True)
+    each, rarest = inputs["per_class"], int(counts.min())
+    for place, (_, labels) in enumerate(epoch):
+        for label in classes:
+            if (found := int((labels == label).sum())) != each:
+                many = f"batch {place} holds {found} images of class {label}"
+                return (f"{many}; expected per_class = {each} of every class",)
+    many = f"{len(epoch)} batches; expected {rarest // each}"
+    lines = (f"{many}: the rarest class has {rarest} images, and each batch takes {each} of them",)
+    return lines if len(epoch) != rarest // each else ()
+
+
+def _choice(epoch: Any, inputs: Inputs) -> batches.Lines:
+    """Say what is wrong with the order in which images were chosen."""
+    numbers = batches.numbers_of(epoch)
+    labels = inputs["labels"][numbers]
+    often = int((np.bincount(numbers) > 1).sum())
+    if often:
+        return (f"{often} images come more than once in an epoch: shuffle each class once, then cut it into pieces",)
+    if all((np.diff(numbers[labels == label]) > 0).all() for label in np.unique(labels)):
+        return ("the images of each class come in the order of the data set: shuffle them, class by class",)
+    return ()
+
+
+balanced_and_shuffled = batches.judge_of_epochs(_balance, batches.strangers, batches.strange_labels, _choice)
 
 # `data.minibatches` is no answer: class by class it is a good way to begin.
 minibatches_balanced = Spec(
-    reference=balanced.balanced_batches,
+    reference=balanced_batches,
     cases=[
-        random_case("12, 12 and 12 images, 3 of each class at a time", balanced.unbalanced((12, 12, 12), 3)),
-        random_case("30, 9 and 21 images, 3 of each class at a time", balanced.unbalanced((30, 9, 21), 3)),
-        random_case("25 and 14 images, 4 of each class at a time", balanced.unbalanced((25, 14), 4)),
-        random_case("ten classes, 1 of each at a time", balanced.unbalanced((9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1)),
-        random_case("the rarest class is used up by one batch", balanced.unbalanced((40, 6, 40), 6)),
-        random_case("any numbers", balanced.any_unbalanced),
+        random_case("12, 12 and 12 images, 3 of each class at a time", unbalanced, (12, 12, 12), 3),
+        random_case("30, 9 and 21 images, 3 of each class at a time", unbalanced, (30, 9, 21), 3),
+        random_case("25 and 14 images, 4 of each class at a time", unbalanced, (25, 14), 4),
+        random_case("ten classes, 1 of each at a time", unbalanced, (9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1),
+        random_case("the rarest class is used up by one batch", unbalanced, (40, 6, 40), 6),
+        random_case("any numbers", any_unbalanced),
     ],
     points=2,
     hints=(
@@ -30,6 +88,6 @@ minibatches_balanced = Spec(
         "    chosen = np.concatenate([order[piece] for order in orders])\n"
         "    yield images[chosen], (their labels)",
     ),
-    compare=balanced.balanced_and_shuffled,
+    compare=balanced_and_shuffled,
     call=batches.three_epochs,
 )

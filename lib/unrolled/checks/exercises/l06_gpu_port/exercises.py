@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,11 @@ from unrolled.checks.exercises.l02_convolution.exercises import CONVOLUTIONS, SE
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l06_gpu_port import epochs, gpu_work
+from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
+from unrolled.checks.exercises.l06_gpu_port import gpu_work
 from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
-
-# activation
 
 KINDS = {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}
 NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
@@ -32,6 +33,9 @@ def activate(kind: str, x: Array) -> Array:
 def _in_kind(wrong: str, says: str, change: Function) -> Mistake:
     """Return the mistake of change(x) for the activation of this name alone."""
     return result(says, lambda y, kind, x: change(x) if kind == wrong else y)
+
+
+in_step, in_leaky, in_sigmoid = (partial(_in_kind, kind) for kind in ("step", "leaky_relu", "sigmoid"))
 
 
 def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -70,29 +74,20 @@ activation = Spec(
         "... and two more",
     ),
     mistakes=(
-        _in_kind("leaky_relu", "the slope below zero is 0.01", lambda x: np.maximum(x, 0.1 * x)),
-        _in_kind(
-            "sigmoid", "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))", lambda x: ops.sigmoid(-x)
-        ),
-        _in_kind("step", "sign is -1 below 0, where a step is 0", np.sign),
-        _in_kind(
-            "leaky_relu",
-            "the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)",
-            lambda x: np.minimum(x, 0.01 * x),
-        ),
-        _in_kind(
-            "leaky_relu",
+        in_leaky("the slope below zero is 0.01", lambda x: np.maximum(x, 0.1 * x)),
+        in_sigmoid("the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))", lambda x: ops.sigmoid(-x)),
+        in_step("sign is -1 below 0, where a step is 0", np.sign),
+        in_leaky("the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)", lambda x: np.minimum(x, 0.01 * x)),
+        in_leaky(
             "below 0 it is 0.01 * x, and above 0 it is x itself: maximum(x, 0.01 * x)",
             lambda x: np.maximum(0.01 * x, 0),
         ),
-        _in_kind("sigmoid", "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets", lambda x: 1 + np.exp(-x)),
-        _in_kind("step", "your step is 1 at 0, too: it is 1 where x > 0", lambda x: (x >= 0).astype(x.dtype)),
+        in_sigmoid("1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets", lambda x: 1 + np.exp(-x)),
+        in_step("your step is 1 at 0, too: it is 1 where x > 0", lambda x: (x >= 0).astype(x.dtype)),
     ),
     compare=_activated,
 )
 
-
-# conv2d_port
 
 FEW = 12  # images in the largest case of a convolution
 
@@ -169,26 +164,15 @@ conv2d_port = Spec(
         baseline=image_by_image,
         inputs=_layer(normal(1024, 1, 8, 8), 10, 1, 3, 3),
         at_least=6,
-        points=1,
         against="a convolution image by image, on the GPU",
         gpu=True,
     ),
 )
 
 
-# max_pool2d_port
-
-
-def pooling(x: Array, kernel_size: int) -> tuple[Array, Array]:
-    """Return (the largest pixels, where they lie): `ops.max_pool2d_with_indices`."""
-    return ops.max_pool2d_with_indices(x, kernel_size)
-
-
 def _any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw 1 to 3 images and channels, every other time of whole numbers, so that there are ties."""
-    n, c = (int(value) for value in rng.integers(1, 4, 2))
-    h, w = (int(value) for value in rng.integers(14, 20, 2))
-    x = rng.standard_normal((n, c, h, w)).astype(np.float32)
+    x = rng.standard_normal((*rng.integers(1, 4, 2), *rng.integers(14, 20, 2))).astype(np.float32)
     return {"x": x if rng.random() < 0.5 else np.round(x), "kernel_size": 2}
 
 
@@ -197,7 +181,7 @@ WINDOWS_OF_2, WINDOWS_OF_3 = Budget(EACH * 4 + BESIDES, float64=0), Budget(EACH 
 
 
 max_pool2d_port = Spec(
-    reference=pooling,
+    reference=ops.max_pool2d_with_indices,
     numbers={"launches": EACH, "besides": BESIDES},
     answers=POOLINGS,
     cases=[
@@ -225,9 +209,6 @@ max_pool2d_port = Spec(
     mistakes=INDEXED_MISTAKES,
     compare=named("largest", "indices"),
 )
-
-
-# break_even
 
 
 def fewest_bytes(
@@ -289,10 +270,7 @@ break_even = Spec(
         given("each byte goes there and back: 2 / bandwidth seconds for it", ways=1),
         given("each use is a launch: uses * launch", launches=1),
         given("you move the array in each use: it is moved once, used there, and fetched once", uses=1),
-        given(
-            "each use costs a byte on the GPU, too: uses * (cpu - gpu)",
-            gpu=lambda gpu, uses: gpu / uses,
-        ),
+        given("each use costs a byte on the GPU, too: uses * (cpu - gpu)", gpu=lambda gpu, uses: gpu / uses),
         given(NOTHING_SAVED, cpu=lambda gpu: gpu, gpu=lambda cpu: cpu),
         given(NOTHING_SAVED, bandwidth=lambda bandwidth: 1 / bandwidth),
         given("the bytes on the way are missing: 2 / bandwidth seconds for each", ways=0),
@@ -311,9 +289,6 @@ break_even = Spec(
         ),
     ),
 )
-
-
-# gpu_time
 
 gpu_time = Spec(
     reference=gpu_work.honest_seconds,
@@ -338,15 +313,72 @@ gpu_time = Spec(
 )
 
 
-# train_epoch
+def epoch(
+    images: Array,
+    labels: Array,
+    weight: Array,
+    bias: Array,
+    batch_size: int,
+    rate: float,
+    *,
+    weight_share: Callable[[int], float] = lambda count: 1,
+    bias_share: Callable[[int], float] = lambda count: 1,
+) -> tuple[Array, Array, Array]:
+    """Return (weight, bias, loss of each step) after an epoch of softmax regression.
+
+    Mistakes take a share of a step alone, by the `count` of images in it.
+    """
+    starts = range(0, len(images), batch_size)
+    losses = array_module(images).zeros(len(starts), dtype=weight.dtype)
+    for step, start in enumerate(starts):
+        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
+        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
+        weight = weight - weight_share(len(x)) * rate * (grad.T @ x)
+        bias = bias - bias_share(len(x)) * rate * grad.sum(axis=0)
+        losses[step] = loss
+    return weight, bias, losses
+
+
+def any_epoch(rng: np.random.Generator) -> Inputs:
+    """Draw an epoch of six steps, the last one smaller."""
+    batch_size = int(rng.integers(5, 9))
+    return epoch_of(rng, 5 * batch_size + int(rng.integers(1, batch_size)), batch_size)
+
+
+def epoch_of(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
+    """Draw an epoch of `count` images of 1 x 4 x 4 and three classes."""
+    return {
+        "images": rng.standard_normal((count, 1, 4, 4)).astype(np.float32),
+        "labels": rng.integers(0, 3, count),
+        "weight": (0.1 * rng.standard_normal((3, 16))).astype(np.float32),
+        "bias": (0.1 * rng.standard_normal(3)).astype(np.float32),
+        "batch_size": batch_size,
+        "rate": 0.5,
+    }
+
+
+NO_MEAN = "grad has its 1/N already, since the loss is a mean: {}"
+
+EPOCH_MISTAKES = (
+    given("the step goes uphill: go against the gradient", rate=lambda rate: -rate),
+    LAST_LEFT_OUT,
+    given("the weights did not move", rate=0.0),
+    given("the rate is missing: a step is rate times the gradient", rate=1.0),
+    Mistake("the bias stays as it was: it takes a step, too", partial(epoch, bias_share=lambda count: 0)),
+    Mistake("the weight stays as it was: it takes a step, too", partial(epoch, weight_share=lambda count: 0)),
+    Mistake(NO_MEAN.format("do not divide it again"), partial(epoch, weight_share=lambda count: 1 / count)),
+    Mistake(NO_MEAN.format("add up for the bias"), partial(epoch, bias_share=lambda count: 1 / count)),
+    result("the order is weight, bias, losses", lambda y: (y[2], y[0], y[1])),
+    result("you return the bias that came in", lambda y, bias: (y[0], bias, y[2])),
+)
 
 
 train_epoch = Spec(
-    reference=epochs.epoch,
+    reference=epoch,
     cases=[
-        case("two steps, NumPy", **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
-        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
-        random_gpu_case("six steps, GPU", epochs.any_epoch, Budget(launches=180, float64=0)),
+        case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
+        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
+        random_gpu_case("six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
     ],
     points=3,
     hints=(
@@ -359,6 +391,6 @@ train_epoch = Spec(
         "return weight, bias, xp.stack(losses)\n"
         "Or an array from the beginning, xp.zeros(steps, dtype=weight.dtype), and losses[step] = loss.",
     ),
-    mistakes=epochs.MISTAKES,
+    mistakes=EPOCH_MISTAKES,
     compare=named("weight", "bias", "losses"),
 )

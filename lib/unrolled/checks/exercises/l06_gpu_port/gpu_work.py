@@ -12,8 +12,7 @@ from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 
 WARM_UP = 20  # the first call takes as long as so many others, as if kernels were compiled in it
-MODELLED, MEASURED = 0.15, 0.35
-"""How far an answer may lie from the truth, as a share of it."""
+MODELLED, MEASURED = 0.15, 0.35  # how far an answer may lie from the truth, as a share of it
 CALLS = 10  # calls with which the truth is found
 
 

@@ -94,25 +94,23 @@ def _got(got: Any, owed: Array, output: Array | None = None) -> str:
     return "other values" if np.shape(got) == owed.shape else f"{np.shape(got)}"
 
 
-def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: float = 0.0) -> Function:
-    """Return what draws arguments of `time_layers`: layers that take these seconds, or any, for a batch of 4 rows.
+def on_toy(
+    rng: np.random.Generator, queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: float = 0.0
+) -> Inputs:
+    """Draw arguments of `time_layers`: layers that take these seconds, or any, for a batch of 4 rows.
 
     waiting: seconds of work that the device still has from before.
     """
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        device = ToyDevice(queued, done=waiting)
-        count = len(seconds) or int(rng.integers(3, 7))
-        each = seconds or [(float(a), float(b)) for a, b in rng.uniform(1e-3, 9e-3, (count, 2))]
-        widths = rng.permutation(np.arange(3, 30))[: count + 1]
-        values, grads = ([rng.standard_normal((4, width), dtype=np.float32) for width in widths] for _ in range(2))
-        layers = tuple(
-            ToyLayer(device, ((values[i], values[i + 1]), (grads[i + 1], grads[i])), each[i]) for i in range(count)
-        )
-        arrays = {"x": values[0].copy(), "grad": grads[-1].copy()}
-        return {"layers": layers, **arrays, "clock": device.clock, "synchronize": device.synchronize}
-
-    return draw
+    device = ToyDevice(queued, done=waiting)
+    count = len(seconds) or int(rng.integers(3, 7))
+    each = seconds or [(float(a), float(b)) for a, b in rng.uniform(1e-3, 9e-3, (count, 2))]
+    widths = rng.permutation(np.arange(3, 30))[: count + 1]
+    values, grads = ([rng.standard_normal((4, width), dtype=np.float32) for width in widths] for _ in range(2))
+    layers = tuple(
+        ToyLayer(device, ((values[i], values[i + 1]), (grads[i + 1], grads[i])), each[i]) for i in range(count)
+    )
+    arrays = {"x": values[0].copy(), "grad": grads[-1].copy()}
+    return {"layers": layers, **arrays, "clock": device.clock, "synchronize": device.synchronize}
 
 
 def timed(
@@ -202,10 +200,7 @@ TIMING_MISTAKES = (
     result("the times are negative: the end comes before the minus", lambda y: [(-f, -b) for f, b in y]),
     result("these are microseconds; seconds are asked", lambda y: [(1e6 * f, 1e6 * b) for f, b in y]),
     result("forward and backward are exchanged", lambda y: [(backward, forward) for forward, backward in y]),
-    result(
-        "these are milliseconds; seconds are asked",
-        lambda y: [(1000 * forward, 1000 * backward) for forward, backward in y],
-    ),
+    result("these are milliseconds; seconds are asked", lambda y: [(1e3 * f, 1e3 * b) for f, b in y]),
 )
 
 UNREAD = "clock() was never called: the time is told by the clock that you are given, not by the time module's"

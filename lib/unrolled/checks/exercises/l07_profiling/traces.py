@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from statistics import mode
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,7 @@ def event(line: int, what: str, issued: float, start: float, end: float, waits: 
     return {"line": line, "what": what, "issued": issued, "start": start, "end": end, "waits": waits}
 
 
-NOBODY = event(-1, "", 0, 0, 0)
-"""Whoever is blamed for a gap that is left out."""
+NOBODY = event(-1, "", 0, 0, 0)  # whoever is blamed for a gap that is left out
 
 BY_HAND = [
     event(6, "matmul", 0.0007, 0.0015, 0.0045),
@@ -90,18 +90,6 @@ def _largest(shares: Sequence[tuple[int, float]]) -> Answer:
     return max(_sums(shares).items(), key=lambda item: item[1])
 
 
-def _of_one_call(trace: Sequence[Event]) -> Answer:
-    """Return the line with most seconds for each of its events, and these."""
-    calls = Counter(e["line"] for e in trace)
-    return max(((line, s / calls[line]) for line, s in _sums(_shares(trace)).items()), key=lambda pair: pair[1])
-
-
-def _of_most_events(trace: Sequence[Event]) -> Answer:
-    """Return the line with most events, and its seconds."""
-    (line, _), *_ = Counter(e["line"] for e in trace).most_common(1)
-    return line, _sums(_shares(trace))[line]
-
-
 def _from_first_to_last(trace: Sequence[Event]) -> Answer:
     """Return the line whose first event and last are farthest apart, and how far."""
     ends: dict[int, list[float]] = defaultdict(list)
@@ -110,8 +98,9 @@ def _from_first_to_last(trace: Sequence[Event]) -> Answer:
     return max(((line, max(times) - min(times)) for line, times in ends.items()), key=lambda pair: pair[1])
 
 
-def _next(before: Event, after: Event) -> Event:
-    return after
+def _of_shares(says: str, **changes: Any) -> Mistake:
+    """Return the mistake of the costliest line by other shares."""
+    return Mistake(says, lambda trace: _largest(_shares(trace, **changes)))
 
 
 def _waited_or_nobody(before: Event, after: Event) -> Event:
@@ -139,27 +128,26 @@ def _end(trace: Sequence[Event]) -> float:
     return max(float(e["end"]) for e in trace)
 
 
-TO_THE_NEXT = Mistake(
+TO_THE_NEXT = _of_shares(
     "each gap is put down to the line after it: after an event that `waits` it is due to the line that waited",
-    lambda trace: _largest(_shares(trace, blamed=_next)),
+    blamed=lambda before, after: after,
 )
-TO_THE_LAST = Mistake(
+TO_THE_LAST = _of_shares(
     "each gap is put down to the line before it: unless that event `waits`, the GPU is idle because the host has not "
     "asked for the next one yet",
-    lambda trace: _largest(_shares(trace, blamed=lambda before, after: before)),
+    blamed=lambda before, after: before,
 )
 
 SHOWN_MISTAKES = (
-    Mistake(
+    _of_shares(
         "only the GPU's work is in it: while the GPU is idle, time goes by as well. Each gap is due to a line, too",
-        lambda trace: _largest(_shares(trace, gaps=False)),
+        gaps=False,
     ),
     TO_THE_NEXT,
     TO_THE_LAST,
-    Mistake("only the gaps are in it: the work counts as well", lambda trace: _largest(_shares(trace, work=False))),
-    Mistake(
-        "the trace holds its events in any order: a gap lies between two that follow each other by `start`",
-        lambda trace: _largest(_shares(trace, order="")),
+    _of_shares("only the gaps are in it: the work counts as well", work=False),
+    _of_shares(
+        "the trace holds its events in any order: a gap lies between two that follow each other by `start`", order=""
     ),
     Mistake(
         "that is the longest single event: add up all that is due to a line",
@@ -175,33 +163,40 @@ SHOWN_MISTAKES = (
 
 TRACE_MISTAKES = (
     *SHOWN_MISTAKES,
-    Mistake(
+    _of_shares(
         "a gap is put down to the wrong one of two: `waits` tells of the event before the gap. If that one waits, the "
         "gap is due to its line, else to the line of the event after it",
-        lambda trace: _largest(_shares(trace, blamed=lambda before, after: after if before["waits"] else before)),
+        blamed=lambda before, after: after if before["waits"] else before,
     ),
-    Mistake(
+    _of_shares(
         "`waits` of the event after a gap decides in yours; what counts is whether the event before it waits",
-        lambda trace: _largest(_shares(trace, blamed=lambda before, after: before if after["waits"] else after)),
+        blamed=lambda before, after: before if after["waits"] else after,
     ),
-    Mistake(
+    _of_shares(
         "the gaps after an event that `waits` are due to nobody in yours: they belong to the line that waited",
-        lambda trace: _largest(_shares(trace, blamed=lambda before, after: NOBODY if before["waits"] else after)),
+        blamed=lambda before, after: NOBODY if before["waits"] else after,
     ),
-    Mistake(
+    _of_shares(
         "the gaps between events that do not wait are due to nobody in yours: they belong to the line that comes next",
-        lambda trace: _largest(_shares(trace, blamed=_waited_or_nobody)),
+        blamed=_waited_or_nobody,
     ),
     Mistake(
-        "once a line has waited, all later gaps go to it in yours: only the gap right after it does",
-        _waiting_for_ever,
+        "once a line has waited, all later gaps go to it in yours: only the gap right after it does", _waiting_for_ever
     ),
-    Mistake(
+    _of_shares(
         "the gap before the first event is missing: time starts at 0, and that gap is due to the first event's line",
-        lambda trace: _largest(_shares(trace, first=False)),
+        first=False,
     ),
-    Mistake("this is the costliest for each of its events: in total, not per call", _of_one_call),
-    Mistake("this is the line with most events: add up their seconds and their gaps", _of_most_events),
+    Mistake(
+        "this is the costliest for each of its events: in total, not per call",
+        lambda trace: _largest(
+            [(e, s / len([x for x in trace if x["line"] == e])) for e, s in _sums(_shares(trace)).items()]
+        ),
+    ),
+    Mistake(
+        "this is the line with most events: add up their seconds and their gaps",
+        lambda trace: (most := mode(e["line"] for e in trace), _sums(_shares(trace))[most]),
+    ),
     Mistake(
         "this is the line with the largest number: max(seconds) compares the keys, max(seconds, key=seconds.get) "
         "what stands there",
@@ -211,41 +206,35 @@ TRACE_MISTAKES = (
     result("this is a share of the whole: the line's seconds are asked", lambda y, trace: (y[0], y[1] / _end(trace))),
     result("these are milliseconds; seconds are asked", lambda y: (y[0], 1e3 * y[1])),
     result("these are microseconds; seconds are asked", lambda y: (y[0], 1e6 * y[1])),
-    Mistake(
-        "the events are sorted by something else than their `start`",
-        lambda trace: _largest(_shares(trace, order="line")),
-    ),
+    _of_shares("the events are sorted by something else than their `start`", order="line"),
     Mistake(
         "your gaps end where the next event is `issued`: the GPU is idle until it starts",
         lambda trace: _largest([(line, max(0.0, seconds)) for line, seconds in _shares(trace, until="issued")]),
     ),
     Mistake(
         "the gap after an event that `waits` goes to two lines in yours: it is due to the line that waited, alone",
-        lambda trace: _largest([*_shares(trace, blamed=_waited_or_nobody, work=False), *_shares(trace, blamed=_next)]),
+        lambda trace: _largest(
+            [*_shares(trace, blamed=_waited_or_nobody, work=False), *_shares(trace, blamed=lambda before, after: after)]
+        ),
     ),
     Mistake(
-        "this is the time from a line's first event to its last: other lines worked in between",
-        _from_first_to_last,
+        "this is the time from a line's first event to its last: other lines worked in between", _from_first_to_last
     ),
 )
 
 
-def drawn_trace(waits: bool) -> Callable[[np.random.Generator], Inputs]:
-    """Return what draws a trace of 40 to 80 events in 6 lines, in which the usual mistakes show.
+def drawn_trace(rng: np.random.Generator, waits: bool) -> Inputs:
+    """Draw a trace of 40 to 80 events in 6 lines, in which the usual mistakes show.
 
     waits: whether a line that waits costs most, or one that the host is slow to ask for.
     """
     misread = [m.of(costliest) for m in SHOWN_MISTAKES if m is not (TO_THE_LAST if waits else TO_THE_NEXT)]
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        for _ in range(TRIES):
-            trace = _any_trace(rng, waits)
-            line, _ = right = costliest(trace)
-            if all(wrong(trace) != right for wrong in misread) and misread[0](trace)[0] != line:
-                break
-        return {"trace": trace}
-
-    return draw
+    for _ in range(TRIES):
+        trace = _any_trace(rng, waits)
+        line, _ = right = costliest(trace)
+        if all(wrong(trace) != right for wrong in misread) and misread[0](trace)[0] != line:
+            break
+    return {"trace": trace}
 
 
 def _any_trace(rng: np.random.Generator, waits: bool) -> list[Event]:

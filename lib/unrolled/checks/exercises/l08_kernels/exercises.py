@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
-from unrolled.checks.exercises.l08_kernels import fusion, naive
-from unrolled.checks.exercises.l08_kernels.fusion import SECTORS
+from unrolled.checks.exercises.l03_pooling.pooling import last_maximum
+from unrolled.checks.exercises.l08_kernels import naive
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, random_gpu_case
+from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, normals, random_gpu_case, sized
 from unrolled.device import Array, array_module
 
 THREADS = 256
 TILE = 32
+POOLED = 2  # the window of fused_bias_relu_pool
+SECTORS = 1.1  # times the fewest: a few more than needed may come from rows that begin inside of a sector
 PASSES = 90.0  # of shared memory for a row: the tree of 256 sums takes 45; one thread that adds them all, 255
-
-
-# add_kernel
 
 
 def added(x: Array, y: Array, out: Array, n: int) -> Array:
@@ -38,16 +39,12 @@ def launched(kernel: Any, inputs: Inputs) -> Array:
     return out
 
 
-def _any_vectors(rng: np.random.Generator) -> Inputs:
-    n = int(rng.integers(257, 1000))
-    return {name: rng.standard_normal(n).astype(np.float32) for name in ("x", "y")}
+def _vectors(n: int) -> Inputs:
+    return {"x": normal(n), "y": normal(n)}
 
 
 ADDING = Budget(
-    own=1,
-    read_sectors=SECTORS,
-    written_sectors=SECTORS,
-    bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes + 32,
+    own=1, read_sectors=SECTORS, written_sectors=SECTORS, bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes + 32
 )
 
 add_kernel = Spec(
@@ -56,9 +53,9 @@ add_kernel = Spec(
     on_real=False,
     cases=[
         gpu_case("six values", ADDING, x=np.arange(6, dtype=np.float32), y=np.full(6, 10, np.float32)),
-        gpu_case("512 values: two whole blocks", ADDING, x=normal(512), y=normal(512)),
-        gpu_case("1,000 values: the last block has threads to spare", ADDING, x=normal(1000), y=normal(1000)),
-        random_gpu_case("any number of values", _any_vectors, ADDING),
+        gpu_case("512 values: two whole blocks", ADDING, **_vectors(512)),
+        gpu_case("1,000 values: the last block has threads to spare", ADDING, **_vectors(1000)),
+        random_gpu_case("any number of values", sized(_vectors, 257, 1000, 1), ADDING),
     ],
     points=2,
     hints=(
@@ -80,9 +77,6 @@ add_kernel = Spec(
 )
 
 
-# transpose_tiled
-
-
 def transposed(x: Array) -> Array:
     """Return x (rows, columns) transposed, side by side in memory."""
     return array_module(x).ascontiguousarray(x.T)
@@ -90,22 +84,15 @@ def transposed(x: Array) -> Array:
 
 def _any_matrix(rng: np.random.Generator) -> Inputs:
     """Draw a matrix whose sides divide neither a tile nor a sector."""
-    rows, columns = (2 * int(size) + 1 for size in rng.choice(np.arange(17, 60), 2, replace=False))
-    return {"x": rng.standard_normal((rows, columns)).astype(np.float32)}
+    return normals(rng, x=tuple(2 * rng.choice(np.arange(17, 60), 2, replace=False) + 1))
 
 
-TILED = Budget(
-    launches=1,
-    own=1,
-    read_sectors=SECTORS,
-    written_sectors=SECTORS,
-    bank_conflicts=0,
-    bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes,
-    bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes,
-)
+def _once(inputs: Inputs) -> float:
+    return SECTORS * float(inputs["x"].nbytes)
 
 
 ODD = Budget(launches=1, own=1, bank_conflicts=0)  # rows begin inside of sectors, so these say little
+TILED = replace(ODD, read_sectors=SECTORS, written_sectors=SECTORS, bytes_read=_once, bytes_written=_once)
 
 
 def _by_tiles(x: Array, mirrored: bool) -> Array:
@@ -164,7 +151,6 @@ transpose_tiled = Spec(
         baseline=naive.transpose,
         inputs={"x": normal(4096, 4096)},
         at_least=1.5,
-        points=1,
         against="a thread for each value and no shared memory, on 4096 x 4096",
         gpu=True,
         advice="a block of 32 x 8 threads and a tile of 32 rows of 33 values is a good size",
@@ -172,32 +158,20 @@ transpose_tiled = Spec(
 )
 
 
-# row_sum
-
-
 def row_sums(x: Array) -> Array:
     """Return the sum of each row of x (rows, columns), in x's dtype."""
     return x.sum(axis=1)
 
 
-def _any_rows(rng: np.random.Generator) -> Inputs:
-    rows, columns = int(rng.integers(2, 9)), 8 * int(rng.integers(33, 90))
-    return {"x": rng.standard_normal((rows, columns)).astype(np.float32)}
-
-
-SUMMED = Budget(
-    launches=1,
-    own=1,
+SUMMED = replace(
+    ODD,
     read_sectors=SECTORS,
-    bank_conflicts=0,
-    bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes,
+    bytes_read=_once,
     bytes_written=lambda inputs: 32.0 * len(inputs["x"]),
     shared_passes=lambda inputs: PASSES * len(inputs["x"]),
 )
 
-
 THREES = np.repeat(np.array([[1], [2], [3]], np.float32), THREADS, axis=1)
-
 
 row_sum = Spec(
     reference=row_sums,
@@ -206,7 +180,9 @@ row_sum = Spec(
         gpu_case("rows as long as a block", SUMMED, x=THREES),
         gpu_case("rows shorter than a block: 40 values", SUMMED, x=normal(5, 40)),
         gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(7, 1000)),
-        random_gpu_case("any size", _any_rows, SUMMED),
+        random_gpu_case(
+            "any size", lambda rng: normals(rng, x=(int(rng.integers(2, 9)), 8 * int(rng.integers(33, 90)))), SUMMED
+        ),
     ],
     points=3,
     hints=(
@@ -242,7 +218,6 @@ row_sum = Spec(
         baseline=naive.row_sum,
         inputs={"x": normal(4096, 4096)},
         at_least=3,
-        points=1,
         against="a thread for each row, on 4096 x 4096",
         gpu=True,
         advice="neighbouring threads have to read neighbouring values of one row, in steps of a whole block",
@@ -250,26 +225,55 @@ row_sum = Spec(
 )
 
 
-# fused_bias_relu_pool
+def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
+    """Return (the largest of each window of relu(x + bias), where it lies: row * W + column, int64)."""
+    return _pooled(ops.relu(x + bias.reshape(-1, 1, 1)))
+
+
+def traffic(inputs: Inputs) -> float:
+    """Return the bytes of one read of the inputs.
+
+    Where rows of windows do not begin at a sector, what a warp reads of a row of x may begin and end inside of one. A
+    row of windows lies on two rows of x, and is cut where a warp ends.
+    """
+    x = inputs["x"]
+    n, c, h, w = x.shape
+    warps = -(-n * c * (h // POOLED) * (w // POOLED) // 32)
+    ends = 0 if w % 16 == 0 else 2 * POOLED * (n * c * (h // POOLED) + warps)
+    return SECTORS * float(x.nbytes + inputs["bias"].nbytes) + 32.0 * ends
+
+
+def results(inputs: Inputs) -> float:
+    """Return the bytes of one write of the results: the values, and an int64 each for the places."""
+    x = inputs["x"]
+    outputs = x.shape[0] * x.shape[1] * (x.shape[2] // POOLED) * (x.shape[3] // POOLED)
+    return SECTORS * float(outputs * (x.dtype.itemsize + 8))
+
+
+FUSED = Budget(launches=1, own=1, bytes_read=traffic, bytes_written=results)
+
+
+def any_maps(rng: np.random.Generator) -> Inputs:
+    """Draw maps of any height, with ties; some are a multiple of 16 wide, so that rows of windows begin at sectors."""
+    n, c, h, w = int(rng.integers(1, 3)), int(rng.integers(2, 5)), int(rng.integers(10, 18)), int(rng.integers(20, 33))
+    x = rng.standard_normal((n, c, h, int(rng.choice([w, 32])))).astype(np.float32)
+    return {"x": np.round(x), "bias": np.round(rng.standard_normal(c)).astype(np.float32)}
+
+
+def _pooled(x: Array) -> tuple[Array, Array]:
+    return ops.max_pool2d_with_indices(x, POOLED)
 
 
 fused_bias_relu_pool = Spec(
-    reference=fusion.bias_relu_pool,
+    reference=bias_relu_pool,
     answers=(*POOLINGS, ops.relu),
     cases=[
         gpu_case("one window", x=np.array([[[[1, 5], [2, -3]]]], np.float32), bias=np.array([-2], np.float32)),
-        gpu_case("two images, three channels", fusion.FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
-        gpu_case("28 x 28, as in the article", fusion.FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
-        gpu_case(
-            "13 x 29: the last row and column are in no window", fusion.FUSED, x=normal(2, 2, 13, 29), bias=normal(2)
-        ),
-        gpu_case(
-            "ties, as after a ReLU",
-            fusion.FUSED,
-            x=small_integers(3, 2, 10, 32),
-            bias=np.array([-1, 1], np.float32),
-        ),
-        random_gpu_case("any size", fusion.any_maps, fusion.FUSED),
+        gpu_case("two images, three channels", FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
+        gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
+        gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
+        gpu_case("ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=np.array([-1, 1], np.float32)),
+        random_gpu_case("any size", any_maps, FUSED),
     ],
     points=4,
     hints=(
@@ -284,11 +288,33 @@ fused_bias_relu_pool = Spec(
         "    if value > largest:\n"
         "        ... keep the value, and row * w + column of its pixel",
     ),
-    mistakes=fusion.MISTAKES,
+    mistakes=(
+        Mistake(
+            "the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger",
+            lambda x, bias: last_maximum(ops.relu(x + bias.reshape(-1, 1, 1)), POOLED),
+        ),
+        Mistake(
+            "the ReLU comes before the bias: first the bias, then the ReLU",
+            lambda x, bias: _pooled(ops.relu(x) + bias.reshape(-1, 1, 1)),
+        ),
+        Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1))),
+        result(
+            "the places are those of the largest pixels before the ReLU: after it ties are common, and the first "
+            "wins, so apply bias and ReLU before you compare",
+            lambda y: (ops.relu(y[0]), y[1]),
+            lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1)),
+        ),
+        result(
+            "a window of zeros takes no pixel: begin with a largest below 0, so that its first one is taken",
+            lambda y: (y[0], y[1] * (y[0] > 0)),
+        ),
+        given("the bias is missing", bias=lambda bias: 0 * bias),
+        result(
+            "the routing says which of four places it was; asked is the place in the image, row * W + column",
+            lambda y, x: (y[0], y[1] // x.shape[3] % 2 * 2 + y[1] % x.shape[3] % 2),
+        ),
+    ),
 )
-
-
-# matmul_tiled
 
 
 def product(a: Array, b: Array) -> Array:
@@ -297,8 +323,8 @@ def product(a: Array, b: Array) -> Array:
 
 
 def _any_product(rng: np.random.Generator) -> Inputs:
-    m, k, n = (8 * int(size) for size in rng.choice([5, 6, 7, 9], 3))
-    return {"a": rng.standard_normal((m, k)).astype(np.float32), "b": rng.standard_normal((k, n)).astype(np.float32)}
+    m, k, n = (8 * rng.choice([5, 6, 7, 9], 3)).tolist()
+    return normals(rng, a=(m, k), b=(k, n))
 
 
 def _reads(inputs: Inputs) -> float:
@@ -308,7 +334,12 @@ def _reads(inputs: Inputs) -> float:
     return 4 * float(whole[0] * whole[1] * 2 * k) / TILE
 
 
-PRODUCT = Budget(launches=1, own=1, bank_conflicts=0, bytes_read=_reads)
+def _part_of_k(says: str, part: Callable[[int], slice]) -> Mistake:
+    """Return the mistake of part(K) of the sums alone."""
+    return Mistake(says, lambda a, b: a[:, part(len(b))] @ b[part(len(b))])
+
+
+PRODUCT = replace(ODD, bytes_read=_reads)
 
 matmul_tiled = Spec(
     reference=product,
@@ -333,17 +364,13 @@ matmul_tiled = Spec(
         "    jit.syncthreads()",
     ),
     mistakes=(
-        Mistake(
-            "only the first 32 of K are multiplied: walk along K in steps of a tile",
-            lambda a, b: a[:, :TILE] @ b[:TILE],
-        ),
-        Mistake(
+        _part_of_k("only the first 32 of K are multiplied: walk along K in steps of a tile", lambda k: slice(TILE)),
+        _part_of_k(
             "only the last tile of K is in it: `total` begins once, before the loop",
-            lambda a, b: a[:, (len(b) - 1) // TILE * TILE :] @ b[(len(b) - 1) // TILE * TILE :],
+            lambda k: slice((k - 1) // TILE * TILE, None),
         ),
-        Mistake(
-            "only whole tiles of K are multiplied: the last one may be narrower",
-            lambda a, b: a[:, : len(b) // TILE * TILE] @ b[: len(b) // TILE * TILE],
+        _part_of_k(
+            "only whole tiles of K are multiplied: the last one may be narrower", lambda k: slice(k // TILE * TILE)
         ),
     ),
 )

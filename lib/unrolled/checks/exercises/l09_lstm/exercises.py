@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from unrolled import nn, ops
+from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l09_lstm import backwards, fused, schedules, sequences
+from unrolled.checks.exercises.l09_lstm import sequences
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import (
-    Budget,
-    Case,
-    Inputs,
-    Spec,
-    Speed,
-    case,
-    draw_all,
-    gpu_case,
-    random_case,
-    random_gpu_case,
-)
+from unrolled.checks.spec import Budget, Case, Inputs, Spec, Speed, case, gpu_case, random_case, random_gpu_case, sized
 from unrolled.device import Array
 
 WHOLE = (ops.lstm, ops.lstm_with_gates, nn.LSTM.forward)  # what runs a sequence in one call
 
 
-def reordered(*order: int) -> dict[str, Any]:
-    """Return the changes of an answer that takes the blocks of the weights in another order."""
-
-    def change(rows: Array) -> Array:
-        return np.concatenate([np.split(rows, len(order))[k] for k in order])
-
+def changed_weights(change: Callable[[Array], Array]) -> dict[str, Any]:
+    """Return the changes of an answer that makes `change(rows)` of each of the weights."""
     return {
         "weight_ih": lambda weight_ih: change(weight_ih),
         "weight_hh": lambda weight_hh: change(weight_hh),
@@ -40,7 +29,10 @@ def reordered(*order: int) -> dict[str, Any]:
     }
 
 
-# lstm_step
+def reordered(*order: int) -> dict[str, Any]:
+    """Return the changes of an answer that takes the blocks of the weights in another order."""
+    return changed_weights(lambda rows: np.concatenate([np.split(rows, len(order))[k] for k in order]))
+
 
 OPEN, SHUT = 50, -50  # sums for which a gate is 1 and 0, to rounding
 
@@ -101,8 +93,6 @@ lstm_step = Spec(
 )
 
 
-# combined_gates
-
 LAUNCHES = 30  # of a step: the formulas as they are written take more, two products and whole blocks half as many
 
 
@@ -111,18 +101,15 @@ def few(steps: int, products: int) -> Budget:
     return Budget(launches=LAUNCHES * steps + 10, products=products, float64=0)
 
 
-def _any_layer(rng: np.random.Generator) -> Inputs:
-    n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
-    return draw_all(sequences.layer(5, n, inputs, hidden), rng)
-
-
 def sequence_cases(products: int, more: int = 0) -> list[Case]:
     """Return the cases of a whole sequence: so many products a step, and so many besides."""
     return [
         case("one step, NumPy", **sequences.layer(1, 2, 3, 2)),
         case("seven steps, NumPy", **sequences.layer(7, 3, 4, 5)),
         gpu_case("six steps, GPU", few(6, 6 * products + more), **sequences.layer(6, 4, 3, 2)),
-        random_gpu_case("any size, five steps, GPU", _any_layer, few(5, 5 * products + more)),
+        random_gpu_case(
+            "any size, five steps, GPU", sized(partial(sequences.layer, 5), 2, 7, 3), few(5, 5 * products + more)
+        ),
     ]
 
 
@@ -164,7 +151,6 @@ combined_gates = Spec(
         baseline=sequences.by_gate,
         inputs=sequences.layer(400, 1, 28, 64),
         at_least=1.25,
-        points=1,
         against="eight products a step, for a sequence of 400 steps",
         advice=(
             "weights that are joined or turned anew in each step, three sigmoids where one does, and a copy of each "
@@ -172,9 +158,6 @@ combined_gates = Spec(
         ),
     ),
 )
-
-
-# inputs_at_once
 
 inputs_at_once = Spec(
     reference=sequences.all_inputs,
@@ -202,23 +185,19 @@ inputs_at_once = Spec(
         baseline=sequences.two_products,
         inputs=sequences.layer(60, 2, 2048, 64),
         at_least=1.5,
-        points=1,
         against="two products a step, for 60 steps with 2,048 inputs",
         advice="weight_ih is to be read once, in a single product for all steps",
     ),
 )
 
-
-# fused_cell
-
 fused_cell = Spec(
-    reference=fused.point_wise,
-    answers=(fused.one_by_one, ops.lstm_step),
+    reference=sequences.point_wise,
+    answers=(sequences.one_by_one, ops.lstm_step),
     cases=[
-        gpu_case("one sample, one unit", fused.ODD, **fused.sums(1, 1)),
-        gpu_case("four samples, 64 units", fused.ONCE, **fused.sums(4, 64)),
-        gpu_case("three samples, 96 units", fused.ONCE, **fused.sums(3, 96)),
-        random_gpu_case("any size", fused.any_sums, fused.ODD),
+        gpu_case("one sample, one unit", sequences.ODD, **sequences.sums(1, 1)),
+        gpu_case("four samples, 64 units", sequences.ONCE, **sequences.sums(4, 64)),
+        gpu_case("three samples, 96 units", sequences.ONCE, **sequences.sums(3, 96)),
+        random_gpu_case("any size", sequences.any_sums, sequences.ODD),
     ],
     points=3,
     hints=(
@@ -234,13 +213,12 @@ fused_cell = Spec(
         "c_new[row, unit] = now\n"
         "h_new[row, unit] = cp.tanh(now) / ...",
     ),
-    mistakes=fused.MISTAKES,
+    mistakes=sequences.FUSED_MISTAKES,
     compare=named("h", "c"),
     speed=Speed(
-        baseline=fused.one_by_one,
-        inputs=fused.sums(8, 128),  # small, since the judge's blocks hold the copies
+        baseline=sequences.one_by_one,
+        inputs=sequences.sums(8, 128),  # small, since the judge's blocks hold the copies
         at_least=1.25,
-        points=1,
         against="a launch for each operation, for 8 samples and 128 units",
         gpu=True,
         advice="one launch, a thread for each unit, and each number is read once",
@@ -248,16 +226,82 @@ fused_cell = Spec(
 )
 
 
-# wavefront
+Cell = tuple[int, int]
+Schedule = list[list[Cell]]
+NEEDED = {(-1, 0): "the layer below", (0, -1): "the step before"}  # what a cell needs, as the way there
+SHAPE = "expected a list of slots, each a list of cells (layer, step)"
+
+
+def diagonals(layers: int, steps: int) -> Schedule:
+    """Return the cells (layer, step) of each slot: in slot d those with layer + step = d."""
+    return [
+        [(layer, d - layer) for layer in range(layers) if 0 <= d - layer < steps] for d in range(layers + steps - 1)
+    ]
+
+
+def judge_schedule(got: Any, expected: Schedule, inputs: Inputs) -> Mismatch | None:
+    """Say what is wrong with a schedule: its form, a cell that is missing or doubled, too early, or too many slots."""
+    try:
+        slots = [[_cell(cell) for cell in slot] for slot in got]
+    except (TypeError, ValueError) as error:
+        said = f"{error}" if str(error).startswith("a cell") else f"this is no schedule, but {type(got).__name__}"
+        return Mismatch((said, SHAPE))
+    layers, steps = inputs["layers"], inputs["steps"]
+    wrong = _counted(slots, layers, steps) or _ordered(slots)
+    if wrong is None and len(slots) > len(expected):
+        wrong = (
+            f"valid, and {len(slots)} slots long; {len(expected)} are enough for {layers} layers and {steps} steps: "
+            "let all cells fire as soon as what they need is done"
+        )
+    return None if wrong is None else Mismatch((wrong,))
+
+
+def _cell(cell: Any) -> Cell:
+    layer, step = cell
+    if isinstance(layer, bool) or isinstance(step, bool):
+        raise TypeError(f"a cell is {cell!r:.60}: whole numbers (layer, step) are expected")
+    return index(layer), index(step)
+
+
+def _counted(slots: Sequence[Sequence[Cell]], layers: int, steps: int) -> str | None:
+    """What is wrong with which cells there are."""
+    cells = [cell for slot in slots for cell in slot]
+    for layer, step in cells:
+        if not (0 <= layer < layers and 0 <= step < steps):
+            return (
+                f"cell ({layer}, {step}) is not among {layers} layers and {steps} steps, counted from 0: a cell is "
+                "(layer, step)"
+            )
+    if twice := [cell for cell in dict.fromkeys(cells) if cells.count(cell) > 1]:
+        return f"cell {twice[0]} fires {cells.count(twice[0])} times: once is enough"
+    missing = [(layer, step) for layer in range(layers) for step in range(steps) if (layer, step) not in cells]
+    if missing:
+        return f"{len(missing)} of {layers * steps} cells never fire, the first is {missing[0]}"
+    return None
+
+
+def _ordered(slots: Sequence[Sequence[Cell]]) -> str | None:
+    """Which cell fires before what it needs."""
+    when = {cell: number for number, slot in enumerate(slots) for cell in slot}
+    for (layer, step), slot in when.items():
+        for (up, on), what in NEEDED.items():
+            needed = layer + up, step + on
+            if when.get(needed, -1) >= slot:
+                return (
+                    f"cell ({layer}, {step}) fires in slot {slot}, and needs {what}, {needed}, which fires in slot "
+                    f"{when[needed]}: it has to be done in an earlier slot"
+                )
+    return None
+
 
 wavefront = Spec(
-    reference=schedules.diagonals,
+    reference=diagonals,
     cases=[
         case("one layer, four steps", layers=1, steps=4),
         case("two layers, three steps", layers=2, steps=3),
         case("four layers, two steps", layers=4, steps=2),
         case("three layers, nine steps", layers=3, steps=9),
-        random_case("any size", schedules.any_grid),
+        random_case("any size", sized(lambda layers, steps: {"layers": layers, "steps": steps}, 2, 9, 2)),
     ],
     points=2,
     hints=(
@@ -270,20 +314,17 @@ wavefront = Spec(
         "    for step in range(steps):\n"
         "        ... which slot gets (layer, step)?",
     ),
-    compare=schedules.judge,
+    compare=judge_schedule,
 )
 
-
-# backward_through_time
-
 backward_through_time = Spec(
-    reference=backwards.through_time,
+    reference=sequences.through_time,
     answers=(ops.lstm_backward, nn.LSTM.backward),
     cases=[
-        random_case("one step", backwards.forward(1, 2, 3, 2).make),
-        random_case("four steps, a gradient from the last one only", backwards.forward(4, 2, 3, 2, last=True).make),
-        random_case("six steps, a gradient from each", backwards.forward(6, 3, 2, 4).make),
-        random_case("any size", backwards.any_sequence),
+        random_case("one step", sequences.went_forward, 1, 2, 3, 2),
+        random_case("four steps, a gradient from the last one only", sequences.went_forward, 4, 2, 3, 2, last=True),
+        random_case("six steps, a gradient from each", sequences.went_forward, 6, 3, 2, 4),
+        random_case("any size", lambda rng: sequences.went_forward(rng, *rng.integers(3, 7, 4).tolist())),
     ],
     points=3,
     hints=(
@@ -298,6 +339,6 @@ backward_through_time = Spec(
         "    grad_h = by_sums @ weight_hh\n"
         "    grad_ih += ...",
     ),
-    mistakes=backwards.MISTAKES,
+    mistakes=sequences.BACKWARD_MISTAKES,
     compare=named("grad_weight_ih", "grad_weight_hh", "grad_bias"),
 )

@@ -1,14 +1,16 @@
-"""An LSTM over a sequence in three forms, from zero states: what the exercises ask, and what they are timed against."""
+"""An LSTM's step, forward over a sequence in three forms and back through time, all from zero states, and mistakes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled import device, ops
-from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal
+from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Budget, Draw, Function, Inputs, draw_all, normal, sized
 from unrolled.device import Array
 
 GATES = 4
@@ -47,10 +49,7 @@ def cast(draw: Draw, dtype: type) -> Draw:
     return Draw(lambda rng: draw.make(rng).astype(dtype))
 
 
-def any_step(rng: np.random.Generator) -> Inputs:
-    """Draw one step of any size."""
-    n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
-    return draw_all(one_step(n, inputs, hidden), rng)
+any_step = sized(one_step, 2, 7, 3)
 
 
 def with_slopes(function: Function, inputs: Inputs) -> Any:
@@ -69,10 +68,7 @@ def compare_step(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if not isinstance(got, tuple) or len(got) != len(expected):
         found = mismatch(got, expected, 1e-4)
         return Mismatch((*(found.lines if found else ()), "return h, c"))
-    for name, item, wanted in zip(RESULTS, got, expected, strict=False):
-        if found := mismatch(item, wanted, 1e-4):
-            return Mismatch((f"{name}: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
-    return None
+    return first_mismatch(zip(RESULTS, got, expected, strict=False))
 
 
 def by_gate(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
@@ -129,3 +125,140 @@ def cell(sums: Array, c: Array, *, g_by: Function = ops.tanh, out_by: Function =
     i, f, g, o = np.split(sums, GATES, axis=1)
     new = ops.sigmoid(f) * c + ops.sigmoid(i) * g_by(g)
     return ops.sigmoid(o) * out_by(c if old else new), new
+
+
+MORE = 1.1  # times the fewest bytes: a block at the end may share a sector with another
+FLOAT = 4
+
+
+def point_wise(from_x: Array, from_h: Array, bias: Array, c: Array) -> tuple[Array, Array]:
+    """Return the new (h, c), both (N, H), from two sums (N, 4 * H), the bias (4 * H,) and the c before."""
+    return gated(from_x + from_h + bias, c)
+
+
+def one_by_one(from_x: Array, from_h: Array, bias: Array, c: Array) -> tuple[Array, Array]:
+    """Return what `point_wise` does, with a launch for each operation and each gate: a baseline for speed."""
+    size = c.shape[1]
+    parts = [slice(k * size, (k + 1) * size) for k in range(GATES)]
+    i, f, g, o = (from_x[:, part] + from_h[:, part] + bias[part] for part in parts)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def read(inputs: Inputs) -> float:
+    """Return the bytes that a step reads: both sums, c, and the bias for each sample, since each warp asks for it."""
+    return MORE * FLOAT * float(inputs["c"].size) * (3 * GATES + 1)
+
+
+def written(inputs: Inputs) -> float:
+    """Return the bytes of h and c."""
+    return MORE * FLOAT * 2 * float(inputs["c"].size)
+
+
+ONCE = Budget(launches=1, own=1, float64=0, read_sectors=MORE, bytes_read=read, bytes_written=written)
+ODD = Budget(launches=1, own=1, float64=0)  # rows begin inside of sectors, so bytes say little
+
+
+def sums(n: int, hidden: int) -> Inputs:
+    """Return draws of what `point_wise` takes."""
+    rows = GATES * hidden
+    return {"from_x": normal(n, rows), "from_h": normal(n, rows), "bias": normal(rows), "c": normal(n, hidden)}
+
+
+any_sums = sized(sums, (3, 5), (12, 60))  # of which none divides a block
+
+
+def _of_sums(says: str, change: Callable[[Array], Array] = np.asarray, **changes: Any) -> Mistake:
+    """Return the mistake of other sums, or of a cell with these changes."""
+    return Mistake(says, lambda from_x, from_h, bias, c: cell(change(from_x + from_h + bias), c, **changes))
+
+
+FUSED_MISTAKES = (
+    result("you return c before h: h comes first", lambda y: (y[1], y[0])),
+    _of_sums(
+        "the gates are in the order i, f, o, g: the third block is g, the fourth o",
+        lambda sums: np.concatenate([np.split(sums, GATES, axis=1)[k] for k in (0, 1, 3, 2)], axis=1),
+    ),
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    given(
+        "each gate has a bias of its own: bias[unit] belongs to i, bias[unit + hidden] to f, and so on",
+        bias=lambda bias: np.tile(bias[: len(bias) // GATES], GATES),
+    ),
+    given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
+    given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
+    _of_sums(
+        "the four gates of a unit stand in blocks, hidden columns apart, and not side by side",
+        lambda sums: np.concatenate([sums[:, gate::GATES] for gate in range(GATES)], axis=1),
+    ),
+    _of_sums("a tanh is missing: h is o * tanh(c)", out_by=np.asarray),
+    _of_sums("h is made of the old c: first the new c, then h from it", old=True),
+)
+
+
+Gradients = tuple[Array, Array, Array]
+
+
+def through_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
+    """Return the gradients by weight_ih (4 * H, D), weight_hh (4 * H, H) and bias (4 * H,).
+
+    grad_y (T, N, H) is the gradient by each output; y, c (T, N, H) and gates (T, N, 4 * H) are what went forward.
+    """
+    weights = ops.LSTMWeights(
+        np.zeros((len(weight_hh), x.shape[2]), x.dtype), weight_hh, np.zeros_like(weight_hh[:, 0])
+    )
+    kept = ops.LSTMGates(y, c, gates)
+    _, (found,), _ = ops.lstm_backward(grad_y, x, [weights], [kept], input_gradient=False)
+    return tuple(found)
+
+
+def went_forward(rng: np.random.Generator, steps: int, n: int, inputs: int, hidden: int, last: bool = False) -> Inputs:
+    """Draw a sequence that went forward, and gradients by its outputs: by the last one with `last`."""
+    drawn = draw_all(layer(steps, n, inputs, hidden), rng)
+    x, weights = drawn.pop("x"), ops.LSTMWeights(**drawn)
+    (kept,), _ = ops.lstm_with_gates(x, [weights])
+    grad_y = rng.standard_normal(kept.y.shape).astype(np.float32)
+    if last:
+        grad_y[:-1] = 0
+    arrays = {name: np.ascontiguousarray(value) for name, value in kept._asdict().items()}
+    return {"grad_y": grad_y, "x": x, "weight_hh": weights.weight_hh, **arrays}
+
+
+def step_by_step(
+    grad_y: Array,
+    x: Array,
+    weight_hh: Array,
+    y: Array,
+    c: Array,
+    gates: Array,
+    h: bool = True,
+    c_back: bool = True,
+    before: int = 1,
+) -> Gradients:
+    """Return the gradients, step by step: without what comes back through `h` or c, where that is left out.
+
+    `before` says how many steps before the output was that weight_hh multiplied.
+    """
+    zeros = np.zeros_like(y[0])
+    grad_h, grad_c = zeros, zeros
+    by_ih, by_hh, by_bias = np.zeros((len(weight_hh), x.shape[2]), x.dtype), 0 * weight_hh, 0 * weight_hh[:, 0]
+    for t in reversed(range(len(x))):
+        c_before = c[t - 1] if t else zeros
+        by_sums, by_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c_before)
+        by_ih += by_sums.T @ x[t]
+        by_hh += by_sums.T @ (y[t - before] if t >= before else zeros)
+        by_bias += by_sums.sum(axis=0)
+        grad_h = by_sums @ weight_hh if h else zeros
+        grad_c = by_c if c_back else zeros
+    return by_ih, by_hh, by_bias
+
+
+BACKWARD_MISTAKES = (
+    given(
+        "nothing comes back from later steps: keep grad_h and grad_c between turns", step_by_step, h=False, c_back=False
+    ),
+    given("what comes back through c is lost: keep grad_c for the step before", step_by_step, c_back=False),
+    given("what comes back through h is lost: by_sums @ weight_hh belongs to the step before", step_by_step, h=False),
+    given(
+        "weight_hh multiplied the output of the step before: y[t - 1], and zeros for the first", step_by_step, before=0
+    ),
+)

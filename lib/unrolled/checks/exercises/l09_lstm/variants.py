@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l09_lstm import exercises, sequences
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Budget, Inputs, draw_all, random_case, random_gpu_case, variant
 from unrolled.device import Array
 
 COUPLED = 3  # blocks: f, g, o
 
 
-def coupled(sums: Array, c: Array) -> tuple[Array, Array]:
-    """Return (h, c), both (N, H), from the sums of f, g and o (N, 3 * H) and the c before; i is 1 - f."""
-    size = c.shape[1]
+def coupled_step(x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> tuple[Array, Array]:
+    """Return the new (h, c), both (N, H), of a step with coupled gates: weights have blocks for f, g and o."""
+    sums, size = x @ weight_ih.T + h @ weight_hh.T + bias, c.shape[1]
     f, g, o = (sums[:, k * size : (k + 1) * size] for k in range(COUPLED))
     f = ops.sigmoid(f)
     c = f * c + (1 - f) * ops.tanh(g)
     return ops.sigmoid(o) * ops.tanh(c), c
 
 
-def coupled_step(x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> tuple[Array, Array]:
-    """Return the new (h, c) of a step with coupled gates; weights have three blocks of rows."""
-    return coupled(x @ weight_ih.T + h @ weight_hh.T + bias, c)
-
-
-def _three_blocks(inputs: Inputs) -> Inputs:
-    """Return the inputs of a step without the first block of the weights."""
-    size = inputs["c"].shape[1]
-    return {
-        name: value[size:] if name in ("weight_ih", "weight_hh", "bias") else value for name, value in inputs.items()
-    }
-
-
-def _any_coupled(*sizes: Any) -> Any:
-    return lambda rng: _three_blocks(draw_all(sequences.one_step(*sizes), rng))
-
-
-F_AND_I = "f is what stays, and 1 - f what gets in: yours has them the other way round"
-
-
-def _exchanged(sums: Array, c: Array) -> tuple[Array, Array]:
-    size = c.shape[1]
-    return coupled(np.concatenate([-sums[:, :size], sums[:, size:]], axis=1), c)
+def _three_blocks(rng: np.random.Generator, n: int, inputs: int, hidden: int, dtype: type = np.float32) -> Inputs:
+    """Draw the inputs of a step, without the first block of the weights."""
+    drawn = draw_all(sequences.one_step(n, inputs, hidden, dtype), rng)
+    return drawn | {name: drawn[name][hidden:] for name in ("weight_ih", "weight_hh", "bias")}
 
 
 lstm_step_coupled = variant(
     exercises.lstm_step,
     reference=coupled_step,
     cases=[
-        random_case("two samples, three inputs, four units", _any_coupled(2, 3, 4)),
-        random_case("in float64, and how fast h and c change", _any_coupled(3, 4, 2, np.float64)),
-        random_gpu_case("on the GPU", _any_coupled(5, 4, 3), Budget()),
-        random_case("any size", lambda rng: _three_blocks(sequences.any_step(rng))),
+        random_case("two samples, three inputs, four units", _three_blocks, 2, 3, 4),
+        random_case("in float64, and how fast h and c change", _three_blocks, 3, 4, 2, np.float64),
+        random_gpu_case("on the GPU", lambda rng: _three_blocks(rng, 5, 4, 3), Budget()),
+        random_case("any size", lambda rng: _three_blocks(rng, *rng.integers(2, 7, 3).tolist())),
     ],
     hints=(
         "First all sums in one go: the input's part, the part of the last output, and the bias. Then three blocks of H "
@@ -76,9 +55,11 @@ lstm_step_coupled = variant(
         ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("what c held has no part in it: c is f * c + (1 - f) * g", c=lambda c: 0 * c),
-        Mistake(
-            F_AND_I,
-            lambda x, h, c, weight_ih, weight_hh, bias: _exchanged(x @ weight_ih.T + h @ weight_hh.T + bias, c),
+        given(
+            "f is what stays, and 1 - f what gets in: yours has them the other way round",
+            **exercises.changed_weights(
+                lambda rows: np.concatenate([-(f := rows[: len(rows) // COUPLED]), rows[len(f) :]])
+            ),
         ),
     ),
 )

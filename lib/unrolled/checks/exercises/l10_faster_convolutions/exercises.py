@@ -1,29 +1,24 @@
 """Lesson 10: convolutions with fewer multiplications, through frequencies and by Winograd, and when they are faster."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, tiles, transforms
+from unrolled.checks.exercises.l10_faster_convolutions import methods, transforms
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, random_case
+from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case, sized
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
 
-
-# count_multiplications
-
 count_multiplications = Spec(
-    reference=counts.multiplications,
+    reference=methods.multiplications,
     cases=[
         case("four results, direct", method="direct", shape=(1, 1, 1, 2, 3)),
         case("four results, winograd 2x2", method="winograd 2x2", shape=(1, 1, 1, 2, 3)),
         case("five by five results, winograd 2x2", method="winograd 2x2", shape=(2, 3, 4, 5, 3)),
         case("sixteen results, winograd 4x4", method="winograd 4x4", shape=(1, 1, 1, 4, 3)),
         case("fft", method="fft", shape=(2, 3, 4, 10, 7)),
-        random_case("any", counts.any_shape),
+        random_case("any", methods.any_shape),
     ],
     points=2,
     hints=(
@@ -41,20 +36,13 @@ count_multiplications = Spec(
         "    pair = (-(-size // m)) ** 2 * ...\n"
         "return n * c * o * pair",
     ),
-    mistakes=counts.MISTAKES,
-    compare=counts.judge,
+    mistakes=methods.COUNT_MISTAKES,
+    compare=methods.judge_count,
 )
 
 
-# fft_conv2d
-
-
-def half(inputs: Inputs) -> float:
-    """Return half of the direct convolution's operations: frequencies, transforms included, take far less here."""
-    return transforms.direct_flops(inputs) / 2
-
-
-THROUGH = Budget(launches=60, float64=0, flops=half)
+# Half of the direct convolution's operations: frequencies, transforms included, take far less here.
+THROUGH = Budget(launches=60, float64=0, flops=lambda inputs: transforms.direct_flops(inputs) / 2)
 
 fft_conv2d = Spec(
     reference=transforms.by_fft,
@@ -64,7 +52,7 @@ fft_conv2d = Spec(
         case("three channels, two filters, NumPy", **transforms.layer(2, 3, 9, 2, 5)),
         case("padding, NumPy", **transforms.layer(2, 2, 8, 3, 5, padding=2)),
         case("as much padding as can be, NumPy", **transforms.layer(1, 2, 5, 2, 4, padding=3)),
-        case("a wide image, a high kernel, NumPy", **transforms.oblong()),
+        case("a wide image, a high kernel, NumPy", **transforms.arrays((2, 2, 6, 13), (3, 2, 5, 2)), padding=1),
         random_case("any size, NumPy", transforms.any_layer),
         gpu_case("15 x 15 on 32 x 32, GPU", THROUGH, **transforms.layer(2, 2, 32, 3, 15, padding=7)),
     ],
@@ -86,14 +74,10 @@ fft_conv2d = Spec(
         baseline=ops.conv2d_positions,
         inputs=transforms.layer(1, 1, 128, 1, 15),
         at_least=3,
-        points=1,
         against="a loop over output positions, for 15 x 15 on 128 x 128",
         advice="two transforms of the pixels and weights, one back, and no loop: rfft2 takes all images and channels",
     ),
 )
-
-
-# winograd_transforms
 
 winograd_transforms = Spec(
     reference=transforms.transforms,
@@ -104,7 +88,7 @@ winograd_transforms = Spec(
             weight=np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3),
             products=np.arange(16, dtype=np.float32).reshape(1, 4, 4) ** 2,
         ),
-        random_case("any number of them", transforms.any_tiles),
+        random_case("any number of them", sized(transforms.tiles_of, 1, 4, 3)),
     ],
     points=2,
     hints=(
@@ -120,19 +104,14 @@ winograd_transforms = Spec(
 )
 
 
-# winograd_conv2d
-
-
 SAVED = 36 / 16  # multiplications of the direct way, to those of a tile
 ROOM = 0.15  # of the direct way's operations for the transforms: by small matrices, or by one for a flat tile
-
-
-def fewer(inputs: Inputs) -> float:
-    """Return the direct convolution's operations / 2.25, and on top what transforms of any honest kind take."""
-    return transforms.direct_flops(inputs) * (1 / SAVED + ROOM)
-
-
-FILTERED = Budget(launches=60, transfers=transforms.MATRICES, float64=0, flops=fewer)
+FILTERED = Budget(
+    launches=60,
+    transfers=transforms.MATRICES,
+    float64=0,
+    flops=lambda inputs: transforms.direct_flops(inputs) * (1 / SAVED + ROOM),
+)
 
 winograd_conv2d = Spec(
     reference=transforms.by_winograd,
@@ -160,14 +139,11 @@ winograd_conv2d = Spec(
     mistakes=transforms.WINOGRAD_MISTAKES,
 )
 
-
-# choose_algorithm
-
 choose_algorithm = Spec(
-    reference=choosing.best,
+    reference=methods.best,
     cases=[
-        random_case("five convolutions", choosing.any_convolutions),
-        random_case("five others", choosing.any_convolutions),
+        random_case("five convolutions", methods.any_convolutions),
+        random_case("five others", methods.any_convolutions),
     ],
     points=2,
     hints=(
@@ -177,20 +153,17 @@ choose_algorithm = Spec(
         "of both need many transforms.",
         'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
     ),
-    call=choosing.methods_for_each,
-    compare=choosing.judged_by(choosing.forward),
+    call=lambda function, inputs: [function(*shape) for shape in inputs["shapes"]],
+    compare=methods.judged_by(methods.forward),
 )
 
-
-# overlap_add
-
 overlap_add = Spec(
-    reference=tiles.overlap_add,
+    reference=transforms.overlap_add,
     cases=[
-        random_case("one tile", lambda rng: tiles.drawn(rng, 5, 6, 3, 8)),
-        random_case("two by two tiles", lambda rng: tiles.drawn(rng, 8, 8, 3, 4)),
-        random_case("tiles that are cut at the edges", lambda rng: tiles.drawn(rng, 11, 9, 4, 5)),
-        random_case("any size", tiles.any_image),
+        random_case("one tile", transforms.tiled, 5, 6, 3, 8),
+        random_case("two by two tiles", transforms.tiled, 8, 8, 3, 4),
+        random_case("tiles that are cut at the edges", transforms.tiled, 11, 9, 4, 5),
+        random_case("any size", transforms.any_image),
     ],
     points=2,
     hints=(
@@ -206,5 +179,5 @@ overlap_add = Spec(
         given("where results of neighbours overlap they are added, not put over each other", adds=False),
         given("what reaches beyond a tile belongs to the neighbours: it is added there", whole=False),
     ),
-    compare=tiles.in_small_tiles,
+    compare=transforms.in_small_tiles,
 )

@@ -1,15 +1,17 @@
-"""Convolution by transforms: through frequencies, and by Winograd's F(2x2, 3x3), as a learner writes them."""
+"""Convolution by transforms: through frequencies, and by Winograd's F(2x2, 3x3), and in tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from unrolled.checks.mistakes import Function, Mistake, given
-from unrolled.checks.spec import Draw, Inputs, draw_all, filters, images, normal, vector
+from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal, normals
 from unrolled.device import Array, array_module
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 
@@ -66,10 +68,7 @@ FFT_MISTAKES = (
         "Lengths of size + kernel - 1 leave room",
         wraps=True,
     ),
-    given(
-        "irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd",
-        even=True,
-    ),
+    given("irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd", even=True),
     *(
         Mistake(
             "the crop begins at the wrong place: the first result lies at row and column kernel - 1 - padding",
@@ -91,31 +90,25 @@ FFT_MISTAKES = (
 
 def layer(n: int, c: int, size: int, o: int, kernel: int, padding: int = 0) -> Inputs:
     """Return draws of what a convolution takes."""
-    return {**arrays(n, c, size, size, o, kernel), "padding": padding}
+    return {**arrays((n, c, size, size), (o, c, kernel, kernel)), "padding": padding}
 
 
-def arrays(n: int, c: int, height: int, width: int, o: int, kernel: int) -> dict[str, Draw]:
-    """Return draws of x, weight and bias."""
-    return {"x": images(n, c, height, width), "weight": filters(o, c, kernel, kernel), "bias": vector(o)}
-
-
-def oblong() -> Inputs:
-    """Return draws of images that are wider than high, and of kernels that are higher than wide."""
-    return {"x": images(2, 2, 6, 13), "weight": filters(3, 2, 5, 2), "bias": vector(3), "padding": 1}
+def arrays(x: tuple[int, ...], weight: tuple[int, ...]) -> dict[str, Draw]:
+    """Return draws of x and weight of these shapes, and of a bias."""
+    return {"x": normal(*x), "weight": normal(*weight), "bias": normal(weight[0])}
 
 
 def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size, with a kernel up to 7 x 7 and padding less than that."""
-    n, c, o, kernel = (int(each) for each in rng.integers((1, 1, 1, 2), (4, 4, 5, 8)))
-    height, width = (int(each) for each in kernel + rng.integers(0, 12, 2))
-    drawn = draw_all(arrays(n, c, height, width, o, kernel), rng)
+    n, c, o, kernel = rng.integers((1, 1, 1, 2), (4, 4, 5, 8)).tolist()
+    drawn = draw_all(arrays((n, c, *(kernel + rng.integers(0, 12, 2))), (o, c, kernel, kernel)), rng)
     return {**drawn, "padding": int(rng.integers(0, kernel))}
 
 
 def any_layer_of_3(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size with 3 x 3 kernels."""
-    n, c, o, height, width = (int(each) for each in rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)))
-    return {**draw_all(arrays(n, c, height, width, o, 3), rng), "padding": int(rng.integers(0, 3))}
+    n, c, o, height, width = rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)).tolist()
+    return {**draw_all(arrays((n, c, height, width), (o, c, 3, 3)), rng), "padding": int(rng.integers(0, 3))}
 
 
 def direct_flops(inputs: Inputs) -> float:
@@ -165,11 +158,9 @@ TRANSFORM_MISTAKES = (
 )
 
 
-def any_tiles(rng: np.random.Generator) -> Inputs:
-    """Draw some tiles, weights and products."""
-    n, c, o = (int(each) for each in rng.integers(1, 4, 3))
-    drawn = {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
-    return draw_all(drawn, rng)
+def tiles_of(n: int, c: int, o: int) -> Inputs:
+    """Return draws of some tiles, weights and products."""
+    return {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
 
 
 def cut(x: Array, padding: int) -> Array:
@@ -227,3 +218,70 @@ WINOGRAD_MISTAKES = (
     ),
     given("of an odd size the last tile reaches beyond the results: crop to (OH, OW)", crop=False),
 )
+
+
+class SmallTransform:
+    """Convolves a tile of at most `most` x `most` pixels with its kernel, in full: k - 1 rows and columns more."""
+
+    def __init__(self, kernel: Array, most: int) -> None:
+        self.kernel, self.most = kernel, most
+        self.sizes: list[tuple[int, ...]] = []
+
+    def __call__(self, tile: Array) -> Array:
+        self.sizes.append(tile.shape)
+        return full(tile, self.kernel)
+
+
+def full(image: Array, kernel: Array) -> Array:
+    """Return the full convolution (H + KH - 1, W + KW - 1) of an image (H, W): each pixel adds a flipped kernel."""
+    y = np.zeros([size + k - 1 for size, k in zip(image.shape, kernel.shape, strict=True)], image.dtype)
+    height, width = image.shape
+    for i, row in enumerate(kernel):
+        for j, value in enumerate(row):
+            y[i : i + height, j : j + width] += value * image
+    return y
+
+
+def overlap_add(
+    image: Array, kernel: int, step: int, convolve: Function, *, adds: bool = True, whole: bool = True
+) -> Array:
+    """Return the full convolution (H + kernel - 1, W + kernel - 1) of an image (H, W), from step x step pixels each.
+
+    Mistakes are results put over each other, where nothing `adds`, and results of a tile that are not `whole`.
+    """
+    y = np.zeros([size + kernel - 1 for size in image.shape], image.dtype)
+    for top in range(0, image.shape[0], step):
+        for left in range(0, image.shape[1], step):
+            tile = image[top : top + step, left : left + step]
+            part = convolve(tile)
+            height, width = part.shape if whole else tile.shape
+            place = y[top : top + height, left : left + width]
+            place[...] = part[:height, :width] + (place if adds else 0)
+    return y
+
+
+def tiled(rng: np.random.Generator, height: int, width: int, kernel: int, step: int) -> Inputs:
+    """Draw an image, and a kernel in a transform for tiles of step x step pixels."""
+    arrays = normals(rng, image=(height, width), weights=(kernel, kernel))
+    convolve = SmallTransform(arrays["weights"], step)
+    return {"image": arrays["image"], "kernel": kernel, "step": step, "convolve": convolve}
+
+
+def any_image(rng: np.random.Generator) -> Inputs:
+    """Draw an image that no number of tiles covers exactly."""
+    step = int(rng.integers(4, 9))
+    height, width = (int(step * rng.integers(2, 5) + rng.integers(1, step)) for _ in range(2))
+    return tiled(rng, height, width, int(rng.integers(2, 6)), step)
+
+
+def in_small_tiles(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """Judge the values, and that no tile was larger than the transform."""
+    sizes, step = inputs["convolve"].sizes, inputs["step"]
+    found = mismatch(got, expected, 1e-4)
+    if large := [size for size in sizes if max(size, default=0) > step]:
+        line = f"you gave convolve a tile of {large[0]}; its transform has room for {step} x {step} (step)"
+        return Mismatch((line, *(found.lines if found else ("the values are right",))))
+    most = prod(-(-size // step) for size in inputs["image"].shape)  # so many tiles cover the image
+    if found is None and len(sizes) > most:
+        return Mismatch((f"right, but in {len(sizes)} tiles: {most} of step x step pixels cover the image",))
+    return found

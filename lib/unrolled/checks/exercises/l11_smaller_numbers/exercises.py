@@ -2,27 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from unrolled import nn
+from unrolled.checks.compare import Mismatch, first_mismatch
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scaling
-from unrolled.checks.spec import Spec, Speed, case, random_case
+from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
+from unrolled.checks.mistakes import Mistake, result
+from unrolled.checks.spec import Draw, Drawing, Inputs, Spec, Speed, case, draw_all, normal, random_case, sized
+from unrolled.device import Array
 from unrolled.ops import precision
 
-# loss_scale_step
+Step = tuple[Any, float, int]
+
+
+def scaled_step(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
+    """Return the gradients in float32 without their scale, None after an overflow, and the next scale and count."""
+    if not np.isfinite(gradients).all():
+        return None, scale / 2, 0
+    good_steps += 1
+    found = gradients.astype(np.float32) / np.float32(scale)
+    return (found, scale * 2, 0) if good_steps == every else (found, scale, good_steps)
+
+
+def judge_step(got: Any, expected: Step, inputs: Inputs) -> Mismatch | None:
+    """Say which of the three is wrong."""
+    if not isinstance(got, tuple) or len(got) != 3:
+        return Mismatch.of(f"a {type(got).__name__} came back: return gradients, scale, good_steps")
+    if (got[0] is None) != (expected[0] is None):
+        skipped = "one of these is infinite or NaN: the step is to be skipped, so None is expected"
+        what = skipped if expected[0] is None else "these are finite, each of them: no None is expected"
+        return Mismatch.of(f"gradients: {what}")
+    gradients, *numbers = zip(("gradients", "scale", "good_steps"), got, expected, strict=True)
+    return first_mismatch([gradients] if expected[0] is not None else [], 1e-6) or first_mismatch(numbers, 1e-9)
+
+
+def a_step(gradients: Draw, scale: float, good_steps: int, every: int) -> Drawing:
+    """Return what draws a step with such gradients."""
+    return partial(draw_all, {"gradients": gradients, "scale": scale, "good_steps": good_steps, "every": every})
+
+
+def with_one(value: float) -> Draw:
+    """Return a draw of gradients of which one is this value."""
+    return Draw(lambda rng: np.where(np.arange(12).reshape(3, 4) == 6, np.float16(value), FINITE.make(rng)))
+
+
+FINITE = normal(3, 4, dtype=np.float16)
+TINY = Draw(lambda rng: (rng.uniform(0.5, 1, (2, 5)) * 1e-3).astype(np.float16))
+"""These are 0 in float16 without their scale."""
+LARGE = Draw(lambda rng: (6e4 * np.ones((2, 3)) - rng.uniform(0, 1e3, (2, 3))).astype(np.float16))
+"""Their sum float16 does not hold."""
+
+
+def _gradients(says: str, change: Callable[[Array, float, float], Array]) -> Mistake:
+    """Return the mistake of `change(gradients, scale, next scale)` for the gradients, where all are finite."""
+
+    def changed(y: Step, gradients: Array, scale: float) -> Step:
+        found, after, count = y
+        with np.errstate(all="ignore"):
+            return None if found is None else change(gradients, scale, after), after, count
+
+    return result(says, changed)
+
+
+SCALING_MISTAKES = (
+    _gradients(
+        "the scale is taken away in float16, where small gradients become 0",
+        lambda gradients, scale, after: (gradients / np.float16(min(scale, 65504))).astype(np.float32),
+    ),
+    _gradients(
+        "the gradients still carry the scale: divide by it",
+        lambda gradients, scale, after: gradients.astype(np.float32),
+    ),
+    _gradients(
+        "these gradients carry the scale of this step, not that of the next one",
+        lambda gradients, scale, after: gradients.astype(np.float32) / np.float32(after),
+    ),
+    result(
+        "counting begins again where the scale changes: good_steps is 0 then",
+        lambda y, scale, good_steps: y if y[1] == scale else (y[0], y[1], good_steps + 1),
+    ),
+)
+
 
 loss_scale_step = Spec(
-    reference=scaling.loss_scale_step,
+    reference=scaled_step,
     answers=(precision.next_loss_scale,),
     cases=[
-        random_case("finite gradients", scaling.finite),
-        random_case("one is infinite", scaling.overflowed(np.inf)),
-        random_case("one is infinite, and negative", scaling.overflowed(-np.inf)),
-        random_case("one is NaN", scaling.overflowed(np.nan)),
-        random_case("the last of some good steps", scaling.doubling),
-        random_case("tiny gradients", scaling.tiny),
-        random_case("large ones, whose sum is too large", scaling.large),
+        random_case("finite gradients", a_step(FINITE, 1024.0, 3, every=10)),
+        random_case("one is infinite", a_step(with_one(np.inf), 1.0, 9, every=10)),
+        random_case("one is infinite, and negative", a_step(with_one(-np.inf), 1.0, 9, every=10)),
+        random_case("one is NaN", a_step(with_one(np.nan), 1.0, 9, every=10)),
+        random_case("the last of some good steps", a_step(FINITE, 256.0, 6, every=7)),
+        random_case("tiny gradients", a_step(TINY, 65536.0, 0, every=4)),
+        random_case("large ones, whose sum is too large", a_step(LARGE, 1.0, 1, every=9)),
     ],
     points=2,
     hints=(
@@ -37,30 +115,19 @@ loss_scale_step = Spec(
         "    return found, ..., 0\n"
         "return found, scale, ...",
     ),
-    mistakes=scaling.MISTAKES,
-    compare=scaling.judge,
+    mistakes=SCALING_MISTAKES,
+    compare=judge_step,
     tolerance=1e-6,
 )
-
-
-# quantize_int8
 
 quantize_int8 = Spec(
     reference=integers.quantize_int8,
     answers=(precision.quantize_int8, precision.int8_scale),
     cases=[
-        case(
-            "two channels by hand",
-            x=np.array([[0, 1, -2, 0.5], [0, 100, -254, 254]], np.float32),
-            limit=np.array([2, 254], np.float32),
-        ),
+        case("two channels by hand", x=array([0, 1, -2, 0.5], [0, 100, -254, 254]), limit=array(2, 254)),
         random_case("filters, each to its largest", integers.any_weights),
         random_case("some beyond the limit", integers.clipped),
-        case(
-            "a channel of zeros beside another",
-            x=np.array([[0, 0, 0], [0.5, -1, 0.25]], np.float32),
-            limit=np.array([0, 1], np.float32),
-        ),
+        case("a channel of zeros beside another", x=array([0, 0, 0], [0.5, -1, 0.25]), limit=array(0, 1)),
     ],
     points=2,
     hints=(
@@ -76,19 +143,13 @@ quantize_int8 = Spec(
     compare=integers.judge,
 )
 
-
-# int8_matmul
-
 int8_matmul = Spec(
     reference=precision.int8_matmul,
     cases=[
-        case(
-            "by hand",
-            a=np.array([[100, 100], [1, -2]], np.int8),
-            b=np.array([[100, 1], [100, -1]], np.int8),
-        ),
-        random_case("any sizes", integers.any_factors),
-        random_case("large sums", integers.large_factors),
+        case("by hand", a=np.array([[100, 100], [1, -2]], np.int8), b=np.array([[100, 1], [100, -1]], np.int8)),
+        random_case("any sizes", sized(integers.factors, (1, 30, 1), (6, 90, 6))),
+        # These sums leave what float32 counts exactly.
+        random_case("large sums", partial(draw_all, integers.factors(2, 3000, 3, least=100))),
     ],
     points=1,
     hints=(
@@ -101,22 +162,20 @@ int8_matmul = Spec(
     tolerance=0,
 )
 
-
-# prune
-
 prune = Spec(
     reference=fewer.prune,
     answers=(precision.magnitude_mask, nn.Sequential.prune),
     cases=[
         case(
             "four weights, half of them",
-            weight=np.array([[3, -1], [0.5, -4]], np.float32),
+            weight=array([3, -1], [0.5, -4]),
             fraction=0.5,
-            updates=[np.array([[1, 1], [1, 1]], np.float32)],
+            updates=[array([1, 1], [1, 1])],
         ),
         random_case("any layer", fewer.any_pruning),
-        random_case("filters, and a share that does not come out even", fewer.uneven_pruning),
-        case("no update", weight=np.array([[3, -1], [0.5, -4]], np.float32), fraction=0.5, updates=[]),
+        # The share is 13.86 of 18 weights, of which 13 go.
+        random_case("filters, and a share that does not come out even", fewer.one_update, 0.77, 2, 1, 3, 3),
+        case("no update", weight=array([3, -1], [0.5, -4]), fraction=0.5, updates=[]),
     ],
     points=2,
     hints=(
@@ -132,16 +191,13 @@ prune = Spec(
     mistakes=fewer.PRUNE_MISTAKES,
 )
 
-
-# binary_matmul
-
 binary_matmul = Spec(
     reference=precision.binary_matmul,
     cases=[
         case("one word each", **fewer.signs(2, 3, 64)),
         case("three words each", **fewer.signs(4, 2, 192)),
         case("a last word that is not full", **fewer.signs(3, 3, 70)),
-        random_case("any number of signs", fewer.any_signs),
+        random_case("any number of signs", sized(fewer.signs, (1, 1, 1), (7, 7, 300))),
     ],
     points=2,
     hints=(
@@ -161,14 +217,10 @@ binary_matmul = Spec(
         baseline=fewer.unpacked,
         inputs=fewer.signs(72, 72, 4096),
         at_least=3,
-        points=1,
         against="an int32 for each sign, 72 x 4,096 by 4,096 x 72",
         advice="compare a row with all rows of b at once: few calls, each of many words",
     ),
 )
-
-
-# straight_through
 
 straight_through = Spec(
     reference=fewer.straight_through,

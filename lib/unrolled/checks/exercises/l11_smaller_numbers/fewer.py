@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from math import floor
 
 import numpy as np
 
 from unrolled.checks.mistakes import Function, Mistake, given, result
-from unrolled.checks.spec import Draw, Inputs, draw_all
+from unrolled.checks.spec import Draw, Inputs, normals
 from unrolled.device import Array
 from unrolled.ops import precision
 
@@ -37,27 +38,21 @@ def masked(weight: Array, mask: Array, updates: list[Array]) -> Array:
 
 def any_pruning(rng: np.random.Generator) -> Inputs:
     """Draw a layer's weights and some updates."""
-    o, k, count = (int(each) for each in rng.integers((2, 3, 1), (6, 9, 4)))
-    arrays = [rng.standard_normal((o, k)).astype(np.float32) for _ in range(count + 1)]
-    return {"weight": arrays[0], "fraction": float(rng.uniform(0.3, 0.9)), "updates": arrays[1:]}
+    o, k, count = rng.integers((2, 3, 1), (6, 9, 4))
+    weight, *updates = rng.standard_normal((count + 1, o, k)).astype(np.float32)
+    return {"weight": weight, "fraction": float(rng.uniform(0.3, 0.9)), "updates": updates}
 
 
-def uneven_pruning(rng: np.random.Generator) -> Inputs:
-    """Draw filters (2, 1, 3, 3) and an update; the share is 13.86 of 18 weights, of which 13 go."""
-    weight, update = rng.standard_normal((2, 2, 1, 3, 3)).astype(np.float32)
-    return {"weight": weight, "fraction": 0.77, "updates": [update]}
+def one_update(rng: np.random.Generator, fraction: float, *shape: int) -> Inputs:
+    """Draw weights of this shape and an update."""
+    weight, update = rng.standard_normal((2, *shape)).astype(np.float32)
+    return {"weight": weight, "fraction": fraction, "updates": [update]}
 
 
 def updated(weight: Array, updates: list[Array]) -> Array:
     """Return the weights after updates."""
     for update in updates:
         weight = weight - update
-    return weight
-
-
-def _masked_anew(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    for update in [0, *updates]:
-        weight = prune(weight - update, fraction, [])
     return weight
 
 
@@ -70,7 +65,12 @@ PRUNE_MISTAKES = (
         "the mask is that of the weights before the first update",
         lambda weight, fraction, updates: prune(updated(weight, updates), fraction, []),
     ),
-    Mistake("which weights go is decided once, and not again after each update", _masked_anew),
+    Mistake(
+        "which weights go is decided once, and not again after each update",
+        lambda weight, fraction, updates: reduce(
+            lambda w, update: prune(w - update, fraction, []), updates, prune(weight, fraction, [])
+        ),
+    ),
     Mistake(
         "the smallest magnitudes go, and not the largest",
         lambda weight, fraction, updates: masked(weight, 1 - kept(weight, 1 - fraction), updates),
@@ -115,12 +115,6 @@ def _words(*shape: int) -> Draw:
     return Draw(lambda rng: rng.integers(0, 2**WORD, shape, dtype=np.uint64))
 
 
-def any_signs(rng: np.random.Generator) -> Inputs:
-    """Draw signs of any number."""
-    n, m, k = (int(each) for each in rng.integers((1, 1, 1), (7, 7, 300)))
-    return draw_all(signs(n, m, k), rng)
-
-
 def _counted(says: str, last: Callable[[int], int], all_words: bool = False) -> Mistake:
     """Return the mistake of a last word of which the bits last(k % 64) count; of the others all bits, or the same."""
 
@@ -158,45 +152,33 @@ BINARY_MISTAKES = (
 # straight through
 
 
-def straight_through(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the gradients by x (N, K) and weight (M, K) of sign(x) @ sign(weight).T, (N, M), straight through."""
-    by_x, by_weight = _by_signs(precision.binarize)(grad, x, weight)
-    return by_x, by_weight
+def straight_through(
+    grad: Array, x: Array, weight: Array, *, sign: Function = precision.binarize, to_x: float = 1, to_weight: float = 1
+) -> tuple[Array, Array]:
+    """Return the gradients by x (N, K) and weight (M, K) of sign(x) @ sign(weight).T, (N, M), straight through.
 
-
-def _by_signs(sign: Callable[[Array], Array], stop_x: bool = True, stop_weight: bool = True) -> Function:
-    """Return what gives both gradients, with signs by this function, and what lies beyond 1 stopped or not."""
-
-    def gradients(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
-        by_x, by_weight = grad @ sign(weight), grad.T @ sign(x)
-        return (
-            precision.straight_through(by_x, x) if stop_x else by_x,
-            precision.straight_through(by_weight, weight) if stop_weight else by_weight,
-        )
-
-    return gradients
+    Mistakes have other signs, or let a gradient through where x or weight lies beyond 1, up to another number.
+    """
+    return grad @ sign(weight) * (np.abs(x) <= to_x), grad.T @ sign(x) * (np.abs(weight) <= to_weight)
 
 
 def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a binary layer's inputs and weights, on both sides of 1, and a gradient."""
-    n, m, k = (int(each) for each in rng.integers(2, 7, 3))
-    x, weight, grad = (rng.standard_normal(shape).astype(np.float32) for shape in ((n, k), (m, k), (n, m)))
+    n, m, k = rng.integers(2, 7, 3).tolist()
+    x, weight, grad = normals(rng, x=(n, k), weight=(m, k), grad=(n, m)).values()
     x[0, 0] = weight[1, 1] = 0  # as what a ReLU stopped
     return {"grad": grad, "x": 1.5 * x, "weight": 1.5 * weight}
 
 
+def _signed(says: str, sign: Callable[[Array], Array]) -> Mistake:
+    return Mistake(says, partial(straight_through, sign=sign))
+
+
 STRAIGHT_MISTAKES = (
-    Mistake("the forward pass multiplied signs: their product's gradient has signs, too", _by_signs(lambda x: x)),
-    Mistake(
-        "beyond 1 nothing passes: (np.abs(x) <= 1)", _by_signs(precision.binarize, stop_x=False, stop_weight=False)
-    ),
-    Mistake(
-        "beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)",
-        _by_signs(precision.binarize, stop_weight=False),
-    ),
-    Mistake("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", _by_signs(precision.binarize, stop_x=False)),
-    Mistake(
-        "0 counts as negative: its sign is -1", _by_signs(lambda x: np.where(x >= 0, np.float32(1), np.float32(-1)))
-    ),
-    Mistake("0 counts as negative: its sign is -1, and np.sign gives 0", _by_signs(np.sign)),
+    _signed("the forward pass multiplied signs: their product's gradient has signs, too", lambda x: x),
+    given("beyond 1 nothing passes: (np.abs(x) <= 1)", to_x=np.inf, to_weight=np.inf),
+    given("beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)", to_weight=np.inf),
+    given("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", to_x=np.inf),
+    _signed("0 counts as negative: its sign is -1", lambda x: np.where(x >= 0, np.float32(1), np.float32(-1))),
+    _signed("0 counts as negative: its sign is -1, and np.sign gives 0", np.sign),
 )

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Inputs
+from unrolled.checks.spec import Draw, Inputs
 from unrolled.device import Array
 
 MOST = 127
@@ -29,21 +29,21 @@ def in_steps(x: Array, scale: Array) -> Array:
 def judge(got: Any, expected: tuple[Array, Array], inputs: Inputs) -> Mismatch | None:
     """Judge scales by their values, and whole numbers by how near they come."""
     if not isinstance(got, tuple) or len(got) != 2:
-        return Mismatch((f"a {type(got).__name__} came back: return q, scale",))
-    if found := mismatch(got[1], expected[1], 1e-6):
-        return Mismatch((f"scale: {found.lines[0]}", *found.lines[1:]))
-    q, x, limit = got[0], inputs["x"], inputs["limit"]
+        return Mismatch.of(f"a {type(got).__name__} came back: return q, scale")
+    if found := first_mismatch([("scale", got[1], expected[1])], 1e-6):
+        return found
+    (q, _), x = got, inputs["x"]
+    found = mismatch(q, expected[0], 0)
     if not isinstance(q, np.ndarray) or q.dtype != np.int8 or q.shape != x.shape:
-        return mismatch(q, expected[0], 0)
+        return found
     if (q == -128).any():
-        return Mismatch(("q: holds -128, and the range is symmetric: -127 to 127",))
+        return Mismatch.of("q: holds -128, and the range is symmetric: -127 to 127")
     channels = (-1, *[1] * (x.ndim - 1))
-    scale, most = expected[1].reshape(channels), limit.reshape(channels)
+    scale, most = expected[1].reshape(channels), inputs["limit"].reshape(channels)
     off = np.abs(q * scale - np.clip(x, -most, most)) / scale
     if (off > 0.5 + EDGE).any():
-        found = mismatch(q, expected[0], 0)
         lines = found.lines if found else ()
-        return Mismatch((f"q * scale is up to {off.max():.3g} steps from x; half a step is possible", *lines))
+        return Mismatch.of(f"q * scale is up to {off.max():.3g} steps from x; half a step is possible", *lines)
     return None
 
 
@@ -78,35 +78,22 @@ QUANTIZE_MISTAKES = (
 )
 
 
-# products
+def factors(n: int, k: int, m: int, least: int = -MOST) -> Inputs:
+    """Return draws of matrices (N, K) and (K, M) of int8 values."""
+
+    def whole(*shape: int) -> Draw:
+        return Draw(lambda rng: rng.integers(least, 128, shape).astype(np.int8))
+
+    return {"a": whole(n, k), "b": whole(k, m)}
 
 
-def any_factors(rng: np.random.Generator) -> Inputs:
-    """Draw two matrices of any int8 values."""
-    n, k, m = (int(each) for each in rng.integers((1, 30, 1), (6, 90, 6)))
-    return {"a": _whole(rng, n, k), "b": _whole(rng, k, m)}
-
-
-def large_factors(rng: np.random.Generator) -> Inputs:
-    """Draw matrices whose sums leave what float32 counts exactly."""
-    a, b = (rng.integers(100, 128, shape).astype(np.int8) for shape in ((2, 3000), (3000, 3)))
-    return {"a": a, "b": b}
-
-
-def _whole(rng: np.random.Generator, *shape: int) -> Array:
-    return rng.integers(-MOST, MOST + 1, shape).astype(np.int8)
+def _multiplied_in(dtype: type, says: str) -> Mistake:
+    """Return the mistake of a product of factors in this dtype."""
+    return Mistake(says, lambda a, b: (a.astype(dtype) @ b.astype(dtype)).astype(np.int32))
 
 
 PRODUCT_MISTAKES = (
-    Mistake(
-        "sums of int8 wrap round at 128: NumPy keeps the type of the factors", lambda a, b: (a @ b).astype(np.int32)
-    ),
-    Mistake(
-        "sums of 16 bits wrap round at 32,768",
-        lambda a, b: (a.astype(np.int16) @ b.astype(np.int16)).astype(np.int32),
-    ),
-    Mistake(
-        "float32 counts to 2^24 exactly, and no further",
-        lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.int32),
-    ),
+    _multiplied_in(np.int8, "sums of int8 wrap round at 128: NumPy keeps the type of the factors"),
+    _multiplied_in(np.int16, "sums of 16 bits wrap round at 32,768"),
+    _multiplied_in(np.float32, "float32 counts to 2^24 exactly, and no further"),
 )

@@ -6,9 +6,10 @@ from math import floor
 
 import numpy as np
 
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l11_smaller_numbers import exercises, fewer
 from unrolled.checks.mistakes import Mistake, given
-from unrolled.checks.spec import Inputs, case, random_case, variant
+from unrolled.checks.spec import case, random_case, variant
 from unrolled.device import Array
 
 
@@ -24,30 +25,19 @@ def _by(sizes: Array, weight: Array, fraction: float, updates: list[Array]) -> A
     return fewer.masked(weight, mask, updates)
 
 
-def _five_filters(rng: np.random.Generator) -> Inputs:
-    """Draw a layer of which 3.75 rows are to go: 3 do."""
-    weight, update = rng.standard_normal((2, 5, 4)).astype(np.float32)
-    return {"weight": weight, "fraction": 0.75, "updates": [update]}
-
+FOUR = array([3, -1], [0.5, -0.5], [-4, -4], [1, 1])
 
 prune_filters = variant(
     exercises.prune,
     reference=prune_rows,
     cases=[
         case(
-            "four filters, half of them",
-            weight=np.array([[3, -1], [0.5, -0.5], [-4, -4], [1, 1]], np.float32),
-            fraction=0.5,
-            updates=[np.array([[3, -1], [-5, 5], [1, 1], [1, 1]], np.float32)],
+            "four filters, half of them", weight=FOUR, fraction=0.5, updates=[array([3, -1], [-5, 5], [1, 1], [1, 1])]
         ),
         random_case("any layer", fewer.any_pruning),
-        random_case("five filters, and a share that does not come out even", _five_filters),
-        case(
-            "no update",
-            weight=np.array([[3, -1], [0.5, -0.5], [-4, -4], [1, 1]], np.float32),
-            fraction=0.5,
-            updates=[],
-        ),
+        # The share is 3.75 rows, of which 3 go.
+        random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
+        case("no update", weight=FOUR, fraction=0.5, updates=[]),
     ],
     hints=(
         exercises.prune.hints[0],

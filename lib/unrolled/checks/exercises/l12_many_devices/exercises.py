@@ -1,22 +1,21 @@
 """Lesson 12: one step shared among ranks, sums round a ring, layers that are split, and pipelines."""
 
-from __future__ import annotations
-
 from unrolled import parallel
-from unrolled.checks.exercises.l12_many_devices import judging, overlap, replicas, ring, schedules, splits
-from unrolled.checks.spec import Spec, Speed, case, normal, random_case
+from unrolled.checks.exercises.l12_many_devices import overlap, programs, ring, schedules
+from unrolled.checks.spec import Draw, Spec, Speed, case, normal, random_case
 from unrolled.parallel import data_parallel, pipeline
 
-# data_parallel_step
-
 data_parallel_step = Spec(
-    reference=replicas.data_parallel_step,
+    reference=programs.data_parallel_step,
     answers=(parallel.gradients, data_parallel.fit),
     cases=[
-        random_case("two ranks with 4 samples each", replicas.samples(4, 4)),
-        random_case("two ranks with 6 samples and 2", replicas.samples(6, 2)),
-        random_case("a rank without samples", replicas.samples(3, 0, 4)),
-        random_case("any ranks and samples", replicas.any_samples),
+        random_case("two ranks with 4 samples each", programs.samples, 4, 4),
+        random_case("two ranks with 6 samples and 2", programs.samples, 6, 2),
+        random_case("a rank without samples", programs.samples, 3, 0, 4),
+        random_case(
+            "any ranks and samples",
+            lambda rng: programs.samples(rng, *rng.integers(1, 10, rng.integers(2, 6)).tolist()),
+        ),
     ],
     points=2,
     hints=(
@@ -30,34 +29,37 @@ data_parallel_step = Spec(
         "total = comm.all_reduce(total)\n"
         "return (total[:-1] / ...).reshape(weight.shape)",
     ),
-    mistakes=replicas.MISTAKES,
-    compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count, replicas.appended),
-    call=judging.on_network,
+    mistakes=programs.STEP_MISTAKES,
+    compare=programs.all_reduces(programs.MEAN_BROUGHT, programs.gradient_and_count, programs.appended),
+    call=programs.on_network,
     ranks=True,
     # Two ranks can be twice as fast at most. So there is no room for honest answers at 1.5 T, nor for half of what the
     # reference reaches: T is what was asked for, and a machine that cannot show it excuses.
     speed=Speed(
-        baseline=replicas.on_one_rank,
-        inputs={"weight": normal(256, 256), "x": normal(8192, 256), "labels": replicas.labels_of(8192, 256)},
+        baseline=programs.on_one_rank,
+        inputs={
+            "weight": normal(256, 256),
+            "x": normal(8192, 256),
+            "labels": Draw(lambda rng: rng.integers(0, 256, 8192)),
+        },
         at_least=1.6,
-        points=1,
         against="one rank with all samples, two ranks with half of them each",
         advice="each rank should compute with its own samples only, in whole arrays, and send one array",
         ranks=2,
-        share=replicas.rows_of_rank,
+        share=programs.rows_of_rank,
     ),
 )
-
-
-# ring_allreduce
 
 ring_allreduce = Spec(
     reference=ring.ring_allreduce,
     cases=[
-        random_case("three ranks, six numbers", ring.arrays(3, 6)),
-        random_case("four ranks, ten numbers: chunks of 3 and 2", ring.arrays(4, 10)),
-        random_case("five ranks, three numbers: some chunks are empty", ring.arrays(5, 3)),
-        random_case("any ranks and numbers", ring.any_arrays),
+        random_case("three ranks, six numbers", ring.arrays, 3, 6),
+        random_case("four ranks, ten numbers: chunks of 3 and 2", ring.arrays, 4, 10),
+        random_case("five ranks, three numbers: some chunks are empty", ring.arrays, 5, 3),
+        random_case(
+            "any ranks and numbers",  # of which the ranks hardly ever are a divisor
+            lambda rng: ring.arrays(rng, int(rng.integers(3, 7)), int(rng.integers(20, 200))),
+        ),
     ],
     points=4,
     hints=(
@@ -75,21 +77,20 @@ ring_allreduce = Spec(
         "    mine[...] = ... if k < comm.size else ...\n"
         "return y",
     ),
-    mistakes=ring.mistakes(1),
+    mistakes=ring.MISTAKES,
     compare=ring.through_a_ring(1),
-    call=judging.on_network,
+    call=programs.on_network,
     ranks=True,
 )
 
-
-# column_row_linear
-
 column_row_linear = Spec(
-    reference=splits.column_row_linear,
+    reference=programs.column_row_linear,
     cases=[
-        random_case("two ranks with 3 hidden units each", splits.two_layers(3, 3)),
-        random_case("three ranks with 4, 1 and 2", splits.two_layers(4, 1, 2)),
-        random_case("any layers", splits.any_layers),
+        random_case("two ranks with 3 hidden units each", programs.two_layers, 3, 3),
+        random_case("three ranks with 4, 1 and 2", programs.two_layers, 4, 1, 2),
+        random_case(
+            "any layers", lambda rng: programs.two_layers(rng, *rng.integers(1, 6, rng.integers(2, 6)).tolist())
+        ),
     ],
     points=2,
     hints=(
@@ -99,15 +100,13 @@ column_row_linear = Spec(
         "belongs to the sum, and not to each of its terms.",
         "hidden = np.maximum(..., 0)\nreturn comm.all_reduce(...) + ...",
     ),
-    mistakes=splits.MISTAKES,
-    compare=judging.all_reduces(splits.BROUGHT, splits.terms, splits.stay),
-    call=judging.on_network,
-    crash_advice=splits.stay_besides,
+    mistakes=programs.SPLIT_MISTAKES,
+    compare=programs.all_reduces(programs.TERM_BROUGHT, programs.terms, programs.stay),
+    call=programs.on_network,
+    crash_advice=programs.stay_besides,
     ranks=True,
 )
 
-
-# pipeline_schedule and lean_schedule
 
 SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed, pipeline.alternating)
 SIZES = [
@@ -161,9 +160,6 @@ lean_schedule = Spec(
     compare=schedules.judge_memory,
 )
 
-
-# overlapped_gradients
-
 overlapped_gradients = Spec(
     reference=overlap.overlapped_gradients,
     cases=[random_case("some layers", overlap.layers), random_case("other layers", overlap.layers)],
@@ -182,7 +178,7 @@ overlapped_gradients = Spec(
     ),
     mistakes=overlap.MISTAKES,
     compare=overlap.judge,
-    call=judging.on_network,
+    call=programs.on_network,
     crash_advice=overlap.one_shape,
     ranks=True,
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.exercises.l12_many_devices.judging import kept_network, same_numbers
-from unrolled.checks.mistakes import Mistake, result
+from unrolled.checks.compare import Mismatch, first_mismatch
+from unrolled.checks.exercises.l12_many_devices.programs import kept_network, same_numbers
+from unrolled.checks.mistakes import result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
@@ -74,9 +74,8 @@ def layers(rng: np.random.Generator) -> Inputs:
     network = kept_network(int(rng.integers(2, 5)), rng)
     arguments = []
     for rank in range(network.size):
-        given = [
-            rng.standard_normal((int(n), width)).astype(np.float32) for n in [rng.integers(1, 6)] for width in widths
-        ]
+        n = rng.integers(1, 6)
+        given = [rng.standard_normal((n, width)).astype(np.float32) for width in widths]
         seconds = rng.uniform(10e-6, 30e-6, len(weights))  # about what a sum takes
         own = [Layer(network, rank, *each) for each in zip(given[:-1], weights, map(float, seconds), strict=True)]
         for number, (layer, after) in enumerate(zip(own, [*own[1:], None], strict=True)):
@@ -95,9 +94,9 @@ def own_gradients(grad: Array, layers: Sequence[Layer]) -> list[Array]:
 
 
 MISTAKES = (
-    Mistake(
+    result(
         "these are the gradients of a rank's own samples: sum over ranks",
-        lambda comm, grad, layers: own_gradients(grad, layers),
+        lambda _, grad, layers: own_gradients(grad, layers),
     ),
     result("the list begins with the last layer: turn it round", lambda y: y[::-1]),
 )
@@ -108,24 +107,20 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     network: Network = inputs["network"]
     if found := _each_layer(got, expected):
         return found
-    own = [own_gradients(*arguments) for arguments in inputs["arguments"]]
-    summed = [[gradients[layer] for gradients in own] for layer in range(len(own[0]))]
-    if network.messages or len(network.brought) != len(summed) or not all(_one_of(b, summed) for b in network.brought):
+    by_layer = list(zip(*(own_gradients(*arguments) for arguments in inputs["arguments"]), strict=True))
+    as_asked = (any(all(map(same_numbers, brought, own)) for own in by_layer) for brought in network.brought)
+    if network.messages or len(network.brought) != len(by_layer) or not all(as_asked):
         said = ", ".join(f"{name} of {size} bytes" for name, size in network.collectives) or "nothing"
-        return Mismatch(
-            (
-                f"the gradients are right, but the network was asked for: {said}",
-                "expected a start_all_reduce of each layer's own gradient, and nothing else that is sent",
-            )
+        return Mismatch.of(
+            f"the gradients are right, but the network was asked for: {said}",
+            "expected a start_all_reduce of each layer's own gradient, and nothing else that is sent",
         )
     needed = least_seconds(network, [arguments[1] for arguments in inputs["arguments"]], expected[0])
     if network.seconds > needed * (1 + 1e-9):
-        return Mismatch(
-            (
-                f"the gradients are right, but the ranks took {network.seconds * 1e6:.1f} us, modelled",
-                f"{needed * 1e6:.1f} us are enough: begin each sum as soon as its layer's gradient is there, and wait "
-                "for none before all have begun",
-            )
+        return Mismatch.of(
+            f"the gradients are right, but the ranks took {network.seconds * 1e6:.1f} us, modelled",
+            f"{needed * 1e6:.1f} us are enough: begin each sum as soon as its layer's gradient is there, and wait for "
+            "none before all have begun",
         )
     return None
 
@@ -146,17 +141,12 @@ def least_seconds(network: Network, layers: Sequence[Sequence[Layer]], gradients
     return end
 
 
-def _one_of(brought: Sequence[Array], summed: Sequence[Sequence[Array]]) -> bool:
-    """Whether each rank brought its own gradient of the same layer."""
-    return any(all(map(same_numbers, brought, own)) for own in summed)
-
-
 def _each_layer(got: Any, expected: Any) -> Mismatch | None:
     for rank, (one, wanted) in enumerate(zip(got, expected, strict=True)):
         if not isinstance(one, list | tuple) or len(one) != len(wanted):
             return Mismatch((f"rank {rank}: expected a list of {len(wanted)} gradients, one for each layer",))
-        for layer, (gradient, right) in enumerate(zip(one, wanted, strict=True)):
-            if found := mismatch(gradient, right, 1e-4, {}):
-                helps = ("a sum that was begun: call .wait() on it",) if "_Pending" in found.lines[0] else ()
-                return Mismatch((f"rank {rank}, layer {layer}: {found.lines[0]}", *found.lines[1:], *helps))
+        both = enumerate(zip(one, wanted, strict=True))
+        if found := first_mismatch((f"rank {rank}, layer {layer}", *gradients) for layer, gradients in both):
+            helps = ("a sum that was begun: call .wait() on it",) if "_Pending" in found.lines[0] else ()
+            return Mismatch.of(*found.lines, *helps)
     return None

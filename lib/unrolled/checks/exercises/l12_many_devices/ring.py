@@ -2,66 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled.checks.compare import Mismatch
-from unrolled.checks.exercises.l12_many_devices.judging import by_rank, kept_network
-from unrolled.checks.mistakes import Mistake, result
+from unrolled.checks.exercises.l12_many_devices.programs import by_rank, kept_network
+from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
 
-Program = Callable[[Communicator, Array], Array]
 
+def ring_allreduce(
+    comm: Communicator,
+    x: Array,
+    *,
+    step: int = 1,
+    first: int = 1,
+    off: int = 0,
+    keeps: bool = True,
+    same: bool = False,
+    half: bool = False,
+) -> Array:
+    """Return the sum of all ranks' x (n,), by 2 (p - 1) rounds of chunks that go round a ring: to rank r + step.
 
-def ring_allreduce(comm: Communicator, x: Array) -> Array:
-    """Return the sum of all ranks' x (n,), by 2 (p - 1) rounds of chunks that go round a ring."""
-    return ring()(comm, x)
-
-
-def ring(
-    step: int = 1, first: int = 1, off: int = 0, keeps: bool = True, same: bool = False, half: bool = False
-) -> Program:
-    """Return an all-reduce in which rank r sends to rank r + step, with `first` the number of its first round.
-
-    A number other than 1 calls the chunks otherwise, and the sums stay the same. The second half begins `off` rounds
-    too late, which is wrong unless it is 0. Wrong, too: the second half adds (not `keeps`) or is missing (`half`), or
-    what comes goes to the chunk that was sent in the `same` round.
+    A number `first` of the first round other than 1 calls the chunks otherwise, and the sums stay the same. The second
+    half begins `off` rounds too late, which is wrong unless it is 0. Wrong, too: the second half adds (not `keeps`) or
+    is missing (`half`), or what comes goes to the chunk that was sent in the `same` round.
     """
-
-    def program(comm: Communicator, x: Array) -> Array:
-        y = x.copy()
-        chunks = np.array_split(y, comm.size)
-        middle = first + comm.size - 1
-        rounds = [(k, True) for k in range(first, middle)]
-        if not half:
-            rounds += [(k + off, not keeps) for k in range(middle, middle + comm.size - 1)]
-        for k, adds in rounds:
-            comm.send(chunks[(comm.rank - step * k) % comm.size], (comm.rank + step) % comm.size)
-            mine = chunks[(comm.rank - step * (k + (not same))) % comm.size]
-            came = comm.receive(np.empty_like(mine), (comm.rank - step) % comm.size)
-            mine[...] = mine + came if adds else came
-        return y
-
-    return program
+    y = x.copy()
+    chunks = np.array_split(y, comm.size)
+    middle = first + comm.size - 1
+    rounds = [(k, True) for k in range(first, middle)]
+    if not half:
+        rounds += [(k + off, not keeps) for k in range(middle, middle + comm.size - 1)]
+    for k, adds in rounds:
+        comm.send(chunks[(comm.rank - step * k) % comm.size], (comm.rank + step) % comm.size)
+        mine = chunks[(comm.rank - step * (k + (not same))) % comm.size]
+        came = comm.receive(np.empty_like(mine), (comm.rank - step) % comm.size)
+        mine[...] = mine + came if adds else came
+    return y
 
 
-def arrays(ranks: int, size: int) -> Callable[[np.random.Generator], Inputs]:
-    """Return a draw of an array (size,) on each rank."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        arguments = [(rng.standard_normal(size).astype(np.float32),) for _ in range(ranks)]
-        return {"network": kept_network(ranks, rng), "arguments": arguments}
-
-    return draw
-
-
-def any_arrays(rng: np.random.Generator) -> Inputs:
-    """Draw arrays of three to six ranks, whose size they hardly ever divide."""
-    return arrays(int(rng.integers(3, 7)), int(rng.integers(20, 200)))(rng)
+def arrays(rng: np.random.Generator, ranks: int, size: int) -> Inputs:
+    """Draw an array (size,) on each rank."""
+    arguments = [(rng.standard_normal(size).astype(np.float32),) for _ in range(ranks)]
+    return {"network": kept_network(ranks, rng), "arguments": arguments}
 
 
 def through_a_ring(step: int) -> Compare:
@@ -85,20 +72,16 @@ def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
     ranks, size = arrays.shape
     for source, to in sorted(network.link_bytes):
         if to != (source + step) % ranks:
-            return Mismatch(
-                (
-                    f"the sums are right, but rank {source} sent to rank {to}",
-                    f"in the ring it sends to rank {(source + step) % ranks} only",
-                )
+            return Mismatch.of(
+                f"the sums are right, but rank {source} sent to rank {to}",
+                f"in the ring it sends to rank {(source + step) % ranks} only",
             )
     most = 4 * 2 * (ranks - 1) * -(-size // ranks)
     link, sent = max(network.link_bytes.items(), key=lambda item: item[1], default=((0, 0), 0))
     if sent > most:
-        return Mismatch(
-            (
-                f"the sums are right, but the link from rank {link[0]} to rank {link[1]} carried {sent} bytes",
-                f"2 (p - 1) chunks of a p-th of the array are at most {most}: send one chunk in each round",
-            )
+        return Mismatch.of(
+            f"the sums are right, but the link from rank {link[0]} to rank {link[1]} carried {sent} bytes",
+            f"2 (p - 1) chunks of a p-th of the array are at most {most}: send one chunk in each round",
         )
     all_sent, needed = sum(network.link_bytes.values()), 4 * 2 * (ranks - 1) * size
     if all_sent < needed:  # all ranks share a process: what did not come over the network was read there
@@ -107,46 +90,33 @@ def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
         return Mismatch((f"the sums are right, but took {network.rounds} rounds: 2 (p - 1) are {2 * (ranks - 1)}",))
     for rank, known in enumerate(known_sums(network, arrays, step)):
         if not known.all():
-            place = known.argmin()
-            return Mismatch(
-                (
-                    f"the sums are right, but rank {rank} cannot know that of x[{place}] from what was sent to it",
-                    "ranks share no memory: send on the sum of what came and of this rank's own chunk",
-                )
+            return Mismatch.of(
+                f"the sums are right, but rank {rank} cannot know that of x[{known.argmin()}] from what was sent to it",
+                "ranks share no memory: send on the sum of what came and of this rank's own chunk",
             )
     return None
 
 
-def mistakes(step: int) -> tuple[Mistake, ...]:
-    """Return what goes wrong in a ring in which rank r sends to rank r + step.
+HALF = "only the first half is done: one chunk of each rank is a sum of all"
+OFF = "the second half begins one chunk off: each rank first sends on the chunk whose sum it has"
+ADDS = "the second half adds, too: there what comes is the sum of all, and takes the place of the rank's own chunk"
+SAME = "a round sends and receives the same chunk: what comes from the neighbour belongs to another one"
 
-    Some count the first round as 1, as the picture does, and some as 0: other chunks are wrong then.
-    """
-    only = "only the first half is done: one chunk of each rank is a sum of all"
-    off = "the second half begins one chunk off: each rank first sends on the chunk whose sum it has"
-    adds = "the second half adds, too: there what comes is the sum of all, and takes the place of the rank's own chunk"
-    same = "a round sends and receives the same chunk: what comes from the neighbour belongs to another one"
-
-    def without_the_rest(comm: Communicator, x: Array) -> Array:
-        y, whole = x.copy(), len(x) // comm.size * comm.size
-        y[:whole] = ring(step)(comm, x[:whole])
-        return y
-
-    return (
-        *(Mistake(only, ring(step, first, half=True)) for first in (1, 0)),
-        *(Mistake(off, ring(step, first, by)) for first in (1, 0) for by in (1, -1)),
-        *(Mistake(adds, ring(step, first, keeps=False)) for first in (1, 0)),
-        *(Mistake(same, ring(step, first, same=True)) for first in (2, 1, 0)),
-        Mistake(
-            "each rank has its own x: nothing was summed, or the sums never reached the array that you return",
-            lambda comm, x: x.copy(),
-        ),
-        result("this is the mean over ranks: an all-reduce is their sum", lambda y, comm: y / np.float32(comm.size)),
-        Mistake(
-            "the last numbers are a rank's own: chunks of n // p leave them out, and np.array_split does not",
-            without_the_rest,
-        ),
-    )
+MISTAKES = (  # some count the first round as 1, as the picture does, and some as 0: other chunks are wrong then
+    *(given(HALF, first=first, half=True) for first in (1, 0)),
+    *(given(OFF, first=first, off=off) for first in (1, 0) for off in (1, -1)),
+    *(given(ADDS, first=first, keeps=False) for first in (1, 0)),
+    *(given(SAME, first=first, same=True) for first in (2, 1, 0)),
+    result(
+        "each rank has its own x: nothing was summed, or the sums never reached the array that you return",
+        lambda _, x: x.copy(),
+    ),
+    result("this is the mean over ranks: an all-reduce is their sum", lambda y, comm: y / np.float32(comm.size)),
+    result(
+        "the last numbers are a rank's own: chunks of n // p leave them out, and np.array_split does not",
+        lambda y, comm, x: np.append(y[: len(x) // comm.size * comm.size], x[len(x) // comm.size * comm.size :]),
+    ),
+)
 
 
 def known_sums(network: Network, arrays: Array, step: int) -> Array:

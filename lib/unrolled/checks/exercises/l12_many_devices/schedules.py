@@ -29,11 +29,9 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         return Mismatch((wrong[0], *(("and more like it",) if len(wrong) > 1 else ())))
     slots, most = max(map(len, schedule)), 2 * (micro_batches + stages - 1)
     if slots > most:
-        return Mismatch(
-            (
-                f"the schedule is valid, but takes {slots} slots: 2 (m + p - 1) are {most}",
-                "a stage waits where it could work: each pass can begin in the slot after the one that it needs",
-            )
+        return Mismatch.of(
+            f"the schedule is valid, but takes {slots} slots: 2 (m + p - 1) are {most}",
+            "a stage waits where it could work: each pass can begin in the slot after the one that it needs",
         )
     return None
 
@@ -45,11 +43,9 @@ def judge_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     schedule, stages = _read(got), inputs["stages"]
     for stage, held in enumerate([] if isinstance(schedule, Mismatch) else activations(schedule)):
         if held > stages - stage:
-            return Mismatch(
-                (
-                    f"valid and short, but stage {stage} holds the activations of {held} micro-batches",
-                    f"p - s are {stages - stage}: let backward passes begin earlier, or forward passes later",
-                )
+            return Mismatch.of(
+                f"valid and short, but stage {stage} holds the activations of {held} micro-batches",
+                f"p - s are {stages - stage}: let backward passes begin earlier, or forward passes later",
             )
     return None
 
@@ -67,7 +63,8 @@ def _read(got: Any) -> Slots | Mismatch:
     for stage, row in enumerate(got):
         for number, slot in enumerate(row):
             if slot is not None and not _is_pass(slot):
-                return Mismatch((SHAPE, f"stage {stage} has {_shown(slot)} in slot {number}; i is a whole number"))
+                shown = shortened(repr(slot) if isinstance(slot, str) else slot, 60)
+                return Mismatch.of(SHAPE, f"stage {stage} has {shown} in slot {number}; i is a whole number")
     return [[None if slot is None else (str(slot[0]), int(slot[1])) for slot in row] for row in got]
 
 
@@ -89,40 +86,29 @@ def _is_pass(slot: Any) -> bool:
     return whole and isinstance(slot[0], str) and slot[0] in ("F", "B")
 
 
-def _shown(slot: Any) -> str:
-    return shortened(repr(slot) if isinstance(slot, str) else slot, 60)
-
-
-# usual mistakes
-
-
 def at_once(stages: int, micro_batches: int) -> Slots:
     """Return passes that begin in all stages at the same time."""
     row = [(kind, i) for kind in "FB" for i in range(micro_batches)]
     return [list(row) for _ in range(stages)]
 
 
-def _filled(says: str, back: Callable[[int, int, int], int]) -> Mistake:
-    """Return the mistake of forward pass i in slot s + i of stage s, and backward pass i in slot back(s, p, m) + i."""
+def _filled(says: str, back: Callable[[int, int, int], int], alone: bool = False) -> Mistake:
+    """Return the mistake of forward pass i in slot s + i of stage s, and backward pass i in slot back(s, p, m) + i.
+
+    With each micro-batch `alone`, it has 2 p slots to itself.
+    """
 
     def schedule(stages: int, micro_batches: int) -> Slots:
-        rows: Slots = [[None] * (2 * (micro_batches + stages - 1)) for _ in range(stages)]
+        every = 2 * stages if alone else 1
+        slots = every * micro_batches if alone else 2 * (micro_batches + stages - 1)
+        rows: Slots = [[None] * slots for _ in range(stages)]
         for stage, row in enumerate(rows):
             for i in range(micro_batches):
-                row[stage + i] = ("F", i)
-                row[back(stage, stages, micro_batches) + i] = ("B", i)
+                row[stage + every * i] = ("F", i)
+                row[back(stage, stages, micro_batches) + every * i] = ("B", i)
         return rows
 
     return Mistake(says, schedule)
-
-
-def _one_by_one(stages: int, micro_batches: int) -> Slots:
-    rows: Slots = [[None] * (2 * stages * micro_batches) for _ in range(stages)]
-    for stage, row in enumerate(rows):
-        for i in range(micro_batches):
-            row[2 * stages * i + stage] = ("F", i)
-            row[2 * stages * (i + 1) - 1 - stage] = ("B", i)
-    return rows
 
 
 MISTAKES = (
@@ -132,8 +118,10 @@ MISTAKES = (
         "backward passes begin in slot m, when the last stage has forward passes to do until slot m + p - 2",
         lambda s, p, m: m + p - 1 - s,
     ),
-    Mistake(
-        "each micro-batch waits until the one before is through: begin it one slot after the one before", _one_by_one
+    _filled(
+        "each micro-batch waits until the one before is through: begin it one slot after the one before",
+        lambda s, p, m: 2 * p - 1 - s,
+        alone=True,
     ),
 )
 

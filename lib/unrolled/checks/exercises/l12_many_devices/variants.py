@@ -1,21 +1,13 @@
 """The variant of lesson 12: a ring whose chunks go to the left."""
 
-from __future__ import annotations
+from functools import partial
 
 from unrolled.checks.exercises.l12_many_devices import exercises, ring
 from unrolled.checks.spec import variant
-from unrolled.device import Array
-from unrolled.parallel import Communicator
-
-
-def ring_to_the_left(comm: Communicator, x: Array) -> Array:
-    """Return the sum of all ranks' x (n,), by chunks that go to the rank before."""
-    return ring.ring(-1)(comm, x)
-
 
 ring_allreduce_left = variant(
     exercises.ring_allreduce,
-    reference=ring_to_the_left,
+    reference=partial(ring.ring_allreduce, step=-1),
     hints=(
         exercises.ring_allreduce.hints[0],
         "Count rounds from 1. In round k, rank r sends chunk r + k to the left, and gets chunk r + k + 1 from the "
@@ -30,6 +22,5 @@ ring_allreduce_left = variant(
         "    mine[...] = ... if k < comm.size else ...\n"
         "return y",
     ),
-    mistakes=ring.mistakes(-1),
     compare=ring.through_a_ring(-1),
 )

@@ -16,8 +16,7 @@ from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
-Runs = list[tuple[Any, float]]
-"""Of each run the parameters and the seconds."""
+Runs = list[tuple[Any, float]]  # of each run the parameters and the seconds
 TRAIN, TEST, SIZE = 1397, 400, 14
 RUNS = 3
 ASKED, USUAL, LUCK = 0.98, 0.989, 0.005
@@ -29,18 +28,15 @@ for that. Of 40 draws passed: the recipe and the solution all, the recipe with b
 with half its epochs (98.1 %) all, with a quarter of them (96.7 %) 7. That was with steps from Python; with compiled
 ones the recipe gets the same, but for one image in 3 of 96 runs.
 """
-HOPELESS = 0.9
-"""Below, no images are so hard that it could be enough."""
+HOPELESS = 0.9  # below, no images are so hard that it could be enough
 ALIKE = 0.05
 """The least cosine between what was trained and the parameters that its seed gives.
 
 Over 120 draws and seven recipes, at rates up to 0.015, it was 0.42 to 0.83; over three draws and three recipes with
 Adam at a rate of 0.1, where most networks fail, 0.09 to 0.12; with weights from elsewhere 0.02 at most.
 """
-FORGOTTEN = 0.3
-"""Below this cosine, what fails to learn has moved too far."""
-BETTER = 0.02
-"""How much more right on other values than on those given shows that a network was trained on the others."""
+FORGOTTEN = 0.3  # below this cosine, what fails to learn has moved too far
+BETTER = 0.02  # how much more right on other values than on those given shows that a network was trained on the others
 SLOWEST = 4.0
 """Times the recipe's seconds that are allowed: it is compiled, and from Python takes 1.1 to 2.2 times as long."""
 TIERS = ((3.0, "gold"), (1.0, "silver"), (1 / SLOWEST, "bronze"))
@@ -66,13 +62,10 @@ def halved(images: Array) -> Array:
 
 def small_digits(rng: np.random.Generator) -> Inputs:
     """Draw what each run is given and judged by: digits at half their size, a disguise of its own, and a seed."""
-    return {"runs": [_small(disguised_digits(rng, TRAIN, TEST)) for _ in range(RUNS)]}
-
-
-def _small(drawn: Inputs) -> Inputs:
-    """Digits in disguise at half their size, and the first of their seeds."""
-    small = {name: halved(drawn[name]) for name in ("images", "test_images")}
-    return {**drawn, **small, "seed": drawn["seeds"][0]}
+    runs = [disguised_digits(rng, TRAIN, TEST) for _ in range(RUNS)]
+    for run in runs:
+        run |= {"images": halved(run["images"]), "test_images": halved(run["test_images"]), "seed": run["seeds"][0]}
+    return {"runs": runs}
 
 
 def recipe(images: Array, labels: Array, seed: int) -> Array:
@@ -157,11 +150,6 @@ def least(recipes: float) -> float:
     return ASKED - max(0.0, USUAL - recipes) - LUCK
 
 
-def tier(ratio: float) -> str:
-    """Return what a right answer is called that is so many times as fast as the recipe."""
-    return next((name for start, name in TIERS if ratio >= start), TIERS[-1][1])
-
-
 def _beside(got: Any, expected: Any, right: str) -> Mismatch | Remark:
     """Judge the seconds, and say in which tier they are, by the slowest run: no run can train for another."""
     own, theirs = ([seconds for _, seconds in runs] for runs in (got, expected))
@@ -170,8 +158,9 @@ def _beside(got: Any, expected: Any, right: str) -> Mismatch | Remark:
         line = f"{right}, but in {1 / ratio:.1f} times the recipe's seconds; at most {SLOWEST:g} times are asked"
         return Mismatch((line, "fewer epochs with a rate that falls, or a larger batch with a larger rate?"))
     seconds = f"its slowest run takes {max(own):.2f} s, the recipe's {max(theirs):.2f} s"
+    tier = next((name for start, name in TIERS if ratio >= start), TIERS[-1][1])
     tiers = ", ".join(f"{name} from {start:g}" for start, name in reversed(TIERS))
-    line = f"{tier(ratio)}: {ratio:.2f} times as fast as the recipe ({seconds}). {tiers.capitalize()}"
+    line = f"{tier}: {ratio:.2f} times as fast as the recipe ({seconds}). {tiers.capitalize()}"
     return Remark((right, line), ratio=ratio)
 
 

@@ -1,11 +1,11 @@
 """Lesson 13: a step and an epoch without Python, training against the clock, what each cause gains, an own network."""
 
-from __future__ import annotations
+from functools import partial
+
+import numpy as np
 
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
-from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
-
-# capturable_step
+from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case, sized
 
 CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
 
@@ -13,7 +13,11 @@ capturable_step = Spec(
     reference=steps.step,
     cases=[
         gpu_case("captured once, launched on three batches", CAPTURED, **steps.buffers(4, 3, 2)),
-        random_gpu_case("any size, and a rate that the host changes", steps.any_buffers, CAPTURED),
+        random_gpu_case(
+            "any size, and a rate that the host changes",
+            sized(partial(steps.buffers, launches=4, new_rate=True), 2, 9, 3),
+            CAPTURED,
+        ),
     ],
     points=3,
     hints=(
@@ -36,8 +40,6 @@ capturable_step = Spec(
 )
 
 
-# replayed_epoch
-
 A_STEP = 2  # launches
 FEW = Budget(
     launches=A_STEP * steps.STEPS + 30, because="two a step, and 30 for the start", graphs=1, synchronizations=2, made=0
@@ -47,8 +49,8 @@ replayed_epoch = Spec(
     reference=steps.replayed,
     numbers={"launches": A_STEP},
     cases=[
-        gpu_case("forty steps on batches of 4", FEW, **steps.epoch(steps.STEPS, 4, 30, 3, 2)),
-        random_gpu_case("any size", steps.any_epoch, FEW),
+        gpu_case("forty steps on batches of 4", FEW, **steps.epoch(4, 3, 2)),
+        random_gpu_case("any size", sized(steps.epoch, 2, 7, 3), FEW),
     ],
     points=3,
     hints=(
@@ -68,16 +70,12 @@ replayed_epoch = Spec(
     mistakes=steps.EPOCH_MISTAKES,
     speed=Speed(
         baseline=steps.eager,
-        inputs=steps.epoch(256, 8, 1024, 64, 10),
+        inputs=steps.epoch(8, 64, 10, steps=256, images=1024),
         at_least=3,
-        points=1,
         against="the same steps from Python, on the GPU",
         gpu=True,
     ),
 )
-
-
-# time_to_accuracy
 
 time_to_accuracy = Spec(
     reference=against_the_clock.recipe,
@@ -103,15 +101,15 @@ time_to_accuracy = Spec(
     leaderboard=True,
 )
 
-
-# ablation
-
 ablation = Spec(
     reference=factors.turned_off_alone,
     cases=[
-        random_case("code and batch", lambda rng: factors.machine(rng, ["code", "batch"])),
+        random_case("code and batch", factors.machine, ["code", "batch"]),
         random_case("as many causes as come", factors.any_machine),
-        random_case("real work, measured again", factors.work),
+        random_case(
+            "real work, measured again",
+            lambda rng: {"machine": factors.Work(rng.standard_normal(2**18).astype(np.float32))},
+        ),
     ],
     points=3,
     hints=(
@@ -129,13 +127,11 @@ ablation = Spec(
     compare=factors.compare,
 )
 
-
-# own_network
-
-
 own_network = Spec(
     reference=own.stand_in,
-    cases=[random_case("both versions, in turns", own.two_seeds)],
+    cases=[
+        random_case("both versions, in turns", lambda rng: {"seeds": rng.choice(10_000, 2, replace=False).tolist()})
+    ],
     points=1,
     hints=(
         'Begin with a network and a training that work, however slowly. Call it "before", and do not touch it again.',

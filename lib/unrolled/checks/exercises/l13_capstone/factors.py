@@ -6,12 +6,12 @@ import itertools
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, Remark
+from unrolled.checks.compare import Mismatch, Remark, shortened
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 
@@ -32,8 +32,7 @@ times a run does it, for the shortest time, as others disturb some."""
 class Switched(ABC):
     """`run(**switches)` returns seconds; each cause is on unless its switch is False."""
 
-    within: float
-    """How far a claimed factor may be away, relative to the true one."""
+    within: float  # how far a claimed factor may be away, relative to the true one
 
     def __init__(self, causes: Sequence[str]) -> None:
         self.causes = list(causes)
@@ -56,14 +55,17 @@ class Switched(ABC):
     def seconds(self, off: frozenset[str]) -> float:
         """Return what a run takes on this machine with these causes off."""
 
-    def paired(self) -> dict[str, list[float]]:
-        """Return by cause the ratios of its runs two by two: without it alone, over everything on."""
+    def paired(self, average: Function) -> dict[str, float]:
+        """Return by cause the average ratio of its runs two by two, without it alone, over everything on.
+
+        Infinity for a cause with fewer than three.
+        """
         ratios: dict[str, list[float]] = {name: [] for name in self.causes}
         for pair in zip(self.measured_runs[::2], self.measured_runs[1::2], strict=False):
             (off, everything), (alone, without) = sorted(pair, key=lambda run: len(run[0]))
             if not off and len(alone) == 1:
                 ratios[next(iter(alone))].append(without / everything)
-        return ratios
+        return {name: float(average(found)) if len(found) >= 3 else math.inf for name, found in ratios.items()}
 
 
 class Machine(Switched):
@@ -98,11 +100,6 @@ class Machine(Switched):
         names = list(self._seconds)
         steps = [self.true_seconds(frozenset(names[:count])) for count in range(len(names) + 1)]
         return {name: after / before for name, (before, after) in zip(names, itertools.pairwise(steps), strict=True)}
-
-    def means(self) -> dict[str, float]:
-        """Return the means of the ratios that runs two by two have; infinity for a cause with fewer than three."""
-        ratios = self.paired()
-        return {name: float(np.mean(found)) if len(found) >= 3 else math.inf for name, found in ratios.items()}
 
     def alone(self) -> dict[str, float]:
         """Return what each cause gains by itself, where all the others are off."""
@@ -157,11 +154,6 @@ def machine(rng: np.random.Generator, names: list[str]) -> Inputs:
     return {"machine": Machine(causes, float(rng.uniform(0.45, 0.7)), int(rng.integers(2**31)))}
 
 
-def work(rng: np.random.Generator) -> Inputs:
-    """Draw the array of some real work."""
-    return {"machine": Work(rng.standard_normal(2**18).astype(np.float32))}
-
-
 def handed_out(function: Function, inputs: Inputs) -> Any:
     """Return what the function makes of `run` and the causes. What the machine knows of itself stays behind."""
     machine = inputs["machine"]
@@ -182,20 +174,22 @@ def turned_off_alone(run: Any, causes: list[str]) -> dict[str, float]:
     return {cause: float(np.median(found)) for cause, found in ratios.items()}
 
 
-KNOWN = (
-    ("one_after_the_other", "these are factors of causes turned off one after the other: turn each on again"),
-    ("alone", "these are the factors with all other causes off: leave them on, and turn off one"),
-    ("means", "these are means, which hold the disturbed runs, too: take the median of the ratios"),
-)
+KNOWN: dict[str, Callable[[Machine], dict[str, float]]] = {
+    "these are factors of causes turned off one after the other: turn each on again": Machine.one_after_the_other,
+    "these are the factors with all other causes off: leave them on, and turn off one": Machine.alone,
+    "these are means, which hold the disturbed runs, too: take the median of the ratios": lambda m: m.paired(np.mean),
+}
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
     """Judge factors by the machine's own: those of a clock are known, those of work are measured again."""
     machine: Machine | Work = inputs["machine"]
     if not isinstance(got, dict) or set(got) != set(machine.causes):
-        return Mismatch((f"expected a dictionary with the causes {', '.join(machine.causes)}, got {_short(got)}",))
+        return Mismatch(
+            (f"expected a dictionary with the causes {', '.join(machine.causes)}, got {shortened(repr(got), 60)}",)
+        )
     if strange := [name for name, value in got.items() if not isinstance(value, float | int | np.floating)]:
-        return Mismatch((f"the factor of {strange[0]} is no number: {_short(got[strange[0]])}",))
+        return Mismatch((f"the factor of {strange[0]} is no number: {shortened(repr(got[strange[0]]), 60)}",))
     return _beside_known(got, machine) if isinstance(machine, Machine) else _beside_measured(got, machine)
 
 
@@ -204,8 +198,8 @@ def _beside_known(got: Mapping[str, Any], machine: Machine) -> Mismatch | None:
     truth = machine.factors
     if (worst := _furthest(got, truth, machine.within)) is None:
         return None
-    for name, says in KNOWN:
-        if _furthest(got, getattr(machine, name)(), machine.within) is None:
+    for says, factors in KNOWN.items():
+        if _furthest(got, factors(machine), machine.within) is None:
             return Mismatch((says,))
     if _furthest({name: 1 / value if value else 0 for name, value in got.items()}, truth, machine.within) is None:
         return Mismatch(("upside down: a cause that helps has a factor above 1, seconds without it / seconds with it",))
@@ -218,7 +212,7 @@ def _beside_measured(got: Mapping[str, Any], work: Work) -> Mismatch | Remark:
 
     Where that differs, or the answer's own runs gave what it says, the machine was busy: nothing is decided then.
     """
-    own = {name: float(np.median(found)) if len(found) >= 3 else math.inf for name, found in work.paired().items()}
+    own = work.paired(np.median)
     truth, again = work.measured(), work.measured()
     measured = ", ".join(f"{name} {factor:.1f}" for name, factor in truth.items())
     if (worst := _furthest(got, truth, work.within)) is None or _furthest(got, again, work.within) is None:
@@ -246,8 +240,3 @@ def _furthest(got: Mapping[str, Any], truth: Mapping[str, float], within: float)
     off = {name: abs(float(got[name]) / value - 1) for name, value in truth.items()}
     worst = max(off, key=lambda name: off[name])
     return None if off[worst] <= within else worst
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

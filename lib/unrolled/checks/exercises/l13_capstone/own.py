@@ -13,23 +13,13 @@ from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 from unrolled.timing import rule
 
-TURNS, MOST_TURNS, ENOUGH = 2, 4, 4.0
-"""Turns at least, and at most; no further one begins after so many seconds."""
-SHORTEST = 0.005
-"""Seconds that training takes before its repair: with less, a clock says little about it."""
-FASTER = 1.1
-"""Times as fast from which a repair shows: below, its remark asks."""
-TOLERANCE = 1e-3
-"""How far losses may be apart, relative to the largest one before the repair."""
-ROUNDING = 0.01
-"""What a first difference of rounding keeps below: it grows from step to step, and does not jump."""
+TURNS, MOST_TURNS, ENOUGH = 2, 4, 4.0  # turns at least, and at most; no further one begins after so many seconds
+SHORTEST = 0.005  # seconds that training takes before its repair: with less, a clock says little about it
+FASTER = 1.1  # times as fast from which a repair shows: below, its remark asks
+TOLERANCE = 1e-3  # how far losses may be apart, relative to the largest one before the repair
+ROUNDING = 0.01  # what a first difference of rounding keeps below: it grows from step to step, and does not jump
 VERSIONS = ("before", "after")
 Run = tuple[str, int, Any, float]  # version, seed, result, seconds
-
-
-def two_seeds(rng: np.random.Generator) -> Inputs:
-    """Draw two seeds that differ."""
-    return {"seeds": [int(seed) for seed in rng.choice(10_000, 2, replace=False)]}
 
 
 def in_turns(function: Function, inputs: Inputs) -> list[Run]:

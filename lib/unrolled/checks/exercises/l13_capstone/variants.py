@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from unrolled.checks.exercises.l13_capstone import exercises, steps
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Inputs, draw_all, gpu_case, normal, random_gpu_case, variant
+from unrolled.checks.spec import Inputs, gpu_case, normal, random_gpu_case, sized, variant
 from unrolled.device import Array
 
 
@@ -23,17 +21,12 @@ def _buffers(n: int, inputs: int, outputs: int) -> Inputs:
     return {**steps.buffers(n, inputs, outputs, new_rate=True), "decayed": normal(inputs, outputs)}
 
 
-def _any_buffers(rng: np.random.Generator) -> Inputs:
-    n, inputs, outputs = (int(size) for size in rng.integers(2, 9, 3))
-    return draw_all(_buffers(n, inputs, outputs), rng)
-
-
 capturable_step_decay = variant(
     exercises.capturable_step,
     reference=decay_step,
     cases=[
         gpu_case("captured once, launched on three batches", exercises.CAPTURED, **_buffers(4, 3, 2)),
-        random_gpu_case("any size", _any_buffers, exercises.CAPTURED),
+        random_gpu_case("any size", sized(_buffers, 2, 9, 3), exercises.CAPTURED),
     ],
     hints=(
         exercises.capturable_step.hints[0],

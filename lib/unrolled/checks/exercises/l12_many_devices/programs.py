@@ -1,0 +1,216 @@
+"""Programs of many ranks: how they are called and judged, a data parallel step, and layers that are split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.compare import Mismatch, first_mismatch
+from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.spec import Compare, Function, Inputs, normals
+from unrolled.device import Array
+from unrolled.parallel import Communicator, Network, shard
+
+Helps = Callable[[Any, Network], tuple[str, ...]]  # lines to say besides what is wrong, by results and network
+
+
+def kept_network(ranks: int, rng: np.random.Generator) -> Network:
+    """Return a network that keeps what is sent: ranks share a process, and a result may have come another way."""
+    return Network(ranks, seed=int(rng.integers(2**31)), keep=True)
+
+
+def on_network(function: Function, inputs: Inputs) -> Any:
+    """Call a program of ranks on the case's network; return the results by rank."""
+    return function(inputs["network"], inputs["arguments"])
+
+
+def by_rank(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """Say what is wrong with the first rank whose result is, and which rank it is."""
+    return first_mismatch((f"rank {rank}", *both) for rank, both in enumerate(zip(got, expected, strict=True)))
+
+
+def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = lambda got, network: ()) -> Compare:
+    """Return a comparison that asks for one all-reduce, too, of what each rank's own arguments give.
+
+    terms(*arguments, ranks) are the arrays that a rank may bring, in any order of their numbers; `brings` says it.
+    `helps` says more of what is wrong with the results or the calls.
+    """
+
+    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+        network: Network = inputs["network"]
+        called = network.collectives
+        if found := by_rank(got, expected, inputs):
+            return replace(found, lines=(*found.lines, *helps(got, network)))
+        if len(called) != 1 or "all_reduce" not in called[0][0] or network.messages:
+            names = ", ".join(name for name, _ in called) or "none"
+            return Mismatch.of(
+                "the values are right, but one all_reduce is asked for, and nothing else that is sent",
+                f"the network carried {len(network.messages)} messages and these collective operations: {names}",
+                *helps(got, network),
+            )
+        for rank, brought in enumerate(network.brought[0]):
+            own = terms(*inputs["arguments"][rank], network.size)
+            if not any(same_numbers(brought, term) for term in own):
+                return Mismatch.of(
+                    f"the values are right, but not what rank {rank} brought to the sum: {brought.size} numbers",
+                    f"expected {own[0].size}: {brings}",
+                )
+        return None
+
+    return judge
+
+
+def same_numbers(brought: Array, term: Array) -> bool:
+    """Return whether two arrays hold the same numbers, to rounding and in any order."""
+    if brought.size != term.size:
+        return False
+    one, other = (np.sort(np.asarray(array, np.float64), axis=None) for array in (brought, term))
+    return bool(np.allclose(one, other, rtol=0, atol=1e-4 * max(1.0, float(np.abs(other).max(initial=0)))))
+
+
+# Data parallel: each rank has all of the weights, and some of the samples.
+
+MEAN_BROUGHT = "the gradient of its own samples' summed loss, and their count"
+
+
+def data_parallel_step(comm: Communicator, weight: Array, x: Array, labels: Array) -> Array:
+    """Return the gradient (K, M) by weight of the mean loss over all ranks' samples x (N, K), on each rank."""
+    count = np.float32(len(x))
+    total = comm.all_reduce(np.append(own(weight, x, labels) * count, count))
+    return (total[:-1] / total[-1]).reshape(weight.shape)
+
+
+def own(weight: Array, x: Array, labels: Array) -> Array:
+    """Return the gradient (K, M) by weight of the mean loss over a rank's own samples: zeros where it has none."""
+    return on_one_rank(weight, x, labels) if len(x) else np.zeros_like(weight)
+
+
+def on_one_rank(weight: Array, x: Array, labels: Array) -> Array:
+    """Return the gradient (K, M) by weight of the mean loss over x (N, K), as the lesson's `gradient_of_mean` does."""
+    scores = x @ weight
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    by_scores = odds / odds.sum(axis=1, keepdims=True)
+    by_scores[np.arange(len(x)), labels] -= 1
+    return x.T @ (by_scores / np.float32(len(x)))
+
+
+def rows_of_rank(inputs: Inputs, rank: int, ranks: int) -> tuple[Array, Array, Array]:
+    """Return a rank's arguments: all of the weight, and its part of the samples."""
+    mine = shard(len(inputs["x"]), rank, ranks)
+    return inputs["weight"], inputs["x"][mine], inputs["labels"][mine]
+
+
+STEP_MISTAKES = (
+    Mistake(
+        "this is the mean of the ranks' means: a rank with few samples counts as much as one with many",
+        lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels)) / np.float32(comm.size),
+    ),
+    Mistake(
+        "this is the sum of the ranks' means: each is a mean over its own samples only",
+        lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels)),
+    ),
+    Mistake(
+        "this is the sum over all samples: divide by how many there are on all ranks",
+        lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels) * np.float32(len(x))),
+    ),
+    Mistake(
+        "each rank has the gradient of its own samples: sum over ranks",
+        lambda comm, weight, x, labels: own(weight, x, labels),
+    ),
+)
+
+
+def samples(rng: np.random.Generator, *counts: int) -> Inputs:
+    """Draw a step with so many samples on each rank."""
+    weight = rng.standard_normal((5, 3)).astype(np.float32)
+    arguments = [(weight, rng.standard_normal((n, 5)).astype(np.float32), rng.integers(0, 3, n)) for n in counts]
+    return {"network": kept_network(len(counts), rng), "arguments": arguments}
+
+
+def appended(got: Any, network: Network) -> tuple[str, ...]:
+    """Return what to say where the results are float64, as they get by a count that is appended."""
+    wide = any(getattr(one, "dtype", None) == np.float64 for one in got)
+    return ("so do np.append and np.concatenate with an integer: append np.float32(n)",) if wide else ()
+
+
+def gradient_and_count(weight: Array, x: Array, labels: Array, ranks: int) -> list[Array]:
+    """Return what a rank may bring to the sum: the gradient of its summed loss and how many samples it has.
+
+    Or a gradient alone, which gives the right values where all have the same number: other cases tell why it is wrong.
+    """
+    mean = own(weight, x, labels)
+    return [np.append((mean * len(x)).ravel(), len(x)), mean, mean * len(x)]
+
+
+# Two layers that are split among ranks.
+
+TERM_BROUGHT = "what this rank's hidden units add to the result"
+STAY = "hidden units stay where they are: call one all_reduce, of what the second layer gives"
+
+
+def column_row_linear(
+    comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array
+) -> Array:
+    """Return relu(x @ W1 + b1) @ W2 + b2 (N, M); this rank has columns of W1, b1's share, and rows of W2."""
+    hidden = np.maximum(x @ weight1 + bias1, 0)
+    return comm.all_reduce(hidden @ weight2) + bias2
+
+
+def _layers(says: str, relu: bool = True, before: bool = False, after: bool = False, again: bool = True) -> Mistake:
+    """Return the mistake of no ReLU, of a sum of hidden units over ranks before or after it, or of none at the end."""
+
+    def program(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
+        hidden = x @ weight1 + bias1
+        hidden = comm.all_reduce(hidden) if before else hidden
+        hidden = np.maximum(hidden, 0) if relu else hidden
+        hidden = comm.all_reduce(hidden) if after else hidden
+        y = hidden @ weight2
+        return (comm.all_reduce(y) if again else y) + bias2
+
+    return Mistake(says, program)
+
+
+SUMMED = f"hidden units of different ranks are summed: {STAY}"
+
+SPLIT_MISTAKES = (
+    given("bias2 is in it once for each rank: add it after the sum", bias2=lambda comm, bias2: comm.size * bias2),
+    _layers("each rank has its own terms only: sum over ranks", again=False),
+    _layers("the ReLU between the layers is missing", relu=False),
+    given("bias2 is missing: add it once, after the sum", bias2=lambda bias2: 0 * bias2),
+    given(
+        "the sum is divided by comm.size: the ranks' terms add up to the result",
+        weight2=lambda comm, weight2: weight2 / np.float32(comm.size),
+    ),
+    _layers(SUMMED, before=True),
+    _layers(SUMMED, before=True, again=False),
+    _layers(SUMMED, after=True),
+    _layers(SUMMED, after=True, again=False),
+)
+
+
+def stay(got: Any, network: Network) -> tuple[str, ...]:
+    """Return what to say where something was gathered."""
+    return (STAY,) if any(name == "all_gather" for name, _ in network.collectives) else ()
+
+
+def stay_besides(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
+    """Return what to say of an error where something was gathered: before, or in the line that raised it."""
+    return (STAY,) if any("all_gather" in line for line in lines) else stay(None, inputs["network"])
+
+
+def two_layers(rng: np.random.Generator, *widths: int) -> Inputs:
+    """Draw two layers whose hidden units are shared out so."""
+    n, k, m = rng.integers(2, 6, 3).tolist()
+    shared = normals(rng, x=(n, k), bias2=(m,))
+    own = [normals(rng, weight1=(k, w), bias1=(w,), weight2=(w, m)) for w in widths]
+    arguments = [(shared["x"], *arrays.values(), shared["bias2"]) for arrays in own]
+    return {"network": kept_network(len(widths), rng), "arguments": arguments}
+
+
+def terms(x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array, ranks: int) -> list[Array]:
+    """Return what a rank may bring to the sum: its term, with bias2 or its share of it or not."""
+    term = np.maximum(x @ weight1 + bias1, 0) @ weight2
+    return [term, term + bias2, term + bias2 / ranks]
