@@ -15,10 +15,10 @@ from unrolled import ops, show
 from unrolled.show.launches import LEFT, Form
 from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked
 from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
+from unrolled.show.schedules import FIRING, Layers
+from unrolled.show.schedules import WRONG as TOO_EARLY
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
 from unrolled.show.timeline import RIGHT
-from unrolled.show.wavefront import FIRING, Plan, slots_of
-from unrolled.show.wavefront import WRONG as TOO_EARLY
 
 EXAMPLE = tuple(np.array(values, float) for values in (X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS))
 
@@ -88,8 +88,8 @@ def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
 # the wavefront
 
 
-def plan(schedule: Any, layers: int = 3, steps: int = 4) -> Plan:
-    return Plan(slots_of(schedule, layers, steps), layers, steps)
+def plan(schedule: Any) -> Layers:
+    return Layers.of(schedule, 3, 4)
 
 
 def broken() -> Iterator[tuple[str, list[list[tuple[int, int]]], list[list[tuple[int, int]]]]]:

@@ -10,10 +10,11 @@ from drawn import Drawn
 from pictures import IN_TURN, slots
 
 from unrolled import show
-from unrolled.show.pipeline import BACKWARD, FORWARD, plan_of
-from unrolled.show.pipeline import WRONG as TOO_EARLY
+from unrolled.parallel.pipeline import bubble
 from unrolled.show.ring import Ring
 from unrolled.show.scaling_curves import Model, efficiency
+from unrolled.show.schedules import BACKWARD, FORWARD, Pipeline
+from unrolled.show.schedules import WRONG as TOO_EARLY
 from unrolled.show.style import PALE, RED
 
 # the ring
@@ -58,19 +59,23 @@ BROKEN = {
 }
 
 
+def wrong_places(plan: Pipeline) -> list[tuple[int, int]]:
+    return [(stage, slot) for slot in range(len(plan.slots)) for stage, _ in plan.wrong(slot)]
+
+
 def test_both_ways_through_a_pipeline_are_right_and_hold_what_they_hold() -> None:
     for schedule, held in ((FILLED, [3, 3]), (IN_TURN, [2, 1])):
-        plan = plan_of(schedule)
-        assert (plan.wrong, plan.never, plan.most_activations) == ([], 0, held)
-        assert (plan.stages, plan.micro_batches, plan.slots, plan.fewest) == (2, 3, 8, 8)
-        assert plan.bubble == pytest.approx(1 / (3 + 1))  # (p - 1) / (m + p - 1)
-    forward = plan_of(slots("F0 F1", "- F0 F1"))
+        plan = Pipeline.of(schedule)
+        assert (wrong_places(plan), plan.never, plan.most_activations) == ([], 0, held)
+        assert (plan.stages, plan.micro_batches, len(plan.slots), plan.fewest) == (2, 3, 8, 8)
+        assert bubble(plan.rows) == pytest.approx(1 / (3 + 1))  # (p - 1) / (m + p - 1)
+    forward = Pipeline.of(slots("F0 F1", "- F0 F1"))
     assert (forward.never, forward.fewest, forward.most_activations) == (0, 3, [2, 2])
 
 
 @pytest.mark.parametrize(("schedule", "wrong", "words"), BROKEN.values(), ids=BROKEN)
 def test_what_comes_too_early_or_again_in_a_pipeline_is_found(schedule: Any, wrong: Any, words: str) -> None:
-    assert plan_of(schedule).wrong == wrong
+    assert wrong_places(Pipeline.of(schedule)) == wrong
     assert f"{words}." in show.pipeline(schedule).alt
 
 

@@ -26,7 +26,6 @@ from unrolled.show.messages import messages
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.pipeline import pipeline
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision_front import precision_front
 from unrolled.show.race import race
@@ -35,11 +34,11 @@ from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling
 from unrolled.show.scaling_curves import scaling_curves
+from unrolled.show.schedules import pipeline, wavefront
 from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
 from unrolled.show.waterfall import waterfall
-from unrolled.show.wavefront import wavefront
 from unrolled.show.winograd import winograd_1d
 
 __all__ = [

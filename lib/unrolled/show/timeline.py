@@ -224,7 +224,7 @@ def _summary(course: Schedule, place: int, wait: bool) -> str:
 
 def _alt(course: Schedule, title: str, place: int, wait: bool) -> str:
     launched, copies = (sum(piece.kind == kind for piece in course.pieces) for kind in ("kernel", "copy"))
-    and_copies = f" and {count_of(copies, 'copy').replace('copys', 'copies')}" if copies else ""
+    and_copies = f" and {count_of(copies, 'copy')}" if copies else ""
     waiting = "having synchronized" if wait else "without waiting"
     return (
         f"{title or 'Host and GPU'}, over {seconds(course.span)} ({course.where}): {count_of(launched, 'kernel')}"
