@@ -6,7 +6,6 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 from unrolled.show.agreement import agreement, guesses
 from unrolled.show.banks import banks
 from unrolled.show.barriers import barriers
-from unrolled.show.causes import causes
 from unrolled.show.charts import bars, pairs
 from unrolled.show.clipping import clipping
 from unrolled.show.columns import col2im, im2col
@@ -17,7 +16,7 @@ from unrolled.show.float_ruler import float_ruler
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import difference, filters, images
-from unrolled.show.ladder import gallery, ladder
+from unrolled.show.ladder import causes, gallery, ladder
 from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
 from unrolled.show.lstm_cell import lstm_cell

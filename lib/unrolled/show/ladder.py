@@ -1,4 +1,4 @@
-"""Ladders of times: a learner's own, rung by rung, and a gallery of several learners', a panel a kind of work."""
+"""Ladders of times: a learner's own, rung by rung; one split by cause; a gallery of several, a panel a kind of work."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, WIDTH, new_figure, styled
-from unrolled.show.words import count_of, seconds, times
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import count_of, listing, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."
 REFERENCES: tuple[Mapping[str, Any], ...] = (
@@ -25,6 +25,9 @@ REFERENCES: tuple[Mapping[str, Any], ...] = (
 TICKS = {1e-3: "1 ms", 1e-2: "10 ms", 1e-1: "100 ms", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min"}
 TICKS |= {3600.0: "1 h", 36000.0: "10 h", 360000.0: "100 h"}  # by their seconds
 ROW, HEADING, LEFT, RIGHT = 0.42, 0.34, 2.75, 0.95  # inches
+CAUSE_ROW, CAUSE_RIGHT = 0.46, 1.7
+CAUSES = {**dict(zip(("code", "batch", "precision", "hardware"), COLOURS, strict=False)), "several": GREY}
+"""What one rung can differ in from the rung before it, with its colour; several where nobody can say which."""
 PANEL_ROW, HEAD, PANEL_LEFT, TOP, BOTTOM, AXIS = 0.36, 0.58, 1.75, 0.1, 0.55, 0.34  # inches, in a gallery
 NAME = 20  # characters of a learner's name
 KEY = 62  # characters of a line of a panel's key
@@ -52,9 +55,7 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
     rows = [rung for group in groups.values() for rung in group]
     if not rows:
         raise ValueError("rungs is empty and so are references: nothing to draw")
-    for rung in rows:
-        if not rung["seconds"] > 0:
-            raise ValueError(f"seconds of rung {rung['label']!r} must be above 0, got {rung['seconds']}")
+    _check_seconds(rows)
     height = ROW * len(rows) + HEADING * len(groups)
     bottom = 0.85 if references else 0.6
     figure, axes = chart(height + bottom + 0.15, LEFT, RIGHT, top=0.15, bottom=bottom)
@@ -68,8 +69,14 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
             _rung(axes, y + ROW / 2, rung, hollow=any(rung is reference for reference in references))
             y += ROW
     if references:
-        figure.text(0.1 / 7.5, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
+        figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
     return Picture(figure, _alt(groups, rungs, credit if references else ""))
+
+
+def _check_seconds(rungs: Iterable[Rung]) -> None:
+    for rung in rungs:
+        if not rung["seconds"] > 0:
+            raise ValueError(f"seconds of rung {rung['label']!r} must be above 0, got {rung['seconds']}")
 
 
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
@@ -94,8 +101,14 @@ def time_axis(axes: Axes, values: Sequence[float], room: float) -> None:
     if high / low < 60:  # always wide enough for two ticks
         low, high = low / 4, high * 4
     axes.set(xscale="log", xlim=(low, high))
-    ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [TICKS[tick] for tick in ticks])
+    row_axis(axes, TICKS)
+
+
+def row_axis(axes: Axes, ticks: Mapping[float, str]) -> None:
+    """Label those of the ticks that lie on the x axis, for rows that need no y axis."""
+    low, high = axes.get_xlim()
+    seen = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(seen, [ticks[tick] for tick in seen])
     axes.minorticks_off()
     axes.spines["left"].set_visible(False)
     axes.grid(True, axis="x")
@@ -103,13 +116,18 @@ def time_axis(axes: Axes, values: Sequence[float], room: float) -> None:
 
 def _rung(axes: Axes, y: float, rung: Rung, hollow: bool) -> None:
     colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
-    value, small, left = float(rung["seconds"]), details(rung), -(LEFT - 0.25) * 72
+    value = float(rung["seconds"])
     axes.hlines(y, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
     axes.plot(value, y, marker, markersize=8, color=face, markeredgecolor=colour)
     axes.annotate(seconds(value), (value, y), (9, 0), weight="bold", **OFFSET)
-    axes.annotate(clip(str(rung["label"]), 34), (0, y), (left, 6 if small else 0), color=INK, **BESIDE)
+    _name(axes, y, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
+
+
+def _name(axes: Axes, y: float, left: float, label: str, small: str) -> None:
+    """Name a row so many inches left of the axes, with small words below."""
+    axes.annotate(label, (0, y), (-left * 72, 6 if small else 0), color=INK, **BESIDE)
     if small:
-        axes.annotate(clip(small, 44), (0, y), (left, -6), size=8, color=GREY, **BESIDE)
+        axes.annotate(small, (0, y), (-left * 72, -6), size=8, color=GREY, **BESIDE)
 
 
 def clip(text: str, most: int) -> str:
@@ -128,6 +146,47 @@ def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -
             count, climbed = count_of(len(own), "rung"), times(max(own) / min(own))
             text += f" From the slowest of your {count} to the fastest: {climbed}."
     return f"{text} {credit}".strip()
+
+
+@styled()
+def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
+    """Draw seconds on a log scale, a row a rung, in the order given; a bar goes from the rung before to this one.
+
+    A rung has "label" and "seconds" (above 0), from the second on "cause", one of CAUSES, and where known "batch",
+    "hardware", "precision", "code", "accuracy". The bar has the cause's colour. Raises ValueError for fewer than two
+    rungs, seconds not above 0, and an unknown cause.
+    """
+    if len(rungs) < 2:
+        raise ValueError(f"rungs has {len(rungs)}; expected at least two, since a cause lies between two")
+    _check_seconds(rungs)
+    for rung in rungs[1:]:
+        if rung.get("cause") not in CAUSES:
+            raise ValueError(f"cause of rung {rung['label']!r} is {rung.get('cause')!r}; expected {', '.join(CAUSES)}")
+    figure, axes = chart(CAUSE_ROW * len(rungs) + 1.3, LEFT, CAUSE_RIGHT, top=0.45, bottom=0.85)
+    values = [float(rung["seconds"]) for rung in rungs]
+    time_axis(axes, values, 2)
+    axes.set(ylim=(len(rungs) - 0.5, -0.5), yticks=[], xlabel="seconds, log scale; left is faster")
+    if title:
+        axes.set_title(title, loc="left", size=SMALL + 1)
+    factors: dict[str, float] = {}  # of all rungs of each cause together
+    rows = []
+    for y, (rung, value) in enumerate(zip(rungs, values, strict=True)):
+        by, said, row = "", seconds(value), f"{rung['label']} {seconds(value)}"
+        if y:
+            cause, gain = str(rung["cause"]), values[y - 1] / value
+            factors[cause] = factors.get(cause, 1.0) * gain
+            axes.hlines(y, value, values[y - 1], color=CAUSES[cause], linewidth=7)
+            by, said, row = f"by {cause}", f"{said}   {times(gain)}", f"{row}, {times(gain)} by {cause}"
+        _name(axes, y, LEFT - 0.1, str(rung["label"]), "; ".join(filter(None, [by, details(rung)])))
+        axes.plot(value, y, "o", markersize=7, color=INK)
+        axes.annotate(said, (1, y), (6, 0), weight="bold", size=SMALL, **BESIDE)
+        rows.append(row)
+    used = [cause for cause in CAUSES if cause in factors]
+    for cause in used:
+        axes.plot([], [], color=CAUSES[cause], linewidth=6, label=cause)
+    figure.legend(loc="lower left", ncols=len(used), frameon=False, fontsize=SMALL)
+    whole = listing([f"{cause} {times(gain)}" for cause, gain in factors.items()])
+    return Picture(figure, f"{title or 'A ladder split by cause'}. {'; '.join(rows)}. In all: {whole}.")
 
 
 @styled()

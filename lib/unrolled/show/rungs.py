@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
 
 from unrolled.ops.lstm import FORMS
+from unrolled.show.ladder import BESIDE, OFFSET, row_axis
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
 from unrolled.show.words import listing, number, rounded, times
@@ -26,9 +27,8 @@ PUBLISHED: tuple[Mapping[str, Any], ...] = (
     {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
 )
 MOST = 3
-ROW, LEFT, TOP, BOTTOM, BESIDE = 0.46, 1.2, 0.62, 0.55, 0.94  # inches
+ROW, LEFT, TOP, BOTTOM, RIGHT = 0.46, 1.2, 0.62, 0.55, 0.94  # inches
 TICKS = 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200
-OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 
 Rows = Mapping[str, float] | Iterable[Mapping[str, Any]]
 
@@ -45,6 +45,14 @@ class Speedup:
     gflops: float | None = None
     of_peak: float | None = None
     workload: str = ""
+
+    @property
+    def use(self) -> list[str]:
+        """What is known of the machine's use, in words: its rate, and how much of its peak that is."""
+        known = []
+        if self.gflops is not None:
+            known.append(f"{number(round(self.gflops, 1 if self.gflops < 100 else None))} GFLOPS")
+        return known if self.of_peak is None else [*known, f"{rounded(100 * self.of_peak, 2)} % of peak"]
 
 
 @styled()
@@ -65,14 +73,22 @@ def rungs(ladders: Mapping[str, Rows], peaks: Mapping[str, float] | None = None,
         if title not in given:
             raise ValueError(f"peaks has {title!r}; expected a title of a ladder: {list(given)}")
     found = {title: steps_of(title, rows, peaks.get(title)) for title, rows in given.items()}
-    names, notes = order(found), _notes(found, published)
+    given_names = dict.fromkeys(step.name for steps in found.values() for step in steps)
+    names = [form for form in FORMS if form in given_names] + [name for name in given_names if name not in FORMS]
+    notes = [
+        f"* {step.name}, {title}: {step.workload}, another workload than the rungs above it; no step of this ladder."
+        for title, steps in found.items()
+        for step in steps
+        if step.workload
+    ]
+    notes += [CREDIT] if published else []
     below = BOTTOM + 0.2 * len(notes)
     height = TOP + ROW * len(names) + below
     figure = new_figure(height)
     wide = (WIDTH - LEFT) / len(found)
     factors = [step.factor for steps in found.values() for step in steps]
     for place, (title, steps) in enumerate(found.items()):
-        left, size = LEFT + place * wide, (wide - BESIDE, ROW * len(names))
+        left, size = LEFT + place * wide, (wide - RIGHT, ROW * len(names))
         axes = figure.add_axes((left / WIDTH, below / height, size[0] / WIDTH, size[1] / height))
         axes.set(xscale="log", xlim=(min(factors) / 1.3, max(factors) * 1.2), ylim=(len(names) - 0.5, -0.5))
         _panel(axes, title, steps, names)
@@ -82,39 +98,28 @@ def rungs(ladders: Mapping[str, Rows], peaks: Mapping[str, float] | None = None,
     figure.text(LEFT / WIDTH, (below - 0.42) / height, words, size=SMALL)
     for line, note in enumerate(reversed(notes)):
         figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
-    return Picture(figure, _alt(found, notes))
+    return Picture(figure, f"{_alt(found)} {CREDIT if published else ''}".strip())
 
 
 def steps_of(title: str, rows: Rows, peak: float | None = None) -> list[Speedup]:
     """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
     if isinstance(rows, Mapping):
         rows = [{"name": name, "seconds": value} for name, value in rows.items()]
-    found = [_step(title, row, peak) for row in rows]
+    speeds = {"speedup": 1, "gflops": 1, "seconds": -1, "ours_s": -1}
+    found: list[Speedup] = []
+    for row in rows:
+        if "name" not in row:
+            raise ValueError(f"ladder {title!r} has a row without a name: {dict(row)!r:.80}")
+        name, gflops = str(row["name"]).rsplit(", ", 1)[-1], row.get("gflops")
+        key = next((key for key in speeds if key in row), None)
+        if key is None or not row[key] > 0:
+            got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
+            raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
+        of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
+        found.append(Speedup(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", ""))))
     if not found:
         raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
-    first = found[0].factor
-    return [Speedup(step.name, step.factor / first, step.gflops, step.of_peak, step.workload) for step in found]
-
-
-def _step(title: str, row: Mapping[str, Any], peak: float | None) -> Speedup:
-    """A rung whose speedup is not yet over the first one."""
-    if "name" not in row:
-        raise ValueError(f"ladder {title!r} has a row without a name: {dict(row)!r:.80}")
-    name = str(row["name"]).rsplit(", ", 1)[-1]
-    speeds = {"speedup": 1, "gflops": 1, "seconds": -1, "ours_s": -1}
-    key = next((key for key in speeds if key in row), None)
-    if key is None or not row[key] > 0:
-        got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
-        raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
-    gflops = row.get("gflops")
-    of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
-    return Speedup(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", "")))
-
-
-def order(ladders: Mapping[str, Sequence[Speedup]]) -> list[str]:
-    """Return all rungs, each once: the library's forms in their order, then others as they come."""
-    names = dict.fromkeys(step.name for steps in ladders.values() for step in steps)
-    return [form for form in FORMS if form in names] + [name for name in names if name not in FORMS]
+    return [replace(step, factor=step.factor / found[0].factor) for step in found]
 
 
 def gains(steps: Sequence[Speedup]) -> dict[str, float]:
@@ -145,58 +150,22 @@ def _panel(axes: Axes, title: str, steps: Sequence[Speedup], names: Sequence[str
             before = step.factor
         face, marker = "white" if step.workload else colour, "D" if step.name == largest else "o"
         axes.plot(step.factor, y, marker, color=face, markeredgecolor=INK, markersize=7, zorder=3)
-        _words(axes, step, y)
-    low, high = axes.get_xlim()
-    ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [number(tick) for tick in ticks])
-    axes.minorticks_off()
+        words, use = f"× {rounded(step.factor)}{' *' * bool(step.workload)}", step.use[-1:]
+        axes.annotate(words, (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **BESIDE)
+        axes.annotate("".join(use), (1, y), (5, -6), size=7.5, color=INK, **BESIDE)
+    row_axis(axes, {tick: number(tick) for tick in TICKS})
     axes.set_yticks([])
     axes.tick_params(axis="y", length=0)
-    axes.grid(True, axis="x")
-    axes.spines["left"].set_visible(False)
 
 
-def _words(axes: Axes, step: Speedup, y: int) -> None:
-    """The speedup beside the panel, and below it what is known of the machine's use."""
-    use = [f"{_percent(step.of_peak)} of peak"] if step.of_peak is not None else []
-    if not use and step.gflops is not None:
-        use = [_rate(step.gflops)]
-    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False, **OFFSET}
-    star = " *" if step.workload else ""
-    axes.annotate(f"× {rounded(step.factor)}{star}", (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **look)
-    for words in use:
-        axes.annotate(words, (1, y), (5, -6), size=7.5, color=INK, **look)
-
-
-def _percent(share: float) -> str:
-    return f"{rounded(100 * share, 2)} %"
-
-
-def _rate(gflops: float) -> str:
-    return f"{number(round(gflops, 1 if gflops < 100 else None))} GFLOPS"
-
-
-def _notes(found: Mapping[str, Sequence[Speedup]], published: bool) -> list[str]:
-    """Return the lines below the picture: which rungs are another workload, and the credit."""
-    notes = [
-        f"* {step.name}, {title}: {step.workload}, another workload than the rungs above it; no step of this ladder."
-        for title, steps in found.items()
-        for step in steps
-        if step.workload
-    ]
-    return [*notes, CREDIT] if published else notes
-
-
-def _alt(found: Mapping[str, Sequence[Speedup]], notes: Sequence[str]) -> str:
+def _alt(found: Mapping[str, Sequence[Speedup]]) -> str:
     text = "Ladders side by side: how many times faster than its first rung each rung is."
     for title, steps in found.items():
         said = []
         for step in steps:
-            rate = [_rate(step.gflops)] if step.gflops is not None else []
-            rate += [f"{_percent(step.of_peak)} of peak"] if step.of_peak is not None else []
-            rate += [f"another workload: {step.workload}"] if step.workload else []
+            rate = [*step.use, *([f"another workload: {step.workload}"] if step.workload else [])]
             said.append(f"{step.name} {rounded(step.factor)}{f' ({listing(rate)})' if rate else ''}")
         gained, largest = gains(steps), largest_gain(steps)
         most = f". The largest step is {largest}, {times(gained[largest])} faster than before it" if largest else ""
         text += f" {title[:1].upper()}{title[1:]}: {'; '.join(said)}{most}."
-    return f"{text} {CREDIT if CREDIT in notes else ''}".strip()
+    return text
