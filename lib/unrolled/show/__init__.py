@@ -4,7 +4,6 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 """
 
 from unrolled.show.agreement import agreement, guesses
-from unrolled.show.banks import banks
 from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
 from unrolled.show.clipping import clipping
@@ -36,7 +35,7 @@ from unrolled.show.scaling_curves import scaling_curves
 from unrolled.show.schedules import pipeline, wavefront
 from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import timeline
-from unrolled.show.warps import warps
+from unrolled.show.warps import banks, warps
 from unrolled.show.waterfall import waterfall
 from unrolled.show.winograd import winograd_1d
 

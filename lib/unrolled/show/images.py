@@ -175,9 +175,7 @@ def difference(
         sheet.text_above(panel, heading, colour=RED if heading.startswith("✗") else INK)
     sheet.matrix(panels[0], left[index], scale)
     sheet.matrix(panels[1], right[index], scale)
-    marked = panels[2].runs(where)
-    for box in marked:
-        sheet.fill(box, "#F6D3BD")
+    marked = sheet.fill_runs(panels[2], where, "#F6D3BD")
     if not sheet.numbers(panels[2], ["✗" if bad else "" for bad in where.ravel()], RED):
         sheet.hatch(marked, "xxxx", RED)
     sheet.rule(panels[2])

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from unrolled.show.ladder import clip
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Slider, choosing
 from unrolled.show.sheet import Box, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SKY, SMALL, tint
 from unrolled.show.timeline import RIGHT, Interval, Schedule, course_of, time_ticks
@@ -94,15 +94,12 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
     memory from the driver. ValueError for no traces, one without a launch, traces of several GPUs, an unknown
     start.
     """
-    if not traces or start not in (None, *traces):
-        raise ValueError(f"start must be one of the traces, got {start!r} for {list(traces)}")
+    slider = choosing("form", "traces", [*traces], start, play=True)
     climb = Climb({name: _form(name, trace) for name, trace in traces.items()}, title or "Launches, form by form")
     machines = {one.course.where for one in climb.forms.values()}
     if len(machines) > 1:
         raise ValueError(f"traces are of several machines, {' and '.join(sorted(machines))}; expected those of one")
-    names = list(traces)
-    form = Slider("form", names, names.index(start) if start else 0, play=True)
-    return Explorer(_draw, _alt, climb, form=form, part=Slider("see", tuple(PARTS), 0))
+    return Explorer(_draw, _alt, climb, form=slider, part=Slider("see", tuple(PARTS), 0))
 
 
 def _form(name: str, trace: Any) -> Form:

@@ -113,9 +113,7 @@ def _draw_strip(sheet: Sheet, top: float, one: MemoryWalk, step: int) -> None:
 
 def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:
     """Tint and hatch the cells that the cache holds."""
-    for box in cells.runs(held):
-        sheet.fill(box, HELD)
-    sheet.hatch(cells.runs(held), "///", SKY)
+    sheet.hatch(sheet.fill_runs(cells, held, HELD), "///", SKY)
     sheet.rule(cells)
 
 

@@ -108,6 +108,13 @@ def counting(label: str, last: int, start: int, words: str = "{} of {}") -> Slid
     return Slider(label, range(last + 1), start, lambda value: words.format(value, last), True)
 
 
+def choosing(label: str, what: str, names: Sequence[str], start: str | None, play: bool = False) -> Slider:
+    """Return a slider over names that begins with start, or with the first name. ValueError where there is none."""
+    if not names or start not in (None, *names):
+        raise ValueError(f"start must be one of the {what}, got {start!r} for {names}")
+    return Slider(label, names, 0 if start is None else names.index(start), play=play)
+
+
 class Explorer:
     """A figure that follows sliders.
 

@@ -147,6 +147,13 @@ class Sheet:
         """Fill a box."""
         self._fills.append((box, to_rgba(colour)))
 
+    def fill_runs(self, cells: Cells, mask: NDArray[np.bool_], colour: str) -> list[Box]:
+        """Fill the cells where mask (rows, columns) is true; return their boxes, neighbours in a row joined."""
+        boxes = cells.runs(mask)
+        for box in boxes:
+            self.fill(box, colour)
+        return boxes
+
     def paint(self, cells: Cells, colours: NDArray[np.float64]) -> None:
         """Fill each cell with a colour of its own: (rows, columns, 4) RGBA."""
         if cells.rows * cells.columns > MANY:
@@ -228,6 +235,14 @@ class Sheet:
             base = y + 36 * scale + number * LINE_SPACING * size * POINT  # 36: half the height of a capital
             vertices = np.asarray(glyphs.vertices) * (scale, -scale) + (x - shift, base)
             self._texts[colour].append(Path(vertices, glyphs.codes))
+
+    def heading(
+        self, title: str, *lines: str, first: float = 0.46, apart: float = 0.22, left: float = 0.1, **look: Any
+    ) -> None:
+        """Write a title and lines below it, the first of them so many inches from the top."""
+        self.text((left, 0.2), title, size=11, bold=True)
+        for line, words in enumerate(lines):
+            self.text((left, first + apart * line), words, **look)
 
     def text_above(self, cells: Cells, text: str, gap: float = 0.13, **options: Any) -> None:
         """Write lines of text over a grid, flush with its left side."""

@@ -1,4 +1,4 @@
-"""Threads and addresses: what a warp reads at once, and the sectors of memory that have to be fetched for it."""
+"""What a warp wants at once: the sectors of memory that are fetched for it, and the banks of shared memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,32 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Slider, choosing
 from unrolled.show.sheet import Cells, Sheet
-from unrolled.show.style import GREY, INK, ORANGE, SMALL, WIDTH
-from unrolled.show.words import count_of, number, percent
+from unrolled.show.style import GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH
+from unrolled.show.words import count_of, number, percent, span
 
-WARP, SECTOR, LINE = 32, 32, 128  # threads; bytes of a sector, and of a row of the picture
+WARP = 32  # threads
+EDGE = 0.1  # inches
+READ, BESIDE = "#9CD0EF", "#FBEBCB"
+Patterns = Mapping[str, Callable[[int], int]]
+
+
+def _wanted(pattern: Callable[[int], int], threads: int) -> NDArray[np.int64]:
+    return np.array([int(pattern(thread)) for thread in range(threads)], np.int64)
+
+
+def _names(threads: list[int]) -> str:
+    """The number of a thread; for several how many they are."""
+    return "" if not threads else str(threads[0]) if len(threads) == 1 else f"{len(threads)}×"
+
+
+# Memory
+
+SECTOR, LINE = 32, 128  # bytes of a sector, and of a row of the picture
 MOST_WARPS, ROWS = 8, 8
-EDGE, LABEL, TOP, ROW, SQUARE = 0.1, 0.62, 0.95, 0.27, 0.17  # inches
-READ, FETCHED = "#9CD0EF", "#FBEBCB"
-STRIDES: Mapping[str, Callable[[int], int]] = {
+LEFT, TOP, ROW, SQUARE = 0.72, 0.95, 0.27, 0.17  # inches
+STRIDES: Patterns = {
     "x[i]": lambda i: i,
     "x[i + 1]": lambda i: i + 1,
     "x[2 * i]": lambda i: 2 * i,
@@ -30,16 +46,11 @@ STRIDES: Mapping[str, Callable[[int], int]] = {
 class Access:
     """What all threads read in one step: places (warps, 32) in x, whose values have `itemsize` bytes."""
 
-    name: str
     places: NDArray[np.int64]
     itemsize: int
 
-    def sectors(self, warp: int) -> list[int]:
-        """Return the numbers of the sectors that hold what this warp reads: these are fetched, each as a whole."""
-        return [int(sector) for sector in np.unique(self.places[warp] * self.itemsize // SECTOR)]
-
     def shares(self, warp: int) -> list[float]:
-        """Return how much of each fetched sector the warp asked for, from 0 to 1."""
+        """Return how much of each sector that is fetched, as a whole, the warp asked for, from 0 to 1."""
         sectors = np.unique(self.places[warp]) * self.itemsize // SECTOR
         return [float(count) * self.itemsize / SECTOR for count in np.unique(sectors, return_counts=True)[1]]
 
@@ -53,22 +64,16 @@ class Access:
 
     def lines(self, warp: int) -> list[int]:
         """Return the 128-byte rows of memory to draw: those of all warps where they have room, else of this one."""
-        for places in (self.places, self.places[warp]):
-            found = np.unique(places * self.itemsize // LINE).tolist()
-            if len(found) <= ROWS:
-                break
-        return [int(line) for line in found]
+        of_all, own = (np.unique(places * self.itemsize // LINE) for places in (self.places, self.places[warp]))
+        return [int(line) for line in (of_all if len(of_all) <= ROWS else own)]
 
     def readers(self, line: int) -> list[list[int]]:
         """Return the threads that read each value of a row of memory."""
-        threads = self.places.ravel()
-        per_line = LINE // self.itemsize
+        threads, per_line = self.places.ravel(), LINE // self.itemsize
         return [np.flatnonzero(threads == line * per_line + i).tolist() for i in range(per_line)]
 
 
-def warps(
-    patterns: Mapping[str, Callable[[int], int]] = STRIDES, warps: int = 3, itemsize: int = 4, start: str | None = None
-) -> Explorer:
+def warps(patterns: Patterns = STRIDES, warps: int = 3, itemsize: int = 4, start: str | None = None) -> Explorer:
     """Draw which addresses the threads read at once; the sectors of 32 bytes light up that a chosen warp fetches.
 
     patterns: what is read -> a function from a thread's number to the place in x that it reads. itemsize: bytes of a
@@ -77,48 +82,41 @@ def warps(
     """
     if itemsize not in (1, 2, 4, 8, 16) or not 1 <= warps <= MOST_WARPS:
         raise ValueError(f"itemsize must be 1, 2, 4, 8 or 16 and warps 1 to {MOST_WARPS}, got {itemsize} and {warps}")
-    names = list(patterns)
-    if not names or start not in (None, *names):
-        raise ValueError(f"start must be one of the patterns, got {start!r} for {names}")
-    found = {name: Access(name, places_of(name, pattern, warps * WARP), itemsize) for name, pattern in patterns.items()}
-    first = 0 if start is None else names.index(start)
-    return Explorer(
-        _draw,
-        _alt,
-        found,
-        pattern=Slider("thread i reads", names, first),
-        warp=Slider("warp", range(warps), 0, lambda w: f"{w}: threads {w * WARP} to {w * WARP + WARP - 1}"),
-    )
+    slider = choosing("thread i reads", "patterns", [*patterns], start)
+    found = {}
+    for name, pattern in patterns.items():
+        places = _wanted(pattern, warps * WARP)
+        if places.min() < 0:
+            raise ValueError(f"{name!r} is the place {places.min()} for some thread; expected 0 or more")
+        found[name] = Access(places.reshape(-1, WARP), itemsize)
+    which = Slider("warp", range(warps), 0, lambda w: f"{w}: threads {w * WARP} to {w * WARP + WARP - 1}")
+    return Explorer(_draw_memory, _alt_memory, found, pattern=slider, warp=which)
 
 
-def places_of(name: str, pattern: Callable[[int], int], threads: int) -> NDArray[np.int64]:
-    """Return the place of each thread, in rows of 32. ValueError for one below 0."""
-    places = np.array([int(pattern(thread)) for thread in range(threads)], np.int64).reshape(-1, WARP)
-    if places.min() < 0:
-        raise ValueError(f"{name!r} is the place {places.min()} for some thread; expected 0 or more")
-    return places
-
-
-def _draw(found: Mapping[str, Access], pattern: str, warp: int) -> Figure:
+def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Figure:
     access = found[pattern]
-    count = max(len(one.sectors(w)) for one in found.values() for w in range(len(one.places)))
+    count = max(len(one.shares(w)) for one in found.values() for w in range(len(one.places)))
     squares = -(-count // WARP)
     sheet = Sheet(TOP + ROWS * ROW + 0.85 + 2 * squares * SQUARE)
-    sheet.text((EDGE, 0.2), f"Thread i reads {pattern}; warp {warp} at this moment", size=11, bold=True)
-    sheet.text((EDGE, 0.45), _counts(access, warp))
-    columns, left = LINE // access.itemsize, EDGE + LABEL
-    cells = Cells(left, TOP, 1, columns, (WIDTH - EDGE - left) / columns, ROW)
+    sheet.heading(f"Thread i reads {pattern}; warp {warp} at this moment", _sectors(access, warp), first=0.45)
+    columns = LINE // access.itemsize
+    cells = Cells(LEFT, TOP, 1, columns, (WIDTH - EDGE - LEFT) / columns, ROW)
     sheet.text((EDGE, TOP - 0.14), "byte", GREY, SMALL)
-    sheet.text((cells.left, TOP - 0.14), f"memory, {LINE} bytes a row; thick bars: sectors of {SECTOR}", GREY, SMALL)
+    sheet.text((LEFT, TOP - 0.14), f"memory, {LINE} bytes a row; thick bars: sectors of {SECTOR}", GREY, SMALL)
     lines = access.lines(warp)
-    shown = lines[:ROWS]
-    for row, line in enumerate(shown):
-        _draw_line(sheet, cells.at(cells.left, TOP + row * ROW), access, warp, line)
-    if len(lines) > len(shown):
-        more = count_of(len(lines) - len(shown), "row")
-        sheet.text((cells.left, TOP + ROWS * ROW + 0.13), f"… and {more} more that this warp reads", size=SMALL)
-    _draw_sectors(sheet, TOP + ROWS * ROW + 0.37, access, warp, squares)
-    _legend(sheet, sheet.height - 0.16)
+    for row, line in enumerate(lines[:ROWS]):
+        _draw_line(sheet, cells.at(LEFT, TOP + row * ROW), access, warp, line)
+    if len(lines) > ROWS:
+        more = count_of(len(lines) - ROWS, "row")
+        sheet.text((LEFT, TOP + ROWS * ROW + 0.13), f"… and {more} more that this warp reads", size=SMALL)
+    top, fewest = TOP + ROWS * ROW + 0.37, [1.0] * access.fewest(warp)
+    _draw_sectors(sheet, top, "sectors fetched", access.shares(warp))
+    _draw_sectors(sheet, top + squares * SQUARE + 0.08, "the fewest that would do", fewest)
+    y = sheet.height - 0.16
+    sheet.swatch(EDGE, y, "a thread of this warp reads it", READ)
+    sheet.hatch([sheet.swatch(2.5, y, "fetched, not read by it", BESIDE)], "////", ORANGE)
+    sheet.text((4.75, y), "number: the thread", size=SMALL)
+    sheet.text((6.05, y), "grey: other warps", GREY, SMALL)
     return sheet.figure()
 
 
@@ -130,10 +128,8 @@ def _draw_line(sheet: Sheet, cells: Cells, access: Access, warp: int, line: int)
     asked = np.array([bool(threads) for threads in own])
     fetched = np.repeat(asked.reshape(-1, per_sector).any(axis=1), per_sector)
     sheet.text((EDGE, cells.middle[1]), number(line * LINE), size=SMALL)
-    for mask, colour in ((fetched & ~asked, FETCHED), (asked, READ)):
-        for box in cells.runs(mask[None]):
-            sheet.fill(box, colour)
-    sheet.hatch(cells.runs((fetched & ~asked)[None]), "////", ORANGE)
+    sheet.hatch(sheet.fill_runs(cells, (fetched & ~asked)[None], BESIDE), "////", ORANGE)
+    sheet.fill_runs(cells, asked[None], READ)
     sheet.rule(cells)
     sheet.numbers(cells, [_names(threads) for threads in own])
     others = [_names(theirs) if theirs and not mine else "" for theirs, mine in zip(readers, own, strict=True)]
@@ -142,40 +138,22 @@ def _draw_line(sheet: Sheet, cells: Cells, access: Access, warp: int, line: int)
         sheet.line((x, cells.top), (x, cells.bottom), colour=INK, width=1.8)
 
 
-def _names(threads: list[int]) -> str:
-    """The number of a thread; for several how many they are."""
-    return "" if not threads else str(threads[0]) if len(threads) == 1 else f"{len(threads)}×"
+def _draw_sectors(sheet: Sheet, top: float, words: str, shares: list[float]) -> None:
+    """A square a sector, blue as far as it is read."""
+    sheet.text((EDGE, top + SQUARE / 2), f"{words}: {len(shares)}", size=SMALL)
+    side = SQUARE - 0.03
+    for i, share in enumerate(shares):
+        left, up, read = 2.0 + i % WARP * SQUARE, top + i // WARP * SQUARE, share * side
+        sheet.fill((left, up, read, side), READ)
+        sheet.edge((left, up, side, side), INK)
+        if share < 1:
+            rest = (left + read, up, side - read, side)
+            sheet.fill(rest, BESIDE)
+            sheet.hatch([rest], "////", ORANGE)
 
 
-def _draw_sectors(sheet: Sheet, top: float, access: Access, warp: int, rows: int) -> None:
-    """Squares: as many as sectors are fetched, each blue as far as it is read; and as many as would do."""
-    shares = access.shares(warp)
-    for place, (words, filled) in enumerate(
-        (("sectors fetched", shares), ("the fewest that would do", [1.0] * access.fewest(warp)))
-    ):
-        y = top + place * (rows * SQUARE + 0.08)
-        sheet.text((EDGE, y + SQUARE / 2), f"{words}: {len(filled)}", size=SMALL)
-        side, rest = SQUARE - 0.03, []
-        for i, share in enumerate(filled):
-            left, up = 2.0 + i % WARP * SQUARE, y + i // WARP * SQUARE
-            read = share * side
-            sheet.fill((left, up, read, side), READ)
-            sheet.edge((left, up, side, side), INK)
-            if share < 1:
-                rest.append((left + read, up, side - read, side))
-                sheet.fill(rest[-1], FETCHED)
-        sheet.hatch(rest, "////", ORANGE)
-
-
-def _legend(sheet: Sheet, y: float) -> None:
-    sheet.swatch(EDGE, y, "a thread of this warp reads it", READ)
-    sheet.hatch([sheet.swatch(2.5, y, "fetched, not read by it", FETCHED)], "////", ORANGE)
-    sheet.text((4.75, y), "number: the thread", size=SMALL)
-    sheet.text((6.05, y), "grey: other warps", GREY, SMALL)
-
-
-def _counts(access: Access, warp: int) -> str:
-    fetched, used = len(access.sectors(warp)), access.used(warp)
+def _sectors(access: Access, warp: int) -> str:
+    fetched, used = len(access.shares(warp)), access.used(warp)
     share = percent(used / (fetched * SECTOR))
     return (
         f"{count_of(fetched, 'sector')} fetched, {access.fewest(warp)} would do: {number(used)} of "
@@ -183,15 +161,113 @@ def _counts(access: Access, warp: int) -> str:
     )
 
 
-def _alt(found: Mapping[str, Access], pattern: str, warp: int) -> str:
+def _alt_memory(found: Mapping[str, Access], pattern: str, warp: int) -> str:
     access = found[pattern]
     first, last = access.places[warp][[0, -1]] * access.itemsize
     others = "; ".join(
-        f"{name}, {len(one.sectors(warp))} for {one.fewest(warp)}" for name, one in found.items() if name != pattern
+        f"{name}, {len(one.shares(warp))} for {one.fewest(warp)}" for name, one in found.items() if name != pattern
     )
     text = (
         f"Thread i reads {pattern}, {count_of(access.itemsize, 'byte')} a value. Warp {warp}, threads {warp * WARP} to "
         f"{warp * WARP + WARP - 1}, reads at byte {number(int(first))} with its first thread and at byte "
-        f"{number(int(last))} with its last. {_counts(access, warp)}"
+        f"{number(int(last))} with its last. {_sectors(access, warp)}"
     )
     return f"{text} Of the others: {others}." if others else text
+
+
+# Shared memory
+
+BANKS, MOST_ROWS = 32, 36
+LABEL, BANKS_TOP, WORD = 0.82, 1.0, 0.15  # inches
+TILES: Patterns = {
+    "a row of 32 × 32": lambda lane: lane,
+    "a column of 32 × 32": lambda lane: 32 * lane,
+    "a column of 32 × 33": lambda lane: 33 * lane,
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of 4 bytes that the lanes of a warp want at once: (32,), the first word is 0 and lies in bank 0."""
+
+    words: NDArray[np.int64]
+
+    @property
+    def words_a_bank(self) -> NDArray[np.int64]:
+        """How many different words each bank is asked for, (32,): it gives one a pass."""
+        return np.bincount(np.unique(self.words) % BANKS, minlength=BANKS)
+
+    @property
+    def passes(self) -> int:
+        return int(self.words_a_bank.max())
+
+
+def banks(patterns: Patterns = TILES, start: str | None = None) -> Explorer:
+    """Draw the 32 banks of shared memory as columns, and where in them the lanes of a warp find their words.
+
+    patterns: what the warp wants -> a function from the lane, 0 to 31, to a word of 4 bytes. start: the one to
+    show first. ValueError for an unknown start, no pattern, and words below 0 or beyond 36 rows of 32.
+    """
+    slider = choosing("a warp wants", "patterns", [*patterns], start)
+    found = {name: words_of(name, pattern) for name, pattern in patterns.items()}
+    return Explorer(_draw_banks, _alt_banks, found, pattern=slider)
+
+
+def words_of(name: str, pattern: Callable[[int], int]) -> Words:
+    """Return the words of a pattern. Raises ValueError for those that the picture has no room for."""
+    words = _wanted(pattern, WARP)
+    if words.min() < 0 or words.max() >= MOST_ROWS * BANKS:
+        got = f"{words.min()} to {words.max()}"
+        raise ValueError(f"{name!r} wants the words {got}; expected words from 0 to {MOST_ROWS * BANKS - 1}")
+    return Words(words)
+
+
+def _draw_banks(found: Mapping[str, Words], pattern: str) -> Figure:
+    rows = max(int(one.words.max()) // BANKS + 1 for one in found.values())
+    cells = Cells(LABEL, BANKS_TOP, rows, BANKS, (WIDTH - EDGE - LABEL) / BANKS, WORD)
+    sheet, wanted, counts = Sheet(cells.bottom + 0.9), found[pattern], found[pattern].words_a_bank
+    sheet.heading(f"Shared memory: a warp wants {pattern}", _passes(wanted), first=0.45)
+    sheet.text((EDGE, BANKS_TOP - 0.13), "bank", GREY, SMALL)
+    sheet.numbers(Cells(LABEL, BANKS_TOP - 0.23, 1, BANKS, cells.width, 0.2), [str(i) for i in range(BANKS)], GREY)
+    lanes = [np.flatnonzero(wanted.words == word).tolist() for word in range(rows * BANKS)]
+    mask = np.array([bool(each) for each in lanes]).reshape(rows, BANKS)
+    sheet.fill_runs(cells, mask & (counts <= 1), READ)
+    sheet.fill_runs(cells, mask & (counts > 1), BESIDE)
+    sheet.rule(cells, PALE)
+    for row in range(0, rows, 8):
+        sheet.text((EDGE, cells.centre(row, 0)[1]), f"word {number(row * BANKS)}", size=SMALL)
+    sheet.numbers(cells, [_names(each) for each in lanes])
+    below = Cells(LABEL, cells.bottom + 0.1, 1, BANKS, cells.width, 0.24)  # how many words each bank has to give
+    sheet.text((EDGE, below.middle[1]), "passes", size=SMALL)
+    sheet.numbers(below, ["1" if count == 1 else "" for count in counts])
+    for bank, count in enumerate(counts.tolist()):
+        if count > 1:
+            sheet.outline(cells.box(0, bank, rows), RED, 1.6)
+            sheet.text(below.centre(0, bank), str(count), RED, SMALL, "middle", bold=True)
+        elif not count:
+            sheet.text(below.centre(0, bank), "·", GREY, SMALL, "middle")
+    y = sheet.height - 0.16
+    sheet.swatch(EDGE, y, "alone in its bank", READ, INK)
+    sheet.outline(sheet.swatch(2.35, y, "one after the other", BESIDE), RED, 1.6)
+    sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
+    return sheet.figure()
+
+
+def _passes(wanted: Words) -> str:
+    passes = wanted.passes
+    if passes == 1:
+        return "Each bank gives one word at most: 1 pass, no bank conflict."
+    conflicts = count_of(passes - 1, "bank conflict")
+    return f"One bank has to give {passes} words, one a pass: {passes} passes, {conflicts}."
+
+
+def _alt_banks(found: Mapping[str, Words], pattern: str) -> str:
+    wanted = found[pattern]
+    used = np.flatnonzero(wanted.words_a_bank).tolist()
+    where = span("bank", used[0], len(used)) if used == list(range(used[0], used[-1] + 1)) else f"{len(used)} banks"
+    others = "; ".join(f"{name}, {one.passes}" for name, one in found.items() if name != pattern)
+    text = (
+        f"A warp wants {pattern} from shared memory, whose words of 4 bytes lie in 32 banks, one word after the other. "
+        f"Its lanes go to {where}. {_passes(wanted)}"
+    )
+    return f"{text} Passes of the others: {others}." if others else text
