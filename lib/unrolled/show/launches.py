@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from unrolled.show.ladder import clip
 from unrolled.show.picture import Explorer, Slider, choosing
-from unrolled.show.sheet import Box, Sheet
+from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SKY, SMALL, tint
-from unrolled.show.timeline import RIGHT, Interval, Schedule, course_of, time_ticks
+from unrolled.show.timeline import RIGHT, Axis, Interval, Schedule, course_of
 from unrolled.show.words import count_of, percent, seconds
 from unrolled.simgpu.trace import PRODUCTS, covered
 
@@ -37,16 +37,9 @@ PARTS = {
 """What can be seen of the axis of time: from where to where, as shares of it."""
 
 
-class Axis(NamedTuple):
-    """The seconds that are seen: from `start` on, `span` of them."""
-
-    start: float
-    span: float
-
-
 @dataclass(frozen=True)
 class Form:
-    """What a trace says: its pieces, launches by the host, seconds, and those in which the GPU has something to do."""
+    """What a trace says: its pieces, launches by the host, and seconds in which the GPU has something to do."""
 
     course: Schedule
     launches: int
@@ -55,35 +48,17 @@ class Form:
     @classmethod
     def of(cls, trace: Any) -> Form:
         course = course_of(trace)
-        work = [piece for piece in course.pieces if piece.row != "host"]
-        calls = [piece.op for piece in course.pieces if piece.kind == "call"]
-        launches = sum(not op.startswith("copy ") for op in calls)
-        return cls(course, launches, covered((piece.start, piece.end) for piece in work))
+        work = [(piece.start, piece.end) for piece in course.pieces if piece.row != "host"]
+        calls = [piece for piece in course.pieces if piece.kind == "call" and not piece.op.startswith("copy ")]
+        return cls(course, len(calls), covered(work))
 
     @property
     def span(self) -> float:
         return self.course.span
 
-
-@dataclass(frozen=True)
-class Climb:
-    """All forms by name, as they are drawn."""
-
-    forms: Mapping[str, Form]
-    title: str
-
     @property
-    def span(self) -> float:
-        return max(form.span for form in self.forms.values())
-
-    @property
-    def where(self) -> str:
-        return next(iter(self.forms.values())).course.where
-
-    @property
-    def rows(self) -> int:
-        """The most rows that a form has."""
-        return max(len(form.course.rows) for form in self.forms.values())
+    def counted(self) -> str:
+        return f"{count_of(self.launches, 'launch')}, {seconds(self.span)}"
 
 
 def launches(traces: Mapping[str, Any], title: str = "", start: str | None = None) -> Explorer:
@@ -95,28 +70,28 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
     start.
     """
     slider = choosing("form", "traces", [*traces], start, play=True)
-    climb = Climb({name: _form(name, trace) for name, trace in traces.items()}, title or "Launches, form by form")
-    machines = {one.course.where for one in climb.forms.values()}
+    forms = {}
+    for name, trace in traces.items():
+        try:
+            forms[name] = Form.of(trace)
+        except ValueError as error:
+            raise ValueError(f"traces[{name!r}]: {error}") from None
+    machines = sorted({one.course.where for one in forms.values()})
     if len(machines) > 1:
-        raise ValueError(f"traces are of several machines, {' and '.join(sorted(machines))}; expected those of one")
-    return Explorer(_draw, _alt, climb, form=slider, part=Slider("see", tuple(PARTS), 0))
+        raise ValueError(f"traces are of several machines, {' and '.join(machines)}; expected those of one")
+    title = f"{title or 'Launches, form by form'} ({machines[0]})"
+    return Explorer(_draw, _alt, forms, title, form=slider, part=Slider("see", tuple(PARTS), 0))
 
 
-def _form(name: str, trace: Any) -> Form:
-    try:
-        return Form.of(trace)
-    except ValueError as error:
-        raise ValueError(f"traces[{name!r}]: {error}") from None
-
-
-def _draw(climb: Climb, form: str, part: str) -> Figure:
-    now, (first, last) = climb.forms[form], PARTS[part]
-    axis = Axis(first * climb.span, (last - first) * climb.span)
-    pitch = min(ROW, ROWS / climb.rows)
-    over = TOP + pitch * climb.rows + 0.3
-    bottom = over + OVERVIEW * len(climb.forms)
+def _draw(forms: Mapping[str, Form], title: str, form: str, part: str) -> Figure:
+    now, (first, last) = forms[form], PARTS[part]
+    whole = max(one.span for one in forms.values())
+    axis = Axis(LEFT, first * whole, (last - first) * whole)
+    pitch = min(ROW, ROWS / max(len(one.course.rows) for one in forms.values()))
+    over = TOP + pitch * max(len(one.course.rows) for one in forms.values()) + 0.3
+    bottom = over + OVERVIEW * len(forms)
     sheet = Sheet(bottom + 0.86, sharp=False)
-    sheet.text((EDGE, 0.17), f"{climb.title} ({climb.where})", bold=True)
+    sheet.text((EDGE, 0.17), title, bold=True)
     sheet.text((EDGE, 0.43), _summary(form, now))
     sheet.text((EDGE, TOP - 0.16), f"{form}, row by row", GREY, SMALL)
     for row, name in enumerate(now.course.rows):
@@ -127,11 +102,17 @@ def _draw(climb: Climb, form: str, part: str) -> Figure:
                 _piece(sheet, piece, axis, top, height)
         sheet.line((LEFT, top + height), (RIGHT, top + height), colour=PALE)
     sheet.text((EDGE, over - 0.12), "the GPU in all forms, on the same axis", GREY, SMALL)
-    for number, (name, one) in enumerate(climb.forms.items()):
+    for number, (name, one) in enumerate(forms.items()):
         _overview(sheet, name, one, axis, over + 0.06 + OVERVIEW * number, name == form)
-    time_ticks(sheet, axis.span, bottom, LEFT, axis.start)
-    sheet.text((RIGHT, bottom + 0.34), f"time, {climb.where}", GREY, SMALL, "right")
-    _legend(sheet, climb, bottom + 0.42)
+    axis.draw(sheet, bottom)
+    sheet.text((RIGHT, bottom + 0.34), f"time, {now.course.where}", GREY, SMALL, "right")
+    kinds, x, y = {kind_of(piece) for one in forms.values() for piece in one.course.pieces}, EDGE, bottom + 0.42
+    for words, colour, share in (look for kind, look in LOOKS.items() if kind in kinds):
+        sheet.fill((x, y + 0.08 - 0.16 * share, 0.22, 0.16 * share), colour)
+        sheet.text((x + 0.3, y), words, size=SMALL)
+        x += 0.52 + 0.072 * len(words)
+    nothing = "Nothing drawn: on the host, Python between two calls or waiting; on the GPU, nothing to do."
+    sheet.text((EDGE, y + 0.25), nothing, GREY, SMALL)
     return sheet.figure()
 
 
@@ -143,70 +124,36 @@ def kind_of(piece: Interval) -> str:
 
 
 def _piece(sheet: Sheet, piece: Interval, axis: Axis, top: float, height: float, faded: bool = False) -> None:
-    box = box_of(piece.start, piece.end, axis, top, height)
-    if box and (kind := kind_of(piece)):
-        left, _, width, _ = box
+    box, kind = axis.box(piece.start, piece.end, top, height), kind_of(piece)
+    if box and kind:
         _, colour, share = LOOKS[kind]
-        colour = to_hex(tint(colour, 0.7)) if faded else colour
-        sheet.fill((left, top + height * (1 - share), width, height * share), colour)
+        left, _, width, _ = box
+        sheet.fill(
+            (left, top + height * (1 - share), width, height * share), to_hex(tint(colour, 0.7)) if faded else colour
+        )
         if width > SEPARATED:
             sheet.line((left, top), (left, top + height), colour=PAPER, width=0.6)
 
 
-def box_of(start: float, end: float, axis: Axis, top: float, height: float) -> Box | None:
-    """Return the box from start to end on an axis of time, cut off at its ends; None for what lies beyond.
-
-    However thin it is: a least width would fill the gaps between hundreds of short launches.
-    """
-    first, last = max(start - axis.start, 0.0), min(end - axis.start, axis.span)
-    if first >= last:
-        return None
-    scale = (RIGHT - LEFT) / axis.span
-    return LEFT + first * scale, top, (last - first) * scale, height
-
-
 def _overview(sheet: Sheet, name: str, one: Form, axis: Axis, top: float, chosen: bool) -> None:
     """A form as one bar: the time it takes, and in it when the GPU has something to do."""
-    counted = f"{count_of(one.launches, 'launch')}, {seconds(one.span)}"
     sheet.text((EDGE, top + 0.02), clip(name, 22), size=SMALL, bold=chosen)
-    sheet.text((EDGE, top + 0.18), counted, INK if chosen else GREY, 8)
-    box = box_of(0, one.span, axis, top, BAR)
-    if box is None:  # all of it is over before
-        return
-    sheet.fill(box, TRACK)
-    for piece in one.course.pieces:
-        if piece.row != "host":
-            _piece(sheet, piece, axis, top, BAR, faded=not chosen)
-    if chosen:
-        sheet.outline(box, INK, 1.2)
-
-
-def _legend(sheet: Sheet, climb: Climb, y: float) -> None:
-    pieces = [piece for one in climb.forms.values() for piece in one.course.pieces]
-    kinds, x = {kind_of(piece) for piece in pieces}, EDGE
-    for words, colour, share in (look for kind, look in LOOKS.items() if kind in kinds):
-        sheet.fill((x, y + 0.08 - 0.16 * share, 0.22, 0.16 * share), colour)
-        sheet.text((x + 0.3, y), words, size=SMALL)
-        x += 0.52 + 0.072 * len(words)
-    sheet.text(
-        (EDGE, y + 0.25),
-        "Nothing drawn: on the host, Python between two calls or waiting; on the GPU, nothing to do.",
-        GREY,
-        SMALL,
-    )
+    sheet.text((EDGE, top + 0.18), one.counted, INK if chosen else GREY, 8)
+    if box := axis.box(0, one.span, top, BAR):  # else all of it is over before
+        sheet.fill(box, TRACK)
+        for piece in one.course.pieces:
+            if piece.row != "host":
+                _piece(sheet, piece, axis, top, BAR, faded=not chosen)
+        if chosen:
+            sheet.outline(box, INK, 1.2)
 
 
 def _summary(form: str, one: Form) -> str:
-    took, share = seconds(one.span), percent(one.busy / one.span)
-    counted = count_of(one.launches, "launch")
-    return f"{form}: {counted}, {took}. The GPU works for {seconds(one.busy)} of it, {share}."
+    share = percent(one.busy / one.span)
+    return f"{form}: {one.counted}. The GPU works for {seconds(one.busy)} of it, {share}."
 
 
-def _alt(climb: Climb, form: str, part: str) -> str:
-    others = "; ".join(
-        f"{name} {count_of(one.launches, 'launch')}, {seconds(one.span)}" for name, one in climb.forms.items()
-    )
-    seen = "" if part == "all" else f" Seen is {part} of {seconds(climb.span)}."
-    return (
-        f"{climb.title} ({climb.where}). {_summary(form, climb.forms[form])} All on one axis of time: {others}.{seen}"
-    )
+def _alt(forms: Mapping[str, Form], title: str, form: str, part: str) -> str:
+    others = "; ".join(f"{name} {one.counted}" for name, one in forms.items())
+    seen = "" if part == "all" else f" Seen is {part} of {seconds(max(one.span for one in forms.values()))}."
+    return f"{title}. {_summary(form, forms[form])} All on one axis of time: {others}.{seen}"

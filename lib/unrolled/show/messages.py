@@ -10,17 +10,12 @@ from matplotlib.figure import Figure
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Dashes, Sheet
 from unrolled.show.style import BLUE, GREEN, ORANGE, PINK, SMALL, styled
-from unrolled.show.timeline import RIGHT, time_ticks
+from unrolled.show.timeline import RIGHT, Axis
 from unrolled.show.words import amount, count_of, number, seconds
 
 MOST_RANKS, MOST = 16, 400
 LEFT, TOP, ROW, MOST_HIGH = 0.85, 0.95, 0.5, 5.2  # inches
-LOOKS: tuple[tuple[str, Dashes], ...] = (
-    (BLUE, "-"),
-    (ORANGE, "--"),
-    (GREEN, "-"),
-    (PINK, "--"),
-)
+LOOKS: tuple[tuple[str, Dashes], ...] = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-"), (PINK, "--"))
 """By round, again and again."""
 TOLD = 12  # messages that the words name
 
@@ -41,23 +36,20 @@ def messages(sent: Sequence[Any], title: str = "Messages") -> Picture:
 
 
 def _draw(sent: Sequence[Any], ranks: int, title: str) -> Figure:
-    span, row = max(message.arrival for message in sent), min(ROW, MOST_HIGH / ranks)
+    axis, row = Axis(LEFT, 0.0, max(message.arrival for message in sent)), min(ROW, MOST_HIGH / ranks)
     bottom = TOP + row * (ranks - 1)
     sheet = Sheet(bottom + 0.95)
-    sheet.text((0.1, 0.2), title, size=11, bold=True)
-    sheet.text((0.1, 0.46), _summary(sent, ranks))
+    sheet.heading(title, _summary(sent, ranks))
     for rank in range(ranks):
         y = TOP + row * rank
         sheet.text((0.1, y), f"rank {rank}", size=SMALL)
         sheet.line((LEFT, y), (RIGHT, y), width=0.8)
     for message in sent:
         colour, style = LOOKS[(message.round - 1) % len(LOOKS)]
-        ends = [
-            (LEFT + (RIGHT - LEFT) * time / span, TOP + row * rank)
-            for time, rank in ((message.start, message.source), (message.arrival, message.to))
-        ]
-        sheet.arrow(*ends, colour=colour, width=1.4, style=style)
-    time_ticks(sheet, span, bottom + 0.25, LEFT)
+        start, end = axis.x(message.start), axis.x(message.arrival)
+        places = (start, TOP + row * message.source), (end, TOP + row * message.to)
+        sheet.arrow(*places, colour=colour, width=1.4, style=style)
+    axis.draw(sheet, bottom + 0.25)
     changes = "; colours and strokes change from round to round" * (max(message.round for message in sent) > 1)
     sheet.text((0.1, bottom + 0.65), f"modelled time{changes}", size=SMALL)
     return sheet.figure()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.colors import to_hex
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Box, Sheet
-from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, tint
+from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, RED, SMALL, WIDTH, tint
 from unrolled.show.words import count_of, seconds, times
 
 LEFT, RIGHT = 1.05, WIDTH - 0.3  # inches: the axis of time
@@ -81,7 +81,7 @@ def timeline(trace: Any, title: str = "") -> Explorer:
     course = course_of(trace)
     place = Slider("the clock stops", range(len(course.stops)), len(course.stops) - 1, lambda i: course.stops[i].words)
     wait = Slider("before that", (False, True), 0, lambda on: "synchronize" if on else "do not wait")
-    return Explorer(_draw, _alt, course, title, place=place, wait=wait)
+    return Explorer(_draw, _alt, course, title or "Host and GPU", place=place, wait=wait)
 
 
 def course_of(trace: Any) -> Schedule:
@@ -130,38 +130,74 @@ def reading(course: Schedule, place: int, wait: bool) -> tuple[float, float]:
     return (true if wait else stop.time), true
 
 
+class Axis(NamedTuple):
+    """An axis of time that begins at `left` inches with the second `start`, and ends `span` seconds later at RIGHT."""
+
+    left: float
+    start: float
+    span: float
+
+    def x(self, time: float) -> float:
+        """Return the place of a time, in inches."""
+        return self.left + (RIGHT - self.left) * (time - self.start) / self.span
+
+    def box(self, start: float, end: float, top: float, height: float) -> Box | None:
+        """Return the box from start to end, cut off at the ends of the axis; None for what lies beyond.
+
+        However thin it is: a least width would fill the gaps between hundreds of short launches.
+        """
+        first, last = max(start, self.start), min(end, self.start + self.span)
+        return (self.x(first), top, self.x(last) - self.x(first), height) if first < last else None
+
+    def draw(self, sheet: Sheet, y: float) -> None:
+        """Draw the axis at the height y, with ticks in words."""
+        power = 10.0 ** np.floor(np.log10(self.span / 4))  # 4 to 8 ticks, 1, 2 or 5 times a power of ten apart
+        step = float(max(factor * power for factor in (1, 2, 5) if 4 * factor * power <= self.span * (1 + 1e-9)))
+        for i in range(ceil(self.start / step - 1e-9), int((self.start + self.span) / step + 1e-9) + 1):
+            x = self.x(i * step)
+            sheet.line((x, y), (x, y + 0.05), width=0.8)
+            sheet.text((x, y + 0.15), seconds(i * step), size=SMALL, anchor="middle")
+        sheet.line((self.left, y), (RIGHT, y), width=0.8)
+
+
 def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
-    bottom = TOP + ROW * len(course.rows)
+    bottom, axis, stop = TOP + ROW * len(course.rows), Axis(LEFT, 0.0, course.span), course.stops[place]
     sheet = Sheet(bottom + 0.9)
     clock, true = reading(course, place, wait)
-    sheet.text((0.1, 0.17), f"{title or 'Host and GPU'} ({course.where})", bold=True)
-    sheet.text((0.1, 0.43), _summary(course, place, wait))
-    time_ticks(sheet, course.span, bottom, LEFT)
-    for row, name in enumerate(course.rows):
-        sheet.text((LEFT - 0.12, _top(row) + BOX / 2), name, anchor="right")
+    sheet.text((0.1, 0.17), f"{title} ({course.where})", bold=True)
+    sheet.text((0.1, 0.43), _summary(clock, true))
+    axis.draw(sheet, bottom)
+    tops = {name: TOP + ROW * row + (ROW - BOX) / 2 for row, name in enumerate(course.rows)}
+    for name, top in tops.items():
+        sheet.text((LEFT - 0.12, top + BOX / 2), name, anchor="right")
     for piece in course.pieces:
-        box = _box(course, course.rows.index(piece.row), piece.start, piece.end)
-        _look(sheet, box, piece.kind, faded=wait and piece.calls >= course.stops[place].calls)
-        if piece.kind != "wait" and box[2] > 0.03:
-            sheet.line(box[:2], (box[0], box[1] + BOX), colour="#FFFFFF", width=0.5)
-    if wait and true > course.stops[place].time:  # the trace need not have had this synchronization
-        _look(sheet, _box(course, 0, course.stops[place].time, true), "wait")
-    _stop(sheet, course, clock, true, bottom)
-    _legend(sheet, bottom + 0.48, course)
+        left, top, faded = axis.x(piece.start), tops[piece.row], wait and piece.calls >= stop.calls
+        width = max(axis.x(piece.end) - left, THINNEST)
+        _look(sheet, (left, top, width, BOX), piece.kind, faded)
+        if piece.kind != "wait" and width > 0.03:
+            sheet.line((left, top), (left, top + BOX), colour=PAPER, width=0.5)
+    start, here, there = (axis.x(time) for time in (0, clock, true))
+    if wait and true > stop.time:  # the trace need not have had this synchronization
+        left = axis.x(stop.time)
+        _look(sheet, (left, tops["host"], max(there - left, THINNEST), BOX), "wait")
+    # The clock's stop is a line with a flag.
+    sheet.line((here, TOP - 0.14), (here, bottom), colour=RED, width=2)
+    sheet.line((start, TOP - 0.14), (here, TOP - 0.14), colour=RED, width=2)
+    near = here > (LEFT + RIGHT) / 2
+    flag = (here + (-0.06 if near else 0.06), TOP - 0.25)
+    sheet.text(flag, f"clock: {seconds(clock)}", RED, SMALL, "right" if near else "left")
+    if true > clock:
+        sheet.line((there, TOP - 0.02), (there, bottom), colour=INK, width=1.4, style="--")
+    x, y, kinds = 0.1, bottom + 0.48, {piece.kind for piece in course.pieces} | {"wait"}
+    for kind in (kind for kind in LOOKS if kind in kinds):
+        words = LOOKS[kind][0]
+        _look(sheet, (x, y - 0.08, 0.26, 0.16), kind)
+        sheet.text((x + 0.33, y), words, size=SMALL)
+        x += 0.55 + 0.072 * len(words)
+    sheet.line((x, y), (x + 0.26, y), colour=INK, width=1.4, style="--")
+    sheet.text((x + 0.33, y), "the work is done", size=SMALL)
+    sheet.text((0.1, y + 0.25), "white: on the host, Python between two calls; on the GPU, nothing to do", size=SMALL)
     return sheet.figure()
-
-
-def _x(course: Schedule, time: float) -> float:
-    return LEFT + (RIGHT - LEFT) * time / course.span
-
-
-def _top(row: int) -> float:
-    return TOP + ROW * row + (ROW - BOX) / 2
-
-
-def _box(course: Schedule, row: int, start: float, end: float) -> Box:
-    left = _x(course, start)
-    return left, _top(row), max(_x(course, end) - left, THINNEST), BOX
 
 
 def _look(sheet: Sheet, box: Box, kind: Kind, faded: bool = False) -> None:
@@ -172,48 +208,7 @@ def _look(sheet: Sheet, box: Box, kind: Kind, faded: bool = False) -> None:
         sheet.hatch([box], "////", GREY)
 
 
-def _stop(sheet: Sheet, course: Schedule, clock: float, true: float, bottom: float) -> None:
-    """The clock's stop as a line with a flag; a dashed line where the work is done."""
-    start, here, there = (_x(course, time) for time in (0, clock, true))
-    sheet.line((here, TOP - 0.14), (here, bottom), colour=RED, width=2)
-    sheet.line((start, TOP - 0.14), (here, TOP - 0.14), colour=RED, width=2)
-    near = here > (LEFT + RIGHT) / 2
-    flag = (here + (-0.06 if near else 0.06), TOP - 0.25)
-    sheet.text(flag, f"clock: {seconds(clock)}", RED, SMALL, "right" if near else "left")
-    if true > clock:
-        sheet.line((there, TOP - 0.02), (there, bottom), colour=INK, width=1.4, style="--")
-
-
-def time_ticks(sheet: Sheet, span: float, y: float, left: float, start: float = 0.0) -> None:
-    """Draw the axis of time at the height y, from `start` at `left` to `span` seconds later at RIGHT."""
-    step = _step(span)
-    for i in range(ceil(start / step - 1e-9), int((start + span) / step + 1e-9) + 1):
-        x = left + (RIGHT - left) * (i * step - start) / span
-        sheet.line((x, y), (x, y + 0.05), width=0.8)
-        sheet.text((x, y + 0.15), seconds(i * step), size=SMALL, anchor="middle")
-    sheet.line((left, y), (RIGHT, y), width=0.8)
-
-
-def _step(span: float) -> float:
-    """1, 2 or 5 times a power of ten: between 4 and 8 of them in the span."""
-    power = 10.0 ** np.floor(np.log10(span / 4))
-    return float(max(factor * power for factor in (1, 2, 5) if 4 * factor * power <= span * (1 + 1e-9)))
-
-
-def _legend(sheet: Sheet, y: float, course: Schedule) -> None:
-    x, kinds = 0.1, {piece.kind for piece in course.pieces} | {"wait"}
-    for kind in (kind for kind in LOOKS if kind in kinds):
-        words = LOOKS[kind][0]
-        _look(sheet, (x, y - 0.08, 0.26, 0.16), kind)
-        sheet.text((x + 0.33, y), words, size=SMALL)
-        x += 0.55 + 0.072 * len(words)
-    sheet.line((x, y), (x + 0.26, y), colour=INK, width=1.4, style="--")
-    sheet.text((x + 0.33, y), "the work is done", size=SMALL)
-    sheet.text((0.1, y + 0.25), "white: on the host, Python between two calls; on the GPU, nothing to do", size=SMALL)
-
-
-def _summary(course: Schedule, place: int, wait: bool) -> str:
-    clock, true = reading(course, place, wait)
+def _summary(clock: float, true: float) -> str:
     if true > LIE * clock:
         over = f"{times(true / clock)} as long" if clock else "no end of a lie"
         return f"The clock reads {seconds(clock)}, but the work is done after {seconds(true)}: {over}."
@@ -227,6 +222,6 @@ def _alt(course: Schedule, title: str, place: int, wait: bool) -> str:
     and_copies = f" and {count_of(copies, 'copy')}" if copies else ""
     waiting = "having synchronized" if wait else "without waiting"
     return (
-        f"{title or 'Host and GPU'}, over {seconds(course.span)} ({course.where}): {count_of(launched, 'kernel')}"
-        f"{and_copies}. The clock stops {course.stops[place].words}, {waiting}. {_summary(course, place, wait)}"
+        f"{title}, over {seconds(course.span)} ({course.where}): {count_of(launched, 'kernel')}{and_copies}. The clock "
+        f"stops {course.stops[place].words}, {waiting}. {_summary(*reading(course, place, wait))}"
     )
