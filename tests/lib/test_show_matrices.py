@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from unrolled.show import words
+from unrolled.show.images import Contestant, moments
 from unrolled.show.memory_walk import walk
 from unrolled.show.parallel import shares, speedup
-from unrolled.show.race import Contestant, moments
 
 IMAGES = np.random.default_rng(1).random((10, 28, 28))
 LABELS = np.arange(10)

@@ -14,7 +14,7 @@ from unrolled.show.crossover import crossover
 from unrolled.show.float_ruler import float_ruler
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
-from unrolled.show.images import difference, filters, images
+from unrolled.show.images import difference, filters, images, race
 from unrolled.show.ladder import causes, gallery, ladder
 from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
@@ -26,12 +26,10 @@ from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision_front import precision_front
-from unrolled.show.race import race
 from unrolled.show.ring import ring_allreduce
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
-from unrolled.show.scaling import growth, scaling
-from unrolled.show.scaling_curves import scaling_curves
+from unrolled.show.scaling import growth, scaling, scaling_curves
 from unrolled.show.schedules import pipeline, wavefront
 from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import timeline
