@@ -95,9 +95,8 @@ def barriers(values: ArrayLike = PI) -> Explorer:
     if given.ndim != 1 or len(given) not in COUNTS:
         raise ValueError(f"values have shape {given.shape}; expected 4, 8 or 16 of them, one for each thread")
     trees = {WITH: with_barriers(given), WITHOUT: without_barriers(given)}
-    steps = range(len(_halves(len(given))) + 1)
-    slider = counting("step", steps[-1], steps[-1])
-    return Explorer(_draw, _alt, trees, step=slider)
+    last = len(trees[WITH].steps)
+    return Explorer(_draw, _alt, trees, step=counting("step", last, last))
 
 
 def _draw(trees: dict[str, Tree], step: int) -> Figure:
@@ -115,7 +114,13 @@ def _draw(trees: dict[str, Tree], step: int) -> Figure:
         sheet.numbers(Cells(grid.left, TOP - 0.24, 1, count, grid.width, 0.2), [str(i) for i in range(count)], GREY)
         for row in range(rounds):
             _draw_row(sheet, grid.at(grid.left, TOP + row * pitch), tree, row, row <= step)
-    _legend(sheet, sheet.height - 0.16)
+    y = sheet.height - 0.16
+    sheet.swatch(EDGE, y, "written", WRITTEN)
+    sheet.outline(sheet.swatch(1.35, y, "written from a value read too early", WRONG), RED, 1.4)
+    sheet.line((4.35, y), (4.65, y), colour=RED, width=1.4, style="--")
+    sheet.text((4.73, y), "read too early", size=SMALL)
+    sheet.line((5.85, y), (6.15, y), colour=INK, width=3)
+    sheet.text((6.23, y), "syncthreads()", size=SMALL)
     return sheet.figure()
 
 
@@ -127,7 +132,8 @@ def _draw_row(sheet: Sheet, cells: Cells, tree: Tree, row: int, reached: bool) -
         y = cells.bottom + 0.1
         sheet.line((cells.left, y), (cells.right, y), colour=INK if reached else PALE, width=3)
     if not reached:
-        return sheet.rule(cells, PALE)
+        sheet.rule(cells, PALE)
+        return
     for thread in {add.thread for add in adds} if row else range(cells.columns):
         late = any(add.late for add in adds if add.thread == thread)
         sheet.fill(cells.box(0, thread), WRONG if late else WRITTEN)
@@ -141,16 +147,6 @@ def _draw_row(sheet: Sheet, cells: Cells, tree: Tree, row: int, reached: bool) -
         above = cells.top - GAP + (0.14 if tree.ordered or row == 1 else 0.02)
         sheet.line((start, above), (x, cells.top - 0.02), width=1.4, **look)
         sheet.line((x, above), (x, cells.top - 0.02), width=1.4, colour=BLUE)
-    return None
-
-
-def _legend(sheet: Sheet, y: float) -> None:
-    sheet.swatch(EDGE, y, "written", WRITTEN)
-    sheet.outline(sheet.swatch(1.35, y, "written from a value read too early", WRONG), RED, 1.4)
-    sheet.line((4.35, y), (4.65, y), colour=RED, width=1.4, style="--")
-    sheet.text((4.73, y), "read too early", size=SMALL)
-    sheet.line((5.85, y), (6.15, y), colour=INK, width=3)
-    sheet.text((6.23, y), "syncthreads()", size=SMALL)
 
 
 def _words(tree: Tree, right: float, step: int) -> list[str]:

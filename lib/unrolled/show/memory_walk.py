@@ -77,38 +77,36 @@ def memory_walk(shape: tuple[int, int] = (8, 8), order: Order | None = None, lin
 
 def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Figure:
     cells = Cells.fitting(shape, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
-    strips = HEAD + cells.size[1] + 0.45
+    count, strips = shape[0] * shape[1], HEAD + cells.size[1] + 0.45
     sheet = Sheet(strips + STRIP * len(walks) + 0.3)
     for i, one in enumerate(walks):
         left = EDGE + i * WIDTH / 2
         sheet.text((left, 0.18), f"{one.order} by {one.order}", size=11, bold=True)
         sheet.text((left, 0.42), f"{count_of(step + 1, 'visit')}, {count_of(one.loads[step], 'cache line')} loaded")
-        _draw_matrix(sheet, cells.at(left, HEAD), one, step)
-        _draw_strip(sheet, strips + i * STRIP, one, step)
-    _legend(sheet, sheet.height - 0.16, walks[0].line)
+        turns = [""] * count
+        for turn, address in enumerate(one.visits[: step + 1], start=1):
+            turns[address] = str(turn)
+        grid, now = cells.at(left, HEAD), one.visits[step]
+        _hold(sheet, grid, one.in_cache(step).reshape(shape))
+        sheet.numbers(grid, turns)
+        sheet.outline(grid.box(*divmod(now, shape[1])), RED)
+        # Memory as it is: one long row, in cache lines.
+        top = strips + i * STRIP
+        memory = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
+        sheet.text((EDGE, top), f"memory, read {one.order} by {one.order}", size=SMALL)
+        _hold(sheet, memory, one.in_cache(step)[None])
+        for first in range(0, count + one.line, one.line):
+            x = min(memory.left + first * memory.width, memory.right)
+            sheet.line((x, memory.top - 0.04), (x, memory.bottom + 0.04), colour=INK, width=1.6)
+        sheet.outline(memory.box(0, now), RED)
+    y, bars = sheet.height - 0.16, f"bold bars: a cache line holds {walks[0].line} numbers"
+    held, visited = Cells(EDGE, y - 0.07, 1, 1, 0.24, 0.14), Cells(1.55, y - 0.07, 1, 1, 0.14, 0.14)
+    _hold(sheet, held, np.ones((1, 1), dtype=bool))
+    sheet.text((held.right + 0.08, y), "in the cache", size=SMALL)
+    sheet.outline(visited.frame, RED)
+    sheet.text((visited.right + 0.1, y), "visited now", size=SMALL)
+    sheet.text((2.75, y), f"1, 2, 3: order of the visits      {bars}", size=SMALL)
     return sheet.figure()
-
-
-def _draw_matrix(sheet: Sheet, cells: Cells, one: MemoryWalk, step: int) -> None:
-    """The matrix: what the cache holds, and the order of the visits so far."""
-    _hold(sheet, cells, one.in_cache(step).reshape(cells.rows, cells.columns))
-    turns = [""] * len(one.visits)
-    for turn, address in enumerate(one.visits[: step + 1], start=1):
-        turns[address] = str(turn)
-    sheet.numbers(cells, turns)
-    sheet.outline(cells.box(*divmod(one.visits[step], cells.columns)), RED)
-
-
-def _draw_strip(sheet: Sheet, top: float, one: MemoryWalk, step: int) -> None:
-    """Memory as it is: one long row, in cache lines."""
-    count = len(one.visits)
-    cells = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
-    sheet.text((EDGE, top), f"memory, read {one.order} by {one.order}", size=SMALL)
-    _hold(sheet, cells, one.in_cache(step)[None])
-    for first in range(0, count + one.line, one.line):
-        x = min(cells.left + first * cells.width, cells.right)
-        sheet.line((x, cells.top - 0.04), (x, cells.bottom + 0.04), colour=INK, width=1.6)
-    sheet.outline(cells.box(0, one.visits[step]), RED)
 
 
 def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:
@@ -117,25 +115,15 @@ def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:
     sheet.rule(cells)
 
 
-def _legend(sheet: Sheet, y: float, line: int) -> None:
-    held, now = Cells(EDGE, y - 0.07, 1, 1, 0.24, 0.14), Cells(1.55, y - 0.07, 1, 1, 0.14, 0.14)
-    _hold(sheet, held, np.ones((1, 1), dtype=bool))
-    sheet.text((held.right + 0.08, y), "in the cache", size=SMALL)
-    sheet.outline(now.frame, RED)
-    sheet.text((now.right + 0.1, y), "visited now", size=SMALL)
-    sheet.text((2.75, y), f"1, 2, 3: order of the visits      bold bars: a cache line holds {line} numbers", size=SMALL)
-
-
 def _alt(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> str:
     count, line, lines = shape[0] * shape[1], walks[0].line, walks[0].lines
-    text = listing(
-        [
-            f"{one.order} by {one.order}, step {step + 1} of {count} visits {list(divmod(one.visits[step], shape[1]))} "
-            f"at address {one.visits[step]} and {count_of(one.loads[step], 'cache line')} were loaded so far, "
-            f"{one.loads[-1]} by the end"
-            for one in walks
-        ]
-    )
+    read = [
+        f"{one.order} by {one.order}, step {step + 1} of {count} visits {list(divmod(one.visits[step], shape[1]))} "
+        f"at address {one.visits[step]} and {count_of(one.loads[step], 'cache line')} were loaded so far, "
+        f"{one.loads[-1]} by the end"
+        for one in walks
+    ]
+    text = listing(read)
     if len(walks) == 2:
         ratio = walks[1].loads[-1] / walks[0].loads[-1]
         text += f": the same {count} visits, {number(round(ratio, 1))} times the loads"

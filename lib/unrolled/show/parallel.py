@@ -56,7 +56,13 @@ def _draw(sizes: tuple[int, int, int], workers: int, cell: int) -> Figure:
     c = Cells(b.left, a.top, rows, columns, side, side)
     sheet = Sheet(max(c.bottom + 0.1, c.top + 0.3 + 0.26 * workers))
     row, column = divmod(cell, columns)
-    _operands(sheet, a, b, row, column)
+    looks = (a, a.box(row, 0, 1, a.columns), "A", BLUE, "#BFE0F2"), (b, b.box(0, column, b.rows), "B", RED, "#F8D9C4")
+    for cells, lit, name, colour, pale in looks:
+        sheet.fill(cells.frame, "#F7F7F7")
+        sheet.fill(lit, pale)
+        sheet.rule(cells)
+        sheet.outline(lit, colour)
+        sheet.text_above(cells, f"{name}, {cells.rows} × {cells.columns}")
     share = shares(rows, columns, workers)
     sheet.paint(c, np.array([tint(colour, CELL) for colour in COLOURS])[share])
     for worker in range(1, workers):
@@ -65,32 +71,17 @@ def _draw(sizes: tuple[int, int, int], workers: int, cell: int) -> Figure:
     sheet.numbers(c, [str(worker + 1) for worker in share.ravel()])
     sheet.outline(c.box(row, column), INK)
     sheet.text_above(c, f"C = A B, {rows} × {columns}")
-    _legend(sheet, c, share, workers)
+    for worker in range(workers):
+        swatch = Cells(c.right + 0.3, c.top + 0.02 + worker * 0.26, 1, 1, 0.3, 0.2)
+        sheet.paint(swatch, np.array([[tint(COLOURS[worker], CELL)]]))
+        if worker:
+            sheet.hatch([swatch.frame], HATCHES[worker], to_hex(tint(COLOURS[worker], HATCH)))
+        sheet.rule(swatch)
+        words = f"worker {worker + 1}: {count_of(int((share == worker).sum()), 'cell')}"
+        sheet.text((swatch.left + 0.4, swatch.top + 0.1), words, size=SMALL)
     needs = f"C[{row}, {column}] needs\nrow {row} of A and\ncolumn {column} of B:\n{count_of(inner, 'product')}."
     sheet.text((c.right + 0.3, b.top + 0.1), f"{needs}\nNo cell needs another.")
     return sheet.figure()
-
-
-def _operands(sheet: Sheet, a: Cells, b: Cells, row: int, column: int) -> None:
-    looks = (a, a.box(row, 0, 1, a.columns), "A", BLUE, "#BFE0F2"), (b, b.box(0, column, b.rows), "B", RED, "#F8D9C4")
-    for cells, lit, name, colour, pale in looks:
-        sheet.fill(cells.frame, "#F7F7F7")
-        sheet.fill(lit, pale)
-        sheet.rule(cells)
-        sheet.outline(lit, colour)
-        sheet.text_above(cells, f"{name}, {cells.rows} × {cells.columns}")
-
-
-def _legend(sheet: Sheet, c: Cells, share: NDArray[np.int64], workers: int) -> None:
-    left, top = c.right + 0.3, c.top + 0.02
-    for worker in range(workers):
-        swatch = Cells(left, top + worker * 0.26, 1, 1, 0.3, 0.2)
-        sheet.paint(swatch, np.array([[tint(COLOURS[worker], CELL)]]))
-        if HATCHES[worker]:
-            sheet.hatch([swatch.frame], HATCHES[worker], to_hex(tint(COLOURS[worker], HATCH)))
-        sheet.rule(swatch)
-        count = int((share == worker).sum())
-        sheet.text((left + 0.4, swatch.top + 0.1), f"worker {worker + 1}: {count_of(count, 'cell')}", size=SMALL)
 
 
 def speedup(rows: int, columns: int, workers: int) -> tuple[int, float]:
