@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled.show.clipping import Values
-from unrolled.show.float_ruler import Format
+from unrolled.show.precision import Format, Values
 from unrolled.show.systolic_array import Array
 from unrolled.show.winograd import Filtering
 

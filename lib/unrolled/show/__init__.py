@@ -6,12 +6,10 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 from unrolled.show.agreement import agreement, guesses
 from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
-from unrolled.show.clipping import clipping
 from unrolled.show.columns import col2im, im2col
 from unrolled.show.confusion import confusion
 from unrolled.show.convolution import conv2d_backward, convolution
 from unrolled.show.crossover import crossover
-from unrolled.show.float_ruler import float_ruler
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import difference, filters, images, race
@@ -25,7 +23,7 @@ from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
-from unrolled.show.precision_front import precision_front
+from unrolled.show.precision import clipping, float_ruler, precision_front
 from unrolled.show.ring import ring_allreduce
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
