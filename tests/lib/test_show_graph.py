@@ -7,8 +7,7 @@ import pytest
 from pictures import NETWORK as NET
 
 from unrolled import ops
-from unrolled.show.columns import added
-from unrolled.show.convolution import Steps, shared
+from unrolled.show.convolution import Steps, added, shared
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
 from unrolled.show.sliding_windows import windows
 

@@ -11,7 +11,7 @@ from pictures import IN_TURN, slots
 
 from unrolled import show
 from unrolled.parallel.pipeline import bubble
-from unrolled.show.ring import Ring
+from unrolled.show.ranks import Ring
 from unrolled.show.scaling import Model, efficiency
 from unrolled.show.schedules import BACKWARD, FORWARD, Pipeline
 from unrolled.show.schedules import WRONG as TOO_EARLY

@@ -9,7 +9,7 @@ from pictures import CHANNELS, KERNEL, KERNELS, SQUARE, TIED
 from scipy.signal import correlate2d
 
 from unrolled import ops, show
-from unrolled.show.columns import patch_matrix
+from unrolled.show.convolution import patch_matrix
 from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.sliding_windows import windows
 from unrolled.show.style import BLUE, RED

@@ -6,9 +6,8 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 from unrolled.show.agreement import agreement, guesses
 from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
-from unrolled.show.columns import col2im, im2col
 from unrolled.show.confusion import confusion
-from unrolled.show.convolution import conv2d_backward, convolution
+from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col
 from unrolled.show.crossover import crossover
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
@@ -18,13 +17,12 @@ from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.memory_walk import memory_walk
-from unrolled.show.messages import messages
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision import clipping, float_ruler, precision_front
-from unrolled.show.ring import ring_allreduce
+from unrolled.show.ranks import messages, ring_allreduce
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling, scaling_curves

@@ -34,11 +34,17 @@ def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "
     _equals(axes, min(lasting) / 2, max(lasting) * 2, within, seconds, color=INK, linewidth=1)
     axes.text(0.04, 0.94, "modelled too long", transform=axes.transAxes, size=SMALL, style="italic")
     axes.text(0.96, 0.04, "modelled too short", transform=axes.transAxes, ha="right", size=SMALL, style="italic")
-    for i, figures in enumerate(groups.values()):
-        measured, modelled = zip(*figures.values(), strict=True) if figures else ((), ())
-        axes.plot(measured, modelled, MARKERS[i % 8], color=COLOURS[i % 8], markeredgecolor=INK, markeredgewidth=0.5)
     axes.set(xlabel="measured", ylabel="modelled", title=title)
-    _labels(axes, groups, within)
+    *places, last = spread([0.9 - 0.8 * i / max(1, len(groups)) for i in range(len(groups) + 1)], 0.14)
+    for i, ((name, figures), place) in enumerate(zip(groups.items(), places, strict=True)):
+        measured, modelled = zip(*figures.values(), strict=True) if figures else ((), ())
+        marker = MARKERS[i % 8]
+        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK}
+        axes.plot(measured, modelled, marker, markeredgewidth=0.5, **look)
+        words = f"{name}\n{_count(figures.values(), within)}"
+        beside(axes, [1.06], 1.11, place, words, marker, markersize=8, **look)
+    words = f"grey: at most {times(within)}\ntoo long or too short"
+    axes.annotate(words, (1.04, last), xycoords="axes fraction", va="center", size=SMALL, style="italic")
     return Picture(figure, _alt(groups, within, title))
 
 
@@ -94,16 +100,6 @@ def _equals(axes: Axes, low: float, high: float, within: float, words: Callable[
     axes.set(xlim=(low, high), ylim=(low, high))
     for which in ("x", "y"):
         word_ticks(axes, which, words)
-
-
-def _labels(axes: Axes, groups: Mapping[str, Figures], within: float) -> None:
-    """Beside the chart: each group's marker, and how many of it lie in the band."""
-    places = spread([0.9 - 0.8 * i / max(1, len(groups)) for i in range(len(groups) + 1)], 0.14)
-    for i, ((name, figures), place) in enumerate(zip(groups.items(), places, strict=False)):
-        text, colour = f"{name}\n{_count(figures.values(), within)}", COLOURS[i % 8]
-        beside(axes, [1.06], 1.11, place, text, MARKERS[i % 8], color=colour, markeredgecolor=INK, markersize=8)
-    words = f"grey: at most {times(within)}\ntoo long or too short"
-    axes.annotate(words, (1.04, places[-1]), xycoords="axes fraction", va="center", size=SMALL, style="italic")
 
 
 def _count(pairs: Iterable[tuple[float, float]], within: float) -> str:

@@ -35,21 +35,24 @@ def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | 
     counts = np.zeros((count, count), dtype=np.int64)
     np.add.at(counts, (truth, guess), 1)
     right, total = int(np.trace(counts)), int(counts.sum())
-    score, share, lines = f"{right:,} of {total:,} right", percent(right / total), _lines(mix_ups(counts), words)
-    figure = _draw(counts, words, score, share, lines)
+    score, share = f"{right:,} of {total:,} right", percent(right / total)
+    wrong = counts * (1 - np.eye(count, dtype=np.int64))
+    pairs = sorted(np.argwhere(wrong).tolist(), key=lambda pair: -wrong[tuple(pair)])
+    lines = []
+    for row, column in pairs[:LISTED]:
+        article = "an" if words[row][:1].lower() in "8aeiou" else "a"
+        lines.append(f"{article} {words[row]} taken for {words[column]}: {count_of(int(wrong[row, column]), 'time')}")
+    if len(pairs) > LISTED:
+        lines.append(f"and {sum(int(wrong[row, column]) for row, column in pairs[LISTED:])} more")
+    figure = _draw(counts, wrong, words, score, share, lines)
     return Picture(figure, f"Confusion matrix: {score} ({share}). {'; '.join(lines) or 'no mix-ups'}.")
 
 
-def mix_ups(counts: NDArray[Any]) -> list[tuple[int, int, int]]:
-    """Return (true class, predicted class, how often) of every wrong pair that occurs, the most frequent first."""
-    wrong = np.argwhere(counts * (1 - np.eye(len(counts), dtype=np.int64))).tolist()
-    return sorted(((row, column, int(counts[row, column])) for row, column in wrong), key=lambda pair: -pair[2])
-
-
-def _draw(counts: NDArray[Any], words: list[str], score: str, share: str, lines: list[str]) -> Figure:
+def _draw(
+    counts: NDArray[Any], wrong: NDArray[Any], words: list[str], score: str, share: str, lines: list[str]
+) -> Figure:
     cells = Cells.fitting(counts.shape, SIDE, SIDE, 0.45).at(LEFT, TOP)
     sheet = Sheet(TOP + cells.size[1] + 0.15)
-    wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     sheet.paint(cells, Scale(float(wrong.max()) or 1.0, signed=True).colours(wrong.astype(np.float64), 1.6))
     for i in range(len(counts)):
         sheet.fill(cells.box(i, i), "#CFEBE1")
@@ -66,16 +69,3 @@ def _draw(counts: NDArray[Any], words: list[str], score: str, share: str, lines:
     for place, text in enumerate(lines):
         sheet.text((left, TOP + 0.82 + 0.26 * place), text, RED if place == 0 else INK, SMALL)
     return sheet.figure()
-
-
-def _lines(pairs: list[tuple[int, int, int]], words: list[str]) -> list[str]:
-    lines = [
-        f"{_with_article(words[row])} taken for {words[column]}: {count_of(times, 'time')}"
-        for row, column, times in pairs
-    ]
-    rest = sum(times for _, _, times in pairs[LISTED:])
-    return lines[:LISTED] + ([f"and {rest} more"] if rest else [])
-
-
-def _with_article(word: str) -> str:
-    return f"an {word}" if word[:1].lower() in "8aeiou" else f"a {word}"

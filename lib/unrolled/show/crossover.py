@@ -62,7 +62,12 @@ def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Figure
         sheet.paint(cells, np.asarray(colormaps[SIGNED](np.ma.masked_invalid(shares)), np.float64))
         sheet.rule(cells)
         sheet.numbers(cells, [rounded(value) if value == value else "" for value in values.ravel().tolist()])
-        _edge(sheet, cells, values > 1)
+        for (row, column), wins in np.ndenumerate(values > 1):  # a thick line where the neighbour's winner is another
+            left, top, width, height = cells.box(row, column)
+            if column and wins != (values[row, column - 1] > 1):
+                sheet.line((left, top), (left, top + height), colour=INK, width=3)
+            if row and wins != (values[row - 1, column] > 1):
+                sheet.line((left, top), (left + width, top), colour=INK, width=3)
         sheet.text((cells.left, TOP - 0.42), label, size=11, bold=True)
         sheet.text((cells.left, cells.bottom + 0.4), "kernel (pixels a side)", size=SMALL)
         for column, kernel in enumerate(kernels):
@@ -73,17 +78,6 @@ def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Figure
     said = f"times as fast {methods[0]} is as {methods[1]}; from the thick line on, {methods[0]} is faster"
     sheet.text((LEFT, sheet.height - 0.2), said, size=SMALL)
     return sheet.figure()
-
-
-def _edge(sheet: Sheet, cells: Cells, wins: NDArray[np.bool_]) -> None:
-    """A thick line between neighbours of which one wins and the other does not."""
-    for row in range(cells.rows):
-        for column in range(cells.columns):
-            left, top, width, height = cells.box(row, column)
-            if column and wins[row, column] != wins[row, column - 1]:
-                sheet.line((left, top), (left, top + height), colour=INK, width=3)
-            if row and wins[row, column] != wins[row - 1, column]:
-                sheet.line((left, top), (left + width, top), colour=INK, width=3)
 
 
 def _words(label: str, found: Map, methods: tuple[str, str]) -> str:

@@ -165,7 +165,14 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     curves: name -> losses, one for each step, the first being step 0. The bold line is the mean of the last ten steps.
     ValueError where there is no curve, or one does not start with a number.
     """
-    drawn = [_curve(name, values, i) for i, (name, values) in enumerate(curves.items())]
+    drawn = []
+    for i, (name, given) in enumerate(curves.items()):
+        values = on_host(given, np.float64)
+        finite = np.isfinite(values)
+        if not values.size or not finite[0]:
+            raise ValueError(f"curve {name!r} does not start with a number")
+        count = len(values) if finite.all() else int(finite.argmin())
+        drawn.append(Curve(name, values[:count], len(values), COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]))
     if not drawn:
         raise ValueError("curves is empty; expected at least one curve")
     figure, axes = chart(2.9, 0.7, 2.35)
@@ -178,28 +185,13 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
             axes.plot(at, curve.smooth[-1], "X", color=curve.colour, markersize=10, markeredgecolor=INK, zorder=5)
     axes.margins(0.02, 0.08)
     if log:
-        _keep_to_the_bold(axes, drawn)
+        bold = np.concatenate([curve.smooth for curve in drawn])
+        if (bold > 0).any():  # single steps, thin lines, must not press the bold ones together
+            (low, high), bold = axes.get_ylim(), bold[bold > 0]
+            axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))
         word_ticks(axes, "y", number)
     axes.grid(True)
     for curve, y in zip(drawn, heights(axes, (curve.smooth[-1] for curve in drawn), APART), strict=True):
         beside(axes, [1.01, 1.07], 1.09, y, f"{curve.name}\n{curve.fate}", curve.line, color=curve.colour)
     said = "; ".join(f"{curve.name}: from {rounded(curve.losses[0], 2)}, {curve.fate}" for curve in drawn)
     return Picture(figure, titled(title, f"loss over the steps of training. {said}.", ":"))
-
-
-def _curve(name: str, values: Sequence[float], index: int) -> Curve:
-    losses = on_host(values, np.float64)
-    finite = np.isfinite(losses)
-    if not losses.size or not finite[0]:
-        raise ValueError(f"curve {name!r} does not start with a number")
-    count = len(losses) if finite.all() else int(finite.argmin())
-    return Curve(name, losses[:count], len(losses), COLOURS[index % len(COLOURS)], LINES[index % len(LINES)])
-
-
-def _keep_to_the_bold(axes: Axes, drawn: Sequence[Curve]) -> None:
-    """Single steps, thin lines, must not press the bold ones together."""
-    bold = np.concatenate([curve.smooth for curve in drawn])
-    bold = bold[bold > 0]
-    if bold.size:
-        low, high = axes.get_ylim()
-        axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))

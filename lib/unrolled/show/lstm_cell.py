@@ -103,27 +103,17 @@ def lstm_cell(
     """
     given = {"x": x, "h": h, "c": c, "weight_ih": weight_ih, "weight_hh": weight_hh, "bias": bias}
     cell = Cell(**{name: on_host(values, np.float64) for name, values in given.items()})
-    _check(cell)
-    return Explorer(
-        _draw,
-        _alt,
-        cell,
-        step=Slider("step", range(LAST + 1), step, lambda at: f"{at} of {LAST}: {STEPS[at].name}", True),
-    )
-
-
-def _check(cell: Cell) -> None:
     inputs, units = cell.x.size, cell.h.size
     wanted = {"x": (inputs,), "h": (units,), "c": (units,), "weight_ih": (4 * units, inputs)}
     wanted |= {"weight_hh": (4 * units, units), "bias": (4 * units,)}
     for name, shape in wanted.items():
-        if getattr(cell, name).shape != shape:
-            got = getattr(cell, name).shape
+        if (got := getattr(cell, name).shape) != shape:
             raise ValueError(f"{name} has shape {got}; expected {shape} for one sample of {inputs} and {units} units")
     if not (1 <= inputs <= MOST_INPUTS and 1 <= units <= MOST_UNITS):
-        raise ValueError(
-            f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} units, got {inputs} and {units}"
-        )
+        room = f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} units"
+        raise ValueError(f"{room}, got {inputs} and {units}")
+    slider = Slider("step", range(LAST + 1), step, lambda at: f"{at} of {LAST}: {STEPS[at].name}", True)
+    return Explorer(_draw, _alt, cell, step=slider)
 
 
 def places_of(cell: Cell) -> dict[str, Cells]:
@@ -156,21 +146,17 @@ def _draw(cell: Cell, step: int) -> Figure:
     shown |= {name: value for name, value in values.items() if name != "sums"}
     scale = Scale(max(1.0, *(float(np.abs(value).max()) for value in shown.values())), True)
     for name, cells in places.items():
-        there = name in done or (name.startswith("sums") and "sums" in done)
-        _column(sheet, cells, shown[name], scale, there)
-        sheet.text(
-            (cells.left, cells.top - 0.12), name, INK if there else GREY, SMALL, bold=name in (*BLOCKS, "c", "h")
-        )
-        if name in at.makes or (name.startswith("sums") and "sums" in at.makes):
+        made = "sums" if name.startswith("sums") else name
+        there = made in done
+        sheet.fill(cells.frame, "#FFFFFF")
+        sheet.matrix(cells, shown[name][:, None] if there else np.full((cells.rows, 1), np.nan), scale)
+        if not there:
+            sheet.hatch([cells.frame], "....", PALE)
+        bold = name in (*BLOCKS, "c", "h")
+        sheet.text((cells.left, cells.top - 0.12), name, INK if there else GREY, SMALL, bold=bold)
+        if made in at.makes:
             sheet.outline(cells.frame, BLUE)
     return sheet.figure()
-
-
-def _column(sheet: Sheet, cells: Cells, values: Values, scale: Scale, there: bool) -> None:
-    sheet.fill(cells.frame, "#FFFFFF")
-    sheet.matrix(cells, values[:, None] if there else np.full((cells.rows, 1), np.nan), scale)
-    if not there:
-        sheet.hatch([cells.frame], "....", PALE)
 
 
 def _edges(sheet: Sheet, places: dict[str, Cells], makes: Sequence[str], done: set[str]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
 from unrolled.show.picture import Explorer, Slider
-from unrolled.show.sheet import Cells, Scale, Sheet, on_host
+from unrolled.show.sheet import Cells, Scale, Sheet, in_a_row, on_host
 from unrolled.show.sliding_windows import Pair, Windows, one_or_pair, windows
 from unrolled.show.style import RED, WIDTH
 from unrolled.show.words import count_of, number
@@ -91,11 +91,8 @@ def _panels(pooling: PooledImage) -> list[list[Cells]]:
     width, room = WIDTH - 2 * EDGE - (len(shapes) - 1) * GAP, ROOM[len(pooling.largest)]
     widths = [share * width for share in SHARES[len(shapes)]]
     grids = [Cells.fitting(shape, most, room, LARGEST_CELL) for shape, most in zip(shapes, widths, strict=True)]
-    tallest = max(grid.size[1] for grid in grids)
-    lefts = np.cumsum([EDGE] + [grid.size[0] + GAP for grid in grids[:-1]]).tolist()
-    tops = [HEADING + channel * (tallest + 0.28) for channel in range(len(pooling.largest))]
-    placed = list(zip(grids, lefts, strict=True))
-    return [[grid.at(left, top + (tallest - grid.size[1]) / 2) for grid, left in placed] for top in tops]
+    pitch = max(grid.size[1] for grid in grids) + 0.28
+    return [in_a_row(grids, EDGE, HEADING + channel * pitch, GAP) for channel in range(len(pooling.largest))]
 
 
 def _draw(pooling: PooledImage, position: int) -> Figure:

@@ -38,8 +38,15 @@ def roofline(
     modelled: name -> seconds that a model gives the kernels that were measured, drawn hollow above or below them.
     Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0 (kernels may have 0 flops).
     """
-    longest = _longest(kernels)
-    points = {**(points or {}), **as_points(longest)}
+    given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
+    for name, (flops, moved, took) in given.items():
+        if flops < 0 or min(moved, took) <= 0:
+            raise ValueError(
+                f"kernel {name!r} has {flops} flops, {moved} bytes, {took} s; expected bytes and s above 0"
+            )
+    longest = {name: given[name] for name in sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]}
+    computing = {name: (flops / moved, flops / took) for name, (flops, moved, took) in longest.items() if flops}
+    points = {**(points or {}), **computing}
     if min(peak_flops, bandwidth, *(min(point) for point in points.values())) <= 0:
         raise ValueError("peak_flops, bandwidth and both coordinates of every point must be above 0")
     copies = [
@@ -65,7 +72,15 @@ def roofline(
     word_ticks(axes, "y", lambda value: amount(value, ""))
     axes.grid(True)
     axes.set_title(f"Roofline ({where})" if where else "")
-    _labels(axes, points, model, peak_flops, bandwidth)
+    places = heights(axes, (speed for _, speed in points.values()), 0.16)
+    for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
+        share, limit = bound(intensity, speed, peak_flops, bandwidth)
+        words = f"{name}\n{percent(share)} of the roof ({limit})"
+        if name in model:
+            modelled_share = percent(bound(*model[name], peak_flops, bandwidth)[0])
+            words = f"{name}: {percent(share)}\nof the roof; model: {modelled_share}"
+        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
+        beside(axes, [1.05], 1.09, place, words, MARKERS[i % 8], **look)
     for i, words in enumerate(copies):
         figure.text(0.015, (0.08 + 0.2 * i) / (3.6 + 0.2 * len(copies)), words, size=SMALL)
     return Picture(figure, _alt(peak_flops, bandwidth, points, model, copies, where))
@@ -74,21 +89,6 @@ def roofline(
 def kernels_of(trace: Any) -> dict[str, tuple[float, float, float]]:
     """Return the operations of a trace, the longest first: name -> (flops, bytes, seconds), summed over launches."""
     return {name: (sums.flops, sums.bytes, sums.seconds) for name, sums in trace.by_op().items()}
-
-
-def as_points(kernels: Kernels) -> dict[str, tuple[float, float]]:
-    """Return where kernels that compute stand under the roof: name -> (flops a byte, flop/s)."""
-    return {name: (flops / moved, flops / lasts) for name, (flops, moved, lasts) in kernels.items() if flops}
-
-
-def _longest(kernels: Kernels | Any) -> dict[str, tuple[float, float, float]]:
-    """The kernels on which most of the time went. ValueError where bytes or seconds are not above 0."""
-    given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
-    for name, (flops, moved, lasts) in given.items():
-        if flops < 0 or min(moved, lasts) <= 0:
-            given_here = f"{flops} flops, {moved} bytes, {lasts} s"
-            raise ValueError(f"kernel {name!r} has {given_here}; expected bytes and s above 0")
-    return {name: given[name] for name in sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]}
 
 
 def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, bandwidth: float) -> None:
@@ -102,18 +102,6 @@ def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, band
     axes.annotate(f"memory: {amount(bandwidth, 'B/s')}", (half, half * bandwidth), (-8, 6), ha="right", **OFFSET)
     for place, words in ((half, "memory is the limit"), (np.sqrt(ridge * x[-1]), "arithmetic is")):
         axes.text(place, low * (high / low) ** 0.03, words, ha="center", size=SMALL, style="italic")
-
-
-def _labels(axes: Axes, points: Points, model: Points, peak: float, bandwidth: float) -> None:
-    """Beside the chart: each point's marker, name and share of the roof, and the share that the model gives it."""
-    places = heights(axes, (speed for _, speed in points.values()), 0.16)
-    for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
-        share, limit = bound(intensity, speed, peak, bandwidth)
-        words = f"{name}\n{percent(share)} of the roof ({limit})"
-        if name in model:
-            words = f"{name}: {percent(share)}\nof the roof; model: {percent(bound(*model[name], peak, bandwidth)[0])}"
-        marker, colour = MARKERS[i % 8], COLOURS[i % 8]
-        beside(axes, [1.05], 1.09, place, words, marker, color=colour, markeredgecolor=INK, markersize=9)
 
 
 def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -> tuple[float, str]:

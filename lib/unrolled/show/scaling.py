@@ -239,11 +239,12 @@ def _draw(points: Points, **numbers: float) -> Figure:
             axes = figure.add_axes((left / WIDTH, bottom / HEIGHT, WIDE / WIDTH, height / HEIGHT))
             _lines(axes, model, kind, bool(row))
             for label, look in looks.items():
-                its = [
-                    point for point in points[kind] if point.label == label and not (row and point.efficiency is None)
+                known = [
+                    (point.ranks, value)
+                    for point in points[kind]
+                    if point.label == label and (value := point.efficiency if row else point.seconds) is not None
                 ]
-                values = [point.efficiency if row else point.seconds for point in its]
-                axes.plot([point.ranks for point in its], values, zorder=3, **look)
+                axes.plot([ranks for ranks, _ in known], [value for _, value in known], zorder=3, **look)
             if not row:
                 axes.set_title(f"{kind} scaling: {BATCH[kind]}", size=FONT_SIZE)
     _same_times(figure.axes[::2])

@@ -103,6 +103,15 @@ class Cells:
         return [self.box(row, first, 1, last - first) for (row, first), (_, last) in zip(starts, ends, strict=True)]
 
 
+def in_a_row(grids: Sequence[Cells], left: float, top: float, gap: float) -> list[Cells]:
+    """Return the grids side by side from (left, top) on, their middles at one height."""
+    tall, placed = max(cells.size[1] for cells in grids), []
+    for cells in grids:
+        placed.append(cells.at(left, top + (tall - cells.size[1]) / 2))
+        left = placed[-1].right + gap
+    return placed
+
+
 @dataclass(frozen=True)
 class Scale:
     """A colour scale: greys for values from 0 on, purple and orange around 0 where some are negative."""

@@ -78,9 +78,7 @@ def _draw(found: Array, step: int) -> Figure:
     (n, k), m = found.a.shape, found.b.shape[1]
     cells = Cells(EDGE + WAIT[0] * (n + k - 1) + GAP, TOP + WAIT[1] * (m + k - 1) + GAP, n, m, *CELL)
     sheet = Sheet(cells.bottom + BELOW)
-    sheet.text((EDGE, 0.2), f"Step {step} of {found.steps}", size=11, bold=True)
-    for line, words in enumerate(_summary(found, step)):
-        sheet.text((EDGE, 0.46 + 0.22 * line), words)
+    sheet.heading(f"Step {step} of {found.steps}", *_summary(found, step))
     for row in range(n):
         x, y = cells.left, cells.centre(row, 0)[1]
         sheet.arrow((x - GAP + 0.04, y), (x - 0.03, y))
@@ -94,7 +92,11 @@ def _draw(found: Array, step: int) -> Figure:
         if done[place]:
             _cell(sheet, cells.box(*place), pairs.get(place), cell_text(sums[place]))
     sheet.rule(cells, INK, 1.0)
-    _legend(sheet, cells.bottom + 0.25)
+    y = cells.bottom + 0.25
+    sheet.text((EDGE, y), "blue: rows of a, from the left", OF_A, SMALL)
+    sheet.text((EDGE + 2.6, y), "brown: columns of b, from above", OF_B, SMALL)
+    sheet.swatch(EDGE, y + 0.23, "works now: its product, and its sum so far", WORKING)
+    sheet.swatch(4.1, y + 0.23, "done: its sum", DONE)
     return sheet.figure()
 
 
@@ -118,16 +120,6 @@ def _cell(sheet: Sheet, box: Box, pair: tuple[float, float] | None, total: str) 
         sheet.text((left + width / 2, top + 0.17), "×", size=SMALL, anchor="middle")
         sheet.numbers(b, [cell_text(pair[1])], OF_B)
     sheet.text((left + width / 2, top + 0.39), total, anchor="middle", bold=True)
-
-
-def _legend(sheet: Sheet, y: float) -> None:
-    sheet.text((EDGE, y), "blue: rows of a, from the left", OF_A, SMALL)
-    sheet.text((EDGE + 2.6, y), "brown: columns of b, from above", OF_B, SMALL)
-    for x, colour, words in (
-        (EDGE, WORKING, "works now: its product, and its sum so far"),
-        (4.1, DONE, "done: its sum"),
-    ):
-        sheet.swatch(x, y + 0.23, words, colour)
 
 
 def _summary(found: Array, step: int) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Cells, Dashes, Sheet, cell_text, on_host
-from unrolled.show.style import BLUE, FONT_SIZE, GREY, INK, PALE, RED, SMALL
+from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL
 
 CELL = 0.62, 0.3  # inches
 TOP, PITCH = 1.75, 0.5
@@ -64,9 +64,7 @@ def winograd_1d(pixels: ArrayLike, weights: ArrayLike) -> Explorer:
 
 def _draw(found: Filtering, step: int) -> Figure:
     sheet = Sheet(TOP + 4 * PITCH + 0.5)
-    sheet.text((PIXEL, 0.2), f"Step {step}: {STEPS[step]}", size=11, bold=True)
-    for line, words in enumerate(_summary(found, step)):
-        sheet.text((PIXEL, 0.48 + 0.24 * line), words, size=FONT_SIZE)
+    sheet.heading(f"Step {step}: {STEPS[step]}", *_summary(found, step), first=0.48, apart=0.24, left=PIXEL)
     _joined(sheet, PIXELS[2], PIXEL, SUM, step >= 1)
     _joined(sheet, RESULTS[2], PRODUCT, RESULT, step >= 4)
     columns = (
@@ -79,26 +77,26 @@ def _draw(found: Filtering, step: int) -> Figure:
     for name, left, values, first in columns:
         shown = values if step >= first else np.full(len(values), np.nan)
         sheet.text((left, TOP - 0.22), name, INK if step >= first else GREY, SMALL, bold=step == first)
-        _column(sheet, left, shown, len(values), step == first)
+        for row, value in enumerate(shown):
+            cell = Cells(left, _place(row, len(values)) - CELL[1] / 2, 1, 1, *CELL)
+            sheet.fill(cell.frame, "#FBEBCB" if step == first else "#FFFFFF")
+            sheet.rule(cell)
+            sheet.numbers(cell, [cell_text(value)])
     for row in range(4):
         y = _place(row, 4)
         sheet.text(((SUM + CELL[0] + WEIGHT) / 2, y), "×", INK if step >= 3 else PALE, 12, "middle")
         sheet.text(((WEIGHT + CELL[0] + PRODUCT) / 2, y), "=", INK if step >= 3 else PALE, 12, "middle")
-    _legend(sheet)
+    x, y = PIXEL, TOP + 4 * PITCH + 0.28
+    for words, colour, style in SIGNS:
+        sheet.line((x, y), (x + 0.35, y), colour=colour, width=1.4, style=style)
+        sheet.text((x + 0.43, y), words, size=SMALL)
+        x += 1.5
     return sheet.figure()
 
 
 def _place(row: int, rows: int) -> float:
     """The height of the middle of a cell: fewer than four stand in the middle."""
     return TOP + (row + (4 - rows) / 2 + 0.5) * PITCH
-
-
-def _column(sheet: Sheet, left: float, values: NDArray[np.float64], rows: int, new: bool) -> None:
-    for row in range(rows):
-        cell = Cells(left, _place(row, rows) - CELL[1] / 2, 1, 1, *CELL)
-        sheet.fill(cell.frame, "#FBEBCB" if new else "#FFFFFF")
-        sheet.rule(cell)
-        sheet.numbers(cell, [cell_text(values[row])])
 
 
 def _joined(sheet: Sheet, matrix: Rows, start: float, end: float, now: bool) -> None:
@@ -109,14 +107,6 @@ def _joined(sheet: Sheet, matrix: Rows, start: float, end: float, now: bool) -> 
                 _, colour, style = SIGNS[factor < 0]
                 places = (start + CELL[0], _place(column, 4)), (end, _place(row, len(matrix)))
                 sheet.line(*places, colour=colour if now else PALE, width=1.4, style=style)
-
-
-def _legend(sheet: Sheet) -> None:
-    x, y = PIXEL, TOP + 4 * PITCH + 0.28
-    for words, colour, style in SIGNS:
-        sheet.line((x, y), (x + 0.35, y), colour=colour, width=1.4, style=style)
-        sheet.text((x + 0.43, y), words, size=SMALL)
-        x += 1.5
 
 
 def _summary(found: Filtering, step: int) -> list[str]:

@@ -1,23 +1,85 @@
-"""A ring all-reduce: chunks of an array go from rank to rank, are added up on the way, then handed round again.
+"""Many ranks: their messages over modelled time, and an all-reduce that sends chunks of an array round a ring.
 
-After P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", Journal of
-Parallel and Distributed Computing 69 (2), 2009.
+The ring is after P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
+Journal of Parallel and Distributed Computing 69 (2), 2009.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from unrolled.show.picture import Explorer, counting
-from unrolled.show.sheet import Box, Cells, Sheet
-from unrolled.show.style import FONT_SIZE, GREY, INK, ORANGE, PALE, SMALL, WIDTH
-from unrolled.show.words import count_of
+from unrolled.show.picture import Explorer, Picture, counting
+from unrolled.show.sheet import Box, Cells, Dashes, Sheet
+from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PINK, SMALL, WIDTH, styled
+from unrolled.show.timeline import RIGHT, Axis
+from unrolled.show.words import amount, count_of, number, seconds
+
+# Messages
+
+MOST_RANKS, MOST_MESSAGES = 16, 400
+LEFT, TOP, ROW, MOST_HIGH = 0.85, 0.95, 0.5, 5.2  # inches
+LOOKS: tuple[tuple[str, Dashes], ...] = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-"), (PINK, "--"))
+"""By round, again and again."""
+TOLD = 12  # messages that the words name
+
+
+@styled()
+def messages(sent: Sequence[Any], title: str = "Messages") -> Picture:
+    """Draw each message as an arrow: from its sender when it leaves, to its receiver when it is there.
+
+    sent: `Network.messages` of an emulated run, each with source, to, bytes, start and arrival (modelled seconds) and
+    round. ValueError for none, more than 400, or more than 16 ranks.
+    """
+    if not 1 <= len(sent) <= MOST_MESSAGES:
+        raise ValueError(f"sent must hold 1 to {MOST_MESSAGES} messages, got {len(sent)}")
+    ranks = 1 + max(max(message.source, message.to) for message in sent)
+    if ranks > MOST_RANKS:
+        raise ValueError(f"sent must be between {MOST_RANKS} ranks at most, got {ranks}")
+    told = [
+        f"{number(m.bytes)} bytes from rank {m.source} to rank {m.to}, {seconds(m.start)} to {seconds(m.arrival)}"
+        for m in sorted(sent, key=lambda message: (message.start, message.source))
+    ]
+    more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
+    said = _sent_in_words(sent, ranks)
+    return Picture(_draw_messages(sent, ranks, title, said), f"{title}. {said} {'; '.join([*told[:TOLD], *more])}.")
+
+
+def _draw_messages(sent: Sequence[Any], ranks: int, title: str, said: str) -> Figure:
+    axis, row = Axis(LEFT, 0.0, max(message.arrival for message in sent)), min(ROW, MOST_HIGH / ranks)
+    bottom = TOP + row * (ranks - 1)
+    sheet = Sheet(bottom + 0.95)
+    sheet.heading(title, said)
+    for rank in range(ranks):
+        y = TOP + row * rank
+        sheet.text((0.1, y), f"rank {rank}", size=SMALL)
+        sheet.line((LEFT, y), (RIGHT, y), width=0.8)
+    for message in sent:
+        colour, style = LOOKS[(message.round - 1) % len(LOOKS)]
+        start, end = axis.x(message.start), axis.x(message.arrival)
+        places = (start, TOP + row * message.source), (end, TOP + row * message.to)
+        sheet.arrow(*places, colour=colour, width=1.4, style=style)
+    axis.draw(sheet, bottom + 0.25)
+    changes = "; colours and strokes change from round to round" * (max(message.round for message in sent) > 1)
+    sheet.text((0.1, bottom + 0.65), f"modelled time{changes}", size=SMALL)
+    return sheet.figure()
+
+
+def _sent_in_words(sent: Sequence[Any], ranks: int) -> str:
+    total, last = sum(message.bytes for message in sent), max(message.arrival for message in sent)
+    rounds = count_of(max(message.round for message in sent), "round")
+    size = f"{count_of(len(sent), 'message')} between {count_of(ranks, 'rank')}, {amount(total, 'B')} in {rounds}"
+    return f"{size}; the last is there after {seconds(last)} (modelled)."
+
+
+# The ring
 
 FEWEST, MOST = 2, 8  # ranks
-EDGE, LABEL, TOP, GAP = 0.1, 0.75, 1.3, 0.3  # inches; GAP: between two ranks, so that arrows have room
+EDGE, LABEL, RING_TOP, GAP = 0.1, 0.75, 1.3, 0.3  # inches; GAP: between two ranks, so that arrows have room
 HEIGHT, WIDEST = 0.36, 1.1
 PART, WHOLE, ARRIVES = "#D3E9F7", "#8FD3BC", ORANGE
 A_LINE = 4  # ranks that a line of a cell names
@@ -76,39 +138,39 @@ def ring_allreduce(ranks: int = 4) -> Explorer:
 
 def _draw(ring: Ring, round: int) -> Figure:
     width = min(WIDEST, (WIDTH - 2 * EDGE - LABEL) / ring.size - 0.08)
-    grid = Cells(EDGE + LABEL, TOP, ring.size, ring.size, width + 0.08, HEIGHT + GAP)
+    grid = Cells(EDGE + LABEL, RING_TOP, ring.size, ring.size, width + 0.08, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.5)
-    sheet.text((EDGE, 0.2), _title(ring, round), size=11, bold=True)
-    for line, words in enumerate(_summary(ring, round)):
-        sheet.text((EDGE, 0.46 + 0.22 * line), words, size=FONT_SIZE)
-    holds, came = ring.after(round), {((rank + 1) % ring.size, chunk) for rank, chunk in ring.moves(round)}
+    sheet.heading(_title(ring, round), *_summary(ring, round))
+    holds, moves = ring.after(round), ring.moves(round)
+    sent = {move for done in range(1, round + 1) for move in ring.moves(done)}
     for rank in range(ring.size):
-        sheet.text((EDGE, _box(grid, rank, 0, width)[1] + HEIGHT / 2), f"rank {rank}", size=SMALL)
+        sheet.text((EDGE, grid.box(rank, 0)[1] + HEIGHT / 2), f"rank {rank}", size=SMALL)
         for chunk in range(ring.size):
-            needed = _needed(ring, round, rank, chunk)
-            _cell(sheet, _box(grid, rank, chunk, width), _words(holds[rank][chunk], ring.size), needed)
-            if (rank, chunk) in came:
-                sheet.outline(_box(grid, rank, chunk, width), ARRIVES, 2)
+            box = (*grid.box(rank, chunk)[:2], width, HEIGHT)
+            # Once sent, a part of a sum only waits to be replaced.
+            needed = len(holds[rank][chunk]) == ring.size or (rank, chunk) not in sent
+            _cell(sheet, box, _words(holds[rank][chunk], ring.size), needed)
+            if ((rank - 1) % ring.size, chunk) in moves:
+                sheet.outline(box, ARRIVES, 2)
     for chunk in range(ring.size):
         x = grid.left + chunk * grid.width + width / 2
-        sheet.text((x, TOP - 0.36), f"chunk {chunk}" if ring.size < MOST else str(chunk), size=SMALL, anchor="middle")
+        words = f"chunk {chunk}" if ring.size < MOST else str(chunk)
+        sheet.text((x, RING_TOP - 0.36), words, size=SMALL, anchor="middle")
     if ring.size == MOST:
-        sheet.text((EDGE, TOP - 0.36), "chunk", size=SMALL)
-    for rank, chunk in ring.moves(round):
-        _arrow(sheet, grid, _box(grid, rank, chunk, width), last=rank == ring.size - 1)
-    _legend(sheet, grid.bottom + 0.24)
+        sheet.text((EDGE, RING_TOP - 0.36), "chunk", size=SMALL)
+    for rank, chunk in moves:
+        left, top, _, _ = grid.box(rank, chunk)
+        x, y, gap = left + width / 2, top + HEIGHT, GAP - 0.05
+        sheet.arrow((x, y + 0.02), (x, y + gap), colour=INK, width=1.6)
+        if rank == ring.size - 1:  # out at the bottom, and in again at the top
+            sheet.arrow((x, grid.top - GAP + 0.02), (x, grid.top - 0.05), colour=INK, width=1.6)
+    x, y = EDGE, grid.bottom + 0.24
+    for words, colour in (("part of the sum", PART), ("the whole sum", WHOLE), ("sent, no longer needed", "")):
+        sheet.swatch(x, y, words, colour, GREY if colour else PALE, 0.8)
+        x += 0.5 + 0.075 * len(words)
+    sheet.outline((x, y - 0.07, 0.24, 0.14), ARRIVES, 1.6)
+    sheet.text((x + 0.32, y), "arrives in this round", size=SMALL)
     return sheet.figure()
-
-
-def _box(grid: Cells, rank: int, chunk: int, width: float) -> Box:
-    return grid.left + chunk * grid.width, grid.top + rank * grid.height, width, HEIGHT
-
-
-def _needed(ring: Ring, number: int, rank: int, chunk: int) -> bool:
-    """Whether a chunk is still read later, or holds the sum: once sent, a part of a sum only waits to be replaced."""
-    if len(ring.after(number)[rank][chunk]) == ring.size:
-        return True
-    return not any((rank, chunk) in ring.moves(done) for done in range(1, number + 1))
 
 
 def _cell(sheet: Sheet, box: Box, words: str, needed: bool) -> None:
@@ -129,23 +191,6 @@ def _words(holds: Holds, size: int) -> str:
     ranks = [str(rank) for rank in sorted(holds)]
     lines = ["+".join(ranks[i : i + A_LINE]) for i in range(0, len(ranks), A_LINE)]
     return "\n+".join(lines)
-
-
-def _arrow(sheet: Sheet, grid: Cells, box: Box, last: bool) -> None:
-    """From a rank to the next one below; from the last one out at the bottom and in again at the top."""
-    x, y, gap = box[0] + box[2] / 2, box[1] + HEIGHT, GAP - 0.05
-    sheet.arrow((x, y + 0.02), (x, y + gap), colour=INK, width=1.6)
-    if last:
-        sheet.arrow((x, grid.top - GAP + 0.02), (x, grid.top - 0.05), colour=INK, width=1.6)
-
-
-def _legend(sheet: Sheet, y: float) -> None:
-    x = EDGE
-    for words, colour in (("part of the sum", PART), ("the whole sum", WHOLE), ("sent, no longer needed", "")):
-        sheet.swatch(x, y, words, colour, GREY if colour else PALE, 0.8)
-        x += 0.5 + 0.075 * len(words)
-    sheet.outline((x, y - 0.07, 0.24, 0.14), ARRIVES, 1.6)
-    sheet.text((x + 0.32, y), "arrives in this round", size=SMALL)
 
 
 def _title(ring: Ring, number: int) -> str:
