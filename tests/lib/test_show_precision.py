@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from unrolled.show.precision import Format, Values
 from unrolled.show.systolic_array import Array
-from unrolled.show.winograd import Filtering
+from unrolled.show.winograd import filtered
 
 SIZES = st.integers(1, 4)
 
@@ -53,6 +53,6 @@ NUMBERS = st.floats(-100, 100, width=32)
 
 @given(st.lists(NUMBERS, min_size=4, max_size=4), st.lists(NUMBERS, min_size=3, max_size=3))
 def test_four_products_give_the_two_results(pixels: list[float], weights: list[float]) -> None:
-    found = Filtering(np.array(pixels), np.array(weights))
-    assert found.products.shape == (4,)
-    assert np.allclose(found.results, np.correlate(pixels, weights, "valid"), atol=1e-8)
+    found = filtered(np.array(pixels), np.array(weights))
+    assert found["products"].shape == (4,)
+    assert np.allclose(found["results"], np.correlate(pixels, weights, "valid"), atol=1e-8)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.picture import Explorer, counting
-from unrolled.show.sheet import Cells, Sheet, cell_text, on_host
+from unrolled.show.sheet import Cells, Sheet, cell_text, cells_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import listing, span
 
@@ -171,7 +171,7 @@ def _words(tree: Tree, right: float, step: int) -> list[str]:
 def _alt(trees: dict[str, Tree], step: int) -> str:
     states, right = [], trees[WITH].result
     for name, tree in trees.items():
-        values = ", ".join(cell_text(value) for value in tree.memory[step].tolist())
-        states.append(f"{name}: {' '.join(filter(None, _words(tree, right, step)))} Shared memory s: {values}")
+        words = " ".join(filter(None, _words(tree, right, step)))
+        states.append(f"{name}: {words} Shared memory s: {cells_text(tree.memory[step])}")
     count = trees[WITH].memory.shape[1]
     return f"{count} threads add up {count} values in a tree, in shared memory. {'. '.join(states)}."

@@ -5,7 +5,7 @@ The network: x (N, D) -> affine 1 -> ReLU -> affine 2 -> softmax and cross entro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
 from unrolled.show.picture import Explorer, Slider, counting
-from unrolled.show.sheet import Cells, Scale, Sheet, cell_text, on_host
+from unrolled.show.sheet import Cells, Scale, Sheet, cells_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number
 
@@ -347,7 +347,8 @@ def _end(value: float) -> str:
 def _alt(graph: Graph, step: int, broken: int) -> str:
     at, wrong = STEPS[step], BREAKS[broken]
     kind, values = ("gradients", graph.grads(wrong)) if at.back else ("values", graph.values)
-    made = "; ".join(f"{name} {_rows(values[name])}" for name in at.makes)
+    rows = {name: ", ".join(f"({cells_text(row)})" for row in np.atleast_2d(values[name])) for name in at.makes}
+    made = "; ".join(f"{name} {numbers}" for name, numbers in rows.items())
     start, *_, end = (number(round(loss, 3)) for loss in graph.losses(None))
     text = (
         "A computation graph: x, affine 1, ReLU, affine 2, softmax, loss, "
@@ -360,8 +361,3 @@ def _alt(graph: Graph, step: int, broken: int) -> str:
         text += f"; broken ({wrong.words}), with {spoiled} of {count} gradient values wrong, to "
         text += _end(graph.losses(wrong)[-1])
     return f"{text} in {TRAINING} steps."
-
-
-def _rows(values: Values) -> str:
-    rows: Sequence[Sequence[float]] = np.atleast_2d(values).tolist()
-    return ", ".join("(" + ", ".join(cell_text(value) for value in row) + ")" for row in rows)

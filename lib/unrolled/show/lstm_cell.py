@@ -194,7 +194,7 @@ def _edges(sheet: Sheet, places: dict[str, Cells], makes: Sequence[str], done: s
 def worked(cell: Cell, step: int) -> str:
     """Return how the first number that a step makes is computed, in words."""
     values, at = cell.values, STEPS[step]
-    first = {name: _signed(float(value.flat[0])) for name, value in values.items()}
+    first = {name: _signed(value.flat[0]) for name, value in values.items()}
     if at.name == "start":
         return f"{count_of(len(cell.x), 'input')}, {count_of(cell.units, 'unit')}: {4 * cell.units} sums to compute."
     if at.name == "sums":

@@ -348,3 +348,8 @@ def cell_text(value: float) -> str:
     text = f"{abs(value):.0f}" if whole else f"{abs(value):.2f}".rstrip("0").rstrip(".")
     sign = "−" if value < 0 and text != "0" else ""
     return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def cells_text(values: Iterable[float]) -> str:
+    """Return numbers as they read in cells, in a list."""
+    return ", ".join(map(cell_text, values))

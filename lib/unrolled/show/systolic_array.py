@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.picture import Explorer, counting
-from unrolled.show.sheet import Box, Cells, Point, Sheet, cell_text, on_host
+from unrolled.show.sheet import Box, Cells, Point, Sheet, cell_text, cells_text, on_host
 from unrolled.show.style import BLUE, INK, PALE, SMALL
 from unrolled.show.words import count_of, listing
 
@@ -133,7 +133,7 @@ def _summary(found: Array, step: int) -> tuple[str, str]:
 
 
 def _alt(found: Array, step: int) -> str:
-    rows = "; ".join(", ".join(cell_text(value) for value in row) for row in found.sums(step))
+    rows = "; ".join(map(cells_text, found.sums(step)))
     grid = f"A grid of {found.a.shape[0]} by {found.b.shape[1]} cells"
     now = listing([f"{cell_text(a)} × {cell_text(b)}" for a, b in found.pairs(step).values()])
     products = f" Multiplied now: {now}." if now else ""
