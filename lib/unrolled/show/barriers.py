@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, counting
+from unrolled.show.picture import Explorer, Picture, counting
 from unrolled.show.sheet import Cells, Sheet, cell_text, cells_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import listing, span
@@ -96,19 +95,22 @@ def barriers(values: ArrayLike = PI) -> Explorer:
         raise ValueError(f"values have shape {given.shape}; expected 4, 8 or 16 of them, one for each thread")
     trees = {WITH: with_barriers(given), WITHOUT: without_barriers(given)}
     last = len(trees[WITH].steps)
-    return Explorer(_draw, _alt, trees, step=counting("step", last, last))
+    return Explorer(_draw, trees, step=counting("step", last, last))
 
 
-def _draw(trees: dict[str, Tree], step: int) -> Figure:
+def _draw(trees: dict[str, Tree], step: int) -> Picture:
     rounds, count = trees[WITH].memory.shape
     width = (WIDTH - 4 * EDGE) / 2 - LABEL
     cells = Cells(0, 0, 1, count, width / count, 0.27)
     pitch = cells.height + GAP
     sheet = Sheet(TOP + rounds * pitch - GAP + 0.5)
+    states = []
     for place, (name, tree) in enumerate(trees.items()):
+        words = _words(tree, trees[WITH].result, step)
+        states.append(f"{name}: {' '.join(filter(None, words))} Shared memory s: {cells_text(tree.memory[step])}")
         left = EDGE + place * (WIDTH / 2)
         sheet.text((left, 0.2), name, size=11, bold=True)
-        sheet.text((left, 0.45), "\n".join(_words(tree, trees[WITH].result, step)), size=SMALL)
+        sheet.text((left, 0.45), "\n".join(words), size=SMALL)
         sheet.text((left, TOP - 0.14), "thread", GREY, 7)
         grid = cells.at(left + LABEL, TOP)
         sheet.numbers(Cells(grid.left, TOP - 0.24, 1, count, grid.width, 0.2), [str(i) for i in range(count)], GREY)
@@ -121,7 +123,8 @@ def _draw(trees: dict[str, Tree], step: int) -> Figure:
     sheet.text((4.73, y), "read too early", size=SMALL)
     sheet.line((5.85, y), (6.15, y), colour=INK, width=3)
     sheet.text((6.23, y), "syncthreads()", size=SMALL)
-    return sheet.figure()
+    alt = f"{count} threads add up {count} values in a tree, in shared memory. {'. '.join(states)}."
+    return Picture(sheet.figure(), alt)
 
 
 def _draw_row(sheet: Sheet, cells: Cells, tree: Tree, row: int, reached: bool) -> None:
@@ -166,12 +169,3 @@ def _words(tree: Tree, right: float, step: int) -> list[str]:
         second = f"Read too early: {early}." if early != "none" else "Too late for those before."
     end = f"; the sum is {cell_text(right)}." if step == len(tree.steps) else "."
     return [f"Step {step}: {first}", second, f"s[0] = {cell_text(tree.memory[step, 0])}{end}"]
-
-
-def _alt(trees: dict[str, Tree], step: int) -> str:
-    states, right = [], trees[WITH].result
-    for name, tree in trees.items():
-        words = " ".join(filter(None, _words(tree, right, step)))
-        states.append(f"{name}: {words} Shared memory s: {cells_text(tree.memory[step])}")
-    count = trees[WITH].memory.shape[1]
-    return f"{count} threads add up {count} values in a tree, in shared memory. {'. '.join(states)}."

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, in_a_row, on_host
 from unrolled.show.sliding_windows import Pair, Windows, as_channels, one_or_pair, windows
 from unrolled.show.style import BLUE, RED, WIDTH
@@ -44,7 +43,7 @@ def convolution(
     steps = Steps.of(image, kernel, stride, padding, bias)
     seen, start = steps.seen, steps.seen.start_position(np.abs(steps.output))
     slider = Slider("output position", range(seen.count), start, seen.place, play=True)
-    return Explorer(_draw, _alt, steps, position=slider)
+    return Explorer(_draw, steps, position=slider)
 
 
 def conv2d_backward(
@@ -62,7 +61,7 @@ def conv2d_backward(
         raise ValueError(f"grad has shape {given.shape}; the output of this convolution has {steps.output.shape}")
     seen = steps.seen
     slider = Slider("output", range(seen.count), seen.start_position(np.abs(given)), seen.place, play=True)
-    return Explorer(_draw_back, _alt_back, steps, given, position=slider)
+    return Explorer(_draw_back, steps, given, position=slider)
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def _layout(steps: Steps) -> tuple[list[Cells], list[list[Cells]], Cells, float]
     return inputs, panels, result, height
 
 
-def _draw(steps: Steps, position: int) -> Figure:
+def _draw(steps: Steps, position: int) -> Picture:
     inputs, panels, output, height = _layout(steps)
     sheet, seen, weight = Sheet(height), steps.seen, steps.weight
     patch, sums = steps.patch(position), steps.channel_sums(position)
@@ -146,7 +145,7 @@ def _draw(steps: Steps, position: int) -> Figure:
     headings = f"input {before}{padding}", "window", "kernel", "products", f"output {after}"
     for cells, text in zip((inputs[0], *panels[0], output), headings, strict=True):
         sheet.text_above(cells, text)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(steps, position))
 
 
 def _alt(steps: Steps, position: int) -> str:
@@ -182,7 +181,7 @@ def _layout_back(steps: Steps) -> tuple[list[list[Cells]], float]:
     return [[grad.at(left, TOP + (top - BETWEEN - TOP - grad.size[1]) / 2)], *placed], top - BETWEEN + 2 * EDGE
 
 
-def _draw_back(steps: Steps, grad: Values, position: int) -> Figure:
+def _draw_back(steps: Steps, grad: Values, position: int) -> Picture:
     ((given,), above, below), height = _layout_back(steps)
     sheet, seen, g = Sheet(height), steps.seen, float(grad.flat[position])
     kernel, patch = steps.weight[0], steps.patch(position)[0]
@@ -211,7 +210,7 @@ def _draw_back(steps: Steps, grad: Values, position: int) -> Figure:
     )
     for cells, text in headings:
         sheet.text_above(cells, text)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt_back(steps, grad, position))
 
 
 def _alt_back(steps: Steps, grad: Values, position: int) -> str:
@@ -251,7 +250,7 @@ def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, pa
     matrix = patch_matrix(seen)
     start = seen.start_position(np.abs(matrix).sum(axis=0).reshape(seen.output_size))
     slider = Slider("column of the patch matrix", range(seen.count), start, play=True)
-    return Explorer(_draw_matrix, _alt_matrix, seen, matrix, column=slider)
+    return Explorer(_draw_matrix, seen, matrix, column=slider)
 
 
 def col2im(
@@ -265,7 +264,7 @@ def col2im(
     if matrix.shape != (shape := patch_matrix(seen).shape):
         raise ValueError(f"columns has shape {matrix.shape}; expected {shape} for an image of {tuple(size)}")
     slider = Slider("columns added", range(seen.count), seen.count // 2, lambda at: str(at + 1), play=True)
-    return Explorer(_draw_folded, _alt_folded, seen, matrix, column=slider)
+    return Explorer(_draw_folded, seen, matrix, column=slider)
 
 
 def patch_matrix(seen: Windows) -> Values:
@@ -304,7 +303,7 @@ def _layout_of_matrix(seen: Windows, matrix: Values) -> tuple[list[Cells], Cells
     return images, column, wide.at(column.right + gap, column.top), MATRIX_TOP + height + BOTTOM
 
 
-def _draw_matrix(seen: Windows, matrix: Values, column: int) -> Figure:
+def _draw_matrix(seen: Windows, matrix: Values, column: int) -> Picture:
     images, flat, grid, tall = _layout_of_matrix(seen, matrix)
     sheet, scale = Sheet(tall), Scale.of(seen.padded)
     for channel, cells in enumerate(images):
@@ -328,7 +327,7 @@ def _draw_matrix(seen: Windows, matrix: Values, column: int) -> Figure:
         if right.left - left.right > 0.2:
             sheet.sign(left, right)
     sheet.text_above(grid, "patch matrix {} × {}\n{}".format(*matrix.shape, _growth(seen, matrix)))
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt_matrix(seen, matrix, column))
 
 
 def _growth(seen: Windows, matrix: Values) -> str:
@@ -347,7 +346,7 @@ def _alt_matrix(seen: Windows, matrix: Values, column: int) -> str:
     )
 
 
-def _draw_folded(seen: Windows, matrix: Values, column: int) -> Figure:
+def _draw_folded(seen: Windows, matrix: Values, column: int) -> Picture:
     shapes = matrix.shape, seen.kernel_size, seen.padded.shape[1:]
     grids = [Cells.fitting(shape, *most, FOLDED_CELL) for shape, most in zip(shapes, FOLDED, strict=True)]
     left = max(EDGE, (WIDTH - sum(cells.size[0] for cells in grids) - 2 * FOLDED_GAP) / 2)
@@ -365,7 +364,7 @@ def _draw_folded(seen: Windows, matrix: Values, column: int) -> Figure:
     sheet.sign(grid, small)
     sheet.sign(small, image, "+", colour=RED, size=14, bold=True)
     sheet.text((grid.centre(0, column)[0], grid.bottom + 0.16), str(column), BLUE, anchor="middle", bold=True)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt_folded(seen, matrix, column))
 
 
 def _alt_folded(seen: Windows, matrix: Values, column: int) -> str:

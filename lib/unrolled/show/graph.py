@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.picture import Explorer, Slider, counting
+from unrolled.show.picture import Explorer, Picture, Slider, counting
 from unrolled.show.sheet import Cells, Scale, Sheet, cells_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number
@@ -106,7 +106,7 @@ def computation_graph(
     graph, names = Graph(Network.of(x, labels, weights, biases)), ["nothing", *(each.short for each in BREAKS if each)]
     steps = counting("step", len(STEPS) - 1, step)
     breaks = Slider("break", range(len(BREAKS)), broken, names.__getitem__)
-    return Explorer(_draw, _alt, graph, step=steps, broken=breaks)
+    return Explorer(_draw, graph, step=steps, broken=breaks)
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def _layout(graph: Graph) -> tuple[Grids, Grids, float]:
     return values, grads, grads["x"].top + rows + 0.62 + CURVES + 0.45
 
 
-def _draw(graph: Graph, step: int, broken: int) -> Figure:
+def _draw(graph: Graph, step: int, broken: int) -> Picture:
     at, wrong = STEPS[step], BREAKS[broken]
     value_grids, grad_grids, height = _layout(graph)
     sheet = Sheet(height)
@@ -241,7 +241,7 @@ def _draw(graph: Graph, step: int, broken: int) -> Figure:
     _sentence(sheet, graph, step, wrong)
     figure = sheet.figure()
     _curves(figure, height, graph, wrong)
-    return figure
+    return Picture(figure, _alt(graph, step, broken))
 
 
 def _matrix(sheet: Sheet, cells: Cells, values: Values, there: bool, scale: Scale) -> None:

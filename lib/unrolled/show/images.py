@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
@@ -252,7 +250,7 @@ def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[f
     at, start = moments(runners)
     shades = np.stack([Scale.of(pixels).colours(pixels * ink) for ink in (WAITING, 1.0)])
     slider = Slider("time since the start", at, start, seconds, play=True)
-    return Explorer(partial(_draw_race, shades, truth, runners), partial(_alt_race, truth, runners), elapsed=slider)
+    return Explorer(_draw_race, shades, truth, runners, elapsed=slider)
 
 
 def moments(runners: list[Contestant]) -> tuple[list[float], int]:
@@ -266,17 +264,20 @@ def moments(runners: list[Contestant]) -> tuple[list[float], int]:
     return at, at.index(finish)
 
 
-def _draw_race(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> Figure:
+def _draw_race(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> Picture:
     count = len(truth)
     columns = next(columns for columns in (5, 6, 8, 10) if count <= columns * 6)
     width = WIDTH / 2 - 2 * EDGE
     tile, rows = width / columns, -(-count // columns)
     sheet = Sheet(TOP + rows * (tile + UNDER) + 0.55)
+    states = []
     for place, runner in enumerate(runners):
         left, done = EDGE + place * WIDTH / 2, runner.done(elapsed)
         sheet.text((left, 0.2), runner.name, bold=True, size=11)
         sheet.text((left, 0.42), _progress(runner, elapsed))
+        states.append(f"{runner.name}: {_progress(runner, elapsed)}")
         if done:
+            states[-1] += f", {(runner.predictions[:done] != truth[:done]).sum()} of them wrong"
             sheet.fill((left, 0.56, (width - 0.05) * (done / count), 0.09), GREEN)
         sheet.edge((left, 0.56, width - 0.05, 0.09), width=0.8)
         grid = Cells(left, TOP, rows, columns, tile, tile + UNDER)
@@ -288,7 +289,8 @@ def _draw_race(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[C
             sheet.text((x, y + tile / 2), text, INK if right else RED, SMALL, "middle", not right)
     sheet.text((EDGE, sheet.height - 0.38), f"After {seconds(elapsed)}.", bold=True)
     sheet.text((EDGE, sheet.height - 0.16), _ratio(runners))
-    return sheet.figure()
+    alt = f"Race on the same digits after {seconds(elapsed)}. {listing(states)}. {_ratio(runners)}"
+    return Picture(sheet.figure(), alt)
 
 
 def mosaic(tiles: NDArray[np.float64], columns: int, below: float) -> NDArray[np.float64]:
@@ -315,12 +317,3 @@ def _ratio(runners: list[Contestant]) -> str:
         return f"{runners[0].name} and {runners[1].name} are equally fast."
     digits = number(round(ratio) if ratio >= 10 else round(ratio, 1))
     return f"One digit of {slow.name} takes as long as {digits} digits of {fast.name}."
-
-
-def _alt_race(truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> str:
-    states = []
-    for runner in runners:
-        done = runner.done(elapsed)
-        of_them = f", {(runner.predictions[:done] != truth[:done]).sum()} of them wrong" if done else ""
-        states.append(f"{runner.name}: {_progress(runner, elapsed)}{of_them}")
-    return f"Race on the same digits after {seconds(elapsed)}. {listing(states)}. {_ratio(runners)}"

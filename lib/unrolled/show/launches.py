@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from unrolled.show.ladder import clip
-from unrolled.show.picture import Explorer, Slider, choosing
+from unrolled.show.picture import Explorer, Picture, Slider, choosing
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SKY, SMALL, tint
 from unrolled.show.timeline import RIGHT, Axis, Interval, Schedule, course_of
@@ -80,10 +79,10 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
     if len(machines) > 1:
         raise ValueError(f"traces are of several machines, {' and '.join(machines)}; expected those of one")
     title = f"{title or 'Launches, form by form'} ({machines[0]})"
-    return Explorer(_draw, _alt, forms, title, form=slider, part=Slider("see", tuple(PARTS), 0))
+    return Explorer(_draw, forms, title, form=slider, part=Slider("see", tuple(PARTS), 0))
 
 
-def _draw(forms: Mapping[str, Form], title: str, form: str, part: str) -> Figure:
+def _draw(forms: Mapping[str, Form], title: str, form: str, part: str) -> Picture:
     now, (first, last) = forms[form], PARTS[part]
     whole = max(one.span for one in forms.values())
     axis = Axis(LEFT, first * whole, (last - first) * whole)
@@ -113,7 +112,7 @@ def _draw(forms: Mapping[str, Form], title: str, form: str, part: str) -> Figure
         x += 0.52 + 0.072 * len(words)
     nothing = "Nothing drawn: on the host, Python between two calls or waiting; on the GPU, nothing to do."
     sheet.text((EDGE, y + 0.25), nothing, GREY, SMALL)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(forms, title, form, part))
 
 
 def kind_of(piece: Interval) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -50,7 +49,7 @@ def learning_curves(history: Any, epochs: Sequence[int] | None = None, title: st
         if not numbers or len(values) != len(numbers):
             raise ValueError(f"{name} has {len(values)} values for {len(numbers)} epochs; expected one each")
     slider = Slider("stop after epoch", range(len(numbers)), len(numbers) - 1, lambda at: str(numbers[at]))
-    return Explorer(_draw, _alt, numbers, losses, accuracies, title, stop=slider)
+    return Explorer(_draw, numbers, losses, accuracies, title, stop=slider)
 
 
 class Live:
@@ -84,7 +83,7 @@ def _lines(training: Sequence[float], validation: Sequence[float]) -> Lines:
     return {"training": training, "validation": validation} if len(validation) else {"training": training}
 
 
-def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> Figure:
+def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> Picture:
     figure = new_figure(HEIGHT)
     figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
     panels = (("loss", losses, _loss), ("accuracy", accuracies, percent))
@@ -99,7 +98,7 @@ def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop
             axes.plot(x, y, marker, color=colour, transform=axes.transAxes, clip_on=False, markersize=6)
             text = f"{which} {words(values[stop])}"
             axes.text(x + 0.04, y, text, transform=axes.transAxes, va="center", size=SMALL, weight="bold")
-    return figure
+    return Picture(figure, _alt(numbers, losses, accuracies, title, stop))
 
 
 def _panel(axes: Axes, numbers: list[int], lines: Lines, stop: int) -> None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Point, Scale, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, SMALL
 from unrolled.show.words import count_of, listing
@@ -113,7 +112,7 @@ def lstm_cell(
         room = f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} units"
         raise ValueError(f"{room}, got {inputs} and {units}")
     slider = Slider("step", range(LAST + 1), step, lambda at: f"{at} of {LAST}: {STEPS[at].name}", True)
-    return Explorer(_draw, _alt, cell, step=slider)
+    return Explorer(_draw, cell, step=slider)
 
 
 def places_of(cell: Cell) -> dict[str, Cells]:
@@ -133,7 +132,7 @@ def places_of(cell: Cell) -> dict[str, Cells]:
     return {**found, "x": x.at(IN, middle + 0.7 * pitch - x.size[1] / 2), "h before": column(IN, 3.1)}
 
 
-def _draw(cell: Cell, step: int) -> Figure:
+def _draw(cell: Cell, step: int) -> Picture:
     places, at = places_of(cell), STEPS[step]
     sheet = Sheet(places["o"].bottom + 0.4)
     sheet.text((IN, 0.18), f"Step {step}: {at.name}", BLUE, 11, bold=True)
@@ -156,7 +155,7 @@ def _draw(cell: Cell, step: int) -> Figure:
         sheet.text((cells.left, cells.top - 0.12), name, INK if there else GREY, SMALL, bold=bold)
         if made in at.makes:
             sheet.outline(cells.frame, BLUE)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(cell, step))
 
 
 def _edges(sheet: Sheet, places: dict[str, Cells], makes: Sequence[str], done: set[str]) -> None:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.style import INK, RED, SKY, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, number
@@ -72,10 +71,10 @@ def memory_walk(shape: tuple[int, int] = (8, 8), order: Order | None = None, lin
     orders: tuple[Order, ...] = ("row", "column") if order is None else (order,)
     walks, steps = [walk(shape, one, line, lines) for one in orders], range(shape[0] * shape[1])
     slider = Slider("step", steps, min(2 * shape[1] + shape[1] // 2, steps[-1]), lambda step: str(step + 1), play=True)
-    return Explorer(_draw, _alt, shape, walks, step=slider)
+    return Explorer(_draw, shape, walks, step=slider)
 
 
-def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Figure:
+def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Picture:
     cells = Cells.fitting(shape, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
     count, strips = shape[0] * shape[1], HEAD + cells.size[1] + 0.45
     sheet = Sheet(strips + STRIP * len(walks) + 0.3)
@@ -106,7 +105,7 @@ def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Figure:
     sheet.outline(visited.frame, RED)
     sheet.text((visited.right + 0.1, y), "visited now", size=SMALL)
     sheet.text((2.75, y), f"1, 2, 3: order of the visits      {bars}", size=SMALL)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(shape, walks, step))
 
 
 def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.style import COLOURS, GREY, INK, PALE, RED, SMALL, WIDTH, new_figure
 from unrolled.show.words import rounded
 
@@ -43,7 +42,7 @@ def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLi
     if not rates:
         raise ValueError("paths is empty: nothing to draw")
     rate_slider = Slider("learning rate", rates, len(rates) // 2, lambda rate: f"{rate:g}")
-    return Explorer(_draw, _alt, surface, points, box, optimizer=Slider("optimizer", names), rate=rate_slider)
+    return Explorer(_draw, surface, points, box, optimizer=Slider("optimizer", names), rate=rate_slider)
 
 
 def losses(surface: Surface, path: Path) -> Path:
@@ -53,7 +52,7 @@ def losses(surface: Surface, path: Path) -> Path:
     return np.where(np.isfinite(values), values, np.inf)
 
 
-def _draw(surface: Surface, points: Points, box: Box, optimizer: str, rate: float) -> Figure:
+def _draw(surface: Surface, points: Points, box: Box, optimizer: str, rate: float) -> Picture:
     figure, path = new_figure(HEIGHT), points[optimizer][rate]
     low, tall = BOTTOM / HEIGHT, (HEIGHT - TOP - BOTTOM) / HEIGHT
     axes, curve = (figure.add_axes((left / WIDTH, low, width / WIDTH, tall)) for left, width in (MAP, CURVE))
@@ -61,12 +60,18 @@ def _draw(surface: Surface, points: Points, box: Box, optimizer: str, rate: floa
     _map(axes, surface, path, colour, box)
     axes.set_title(f"{optimizer}, learning rate {rate:g}: {len(path) - 1} steps")
     for name, paths in points.items():
-        mine = name == optimizer
         values = np.clip(losses(surface, paths[rate]), FLOOR, 1e9)
-        curve.semilogy(values, color=colour if mine else GREY, linewidth=2 if mine else 1, alpha=1 if mine else 0.5)
+        look = {"color": colour, "linewidth": 2} if name == optimizer else {"color": GREY, "linewidth": 1, "alpha": 0.5}
+        curve.semilogy(values, **look)
     curve.set(ylim=(FLOOR, float(surface(*path[0])) * 30), xlabel="step", title="loss (others in grey)")
     curve.grid(True)
-    return figure
+    mine = losses(surface, path)
+    alt = f"{optimizer} with learning rate {rate:g} on a surface of two weights: from loss {rounded(mine[0])} "
+    alt += f"to {rounded(mine[-1])} in {len(path) - 1} steps"
+    outside = ((path < box[::2]) | (path > box[1::2])).any(axis=1)
+    if outside.any():
+        alt += f"; it leaves the picture at step {int(outside.argmax())}"
+    return Picture(figure, f"{alt}.")
 
 
 def _map(axes: Axes, surface: Surface, path: Path, colour: str, box: Box) -> None:
@@ -85,14 +90,3 @@ def _map(axes: Axes, surface: Surface, path: Path, colour: str, box: Box) -> Non
         axes.text(0.98, 0.03, "it runs away", transform=axes.transAxes, ha="right", color=RED, weight="bold")
     axes.annotate("start", seen[0], (9, 6), textcoords="offset points", size=SMALL)
     axes.set(xlim=box[:2], ylim=box[2:], xlabel="weight 1", ylabel="weight 2")
-
-
-def _alt(surface: Surface, points: Points, box: Box, optimizer: str, rate: float) -> str:
-    path = points[optimizer][rate]
-    values = losses(surface, path)
-    outside = ((path < box[::2]) | (path > box[1::2])).any(axis=1)
-    text = f"{optimizer} with learning rate {rate:g} on a surface of two weights: from loss {rounded(values[0])} "
-    text += f"to {rounded(values[-1])} in {len(path) - 1} steps"
-    if outside.any():
-        text += f"; it leaves the picture at step {int(outside.argmax())}"
-    return f"{text}."

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from unrolled import ops
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.style import BLUE, COLOURS, HATCHES, INK, ORANGE, PALE, RED, SMALL, tint
 from unrolled.show.words import count_of, number, percent
@@ -39,7 +38,7 @@ def matmul_workers(rows: int = 6, inner: int = 5, columns: int = 8, workers: int
             raise ValueError(f"{name} must be from 1 to {most}, got {value}")
     count, middle = Slider("workers", range(1, MOST_WORKERS + 1), workers - 1), rows // 2 * columns + columns // 2
     cell = Slider("cell of C", range(rows * columns), middle, lambda i: "row {}, column {}".format(*divmod(i, columns)))
-    return Explorer(_draw, _alt, (rows, inner, columns), workers=count, cell=cell)
+    return Explorer(_draw, (rows, inner, columns), workers=count, cell=cell)
 
 
 def shares(rows: int, columns: int, workers: int) -> NDArray[np.int64]:
@@ -48,7 +47,7 @@ def shares(rows: int, columns: int, workers: int) -> NDArray[np.int64]:
     return np.concatenate([np.full(len(part), i) for i, part in enumerate(parts)]).reshape(rows, columns)
 
 
-def _draw(sizes: tuple[int, int, int], workers: int, cell: int) -> Figure:
+def _draw(sizes: tuple[int, int, int], workers: int, cell: int) -> Picture:
     rows, inner, columns = sizes
     side = min(SIDE, (4.9 - GAP) / (inner + columns), 5.0 / (inner + rows))
     b = Cells(0.1 + inner * side + GAP, 0.45, inner, columns, side, side)
@@ -81,7 +80,7 @@ def _draw(sizes: tuple[int, int, int], workers: int, cell: int) -> Figure:
         sheet.text((swatch.left + 0.4, swatch.top + 0.1), words, size=SMALL)
     needs = f"C[{row}, {column}] needs\nrow {row} of A and\ncolumn {column} of B:\n{count_of(inner, 'product')}."
     sheet.text((c.right + 0.3, b.top + 0.1), f"{needs}\nNo cell needs another.")
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(sizes, workers, cell))
 
 
 def speedup(rows: int, columns: int, workers: int) -> tuple[int, float]:
@@ -113,10 +112,10 @@ def amdahl(fraction: float = 0.9) -> Explorer:
         raise ValueError(f"fraction must be from 0 to 1, got {fraction}")
     values = sorted({*(value / 100 for value in PERCENTS), fraction})
     slider = Slider("share of the time that is made faster", values, values.index(fraction), percent)
-    return Explorer(_draw_law, _alt_law, fraction=slider)
+    return Explorer(_draw_law, fraction=slider)
 
 
-def _draw_law(fraction: float) -> Figure:
+def _draw_law(fraction: float) -> Picture:
     sheet = Sheet(3.5)
     for tick in TICKS:
         (x, _), (_, y) = _point(tick, 1), _point(1, tick)
@@ -129,7 +128,14 @@ def _draw_law(fraction: float) -> Figure:
     sheet.text((0.1, 0.2), "speedup of the whole (times)")
     _draw_curves(sheet, fraction)
     _draw_bars(sheet, fraction)
-    return sheet.figure()
+    limit = f"never more than {number(round(1 / (1 - fraction), 1))} times" if fraction < 1 else "without a limit"
+    gains = ((factor, number(round(ops.amdahl_speedup(fraction, factor), 1))) for factor in (2, 16, 1024))
+    points = "; ".join(f"{factor} times gives {gain}" for factor, gain in gains)
+    alt = (
+        f"Amdahl's law: {percent(fraction)} of the time is made faster, {percent(1 - fraction)} stays. The whole "
+        f"becomes faster by less than the part: {points}; {limit}."
+    )
+    return Picture(sheet.figure(), alt)
 
 
 def _point(factor: float, speedup: float) -> tuple[float, float]:
@@ -168,13 +174,3 @@ def _draw_bars(sheet: Sheet, fraction: float) -> None:
             sheet.text((end - 0.06, middle), percent(share), "#FFFFFF", SMALL, "right")
     sheet.line((BARS, TOP), (BARS, BOTTOM), width=0.8)
     sheet.text((BARS + BAR_WIDTH / 2, BOTTOM + 0.38), "share of the time before", anchor="middle")
-
-
-def _alt_law(fraction: float) -> str:
-    limit = f"never more than {number(round(1 / (1 - fraction), 1))} times" if fraction < 1 else "without a limit"
-    gains = ((factor, number(round(ops.amdahl_speedup(fraction, factor), 1))) for factor in (2, 16, 1024))
-    points = "; ".join(f"{factor} times gives {gain}" for factor, gain in gains)
-    return (
-        f"Amdahl's law: {percent(fraction)} of the time is made faster, {percent(1 - fraction)} stays. The whole "
-        f"becomes faster by less than the part: {points}; {limit}."
-    )

@@ -118,8 +118,7 @@ def choosing(label: str, what: str, names: Sequence[str], start: str | None, pla
 class Explorer:
     """A figure that follows sliders.
 
-    draw: `draw(*given, **values) -> Figure`, with one value a slider; alt: `alt(*given, **values) -> str`, what that
-    figure says, in words; sliders: name -> Slider.
+    draw: `draw(*given, **values) -> Picture`, with one value a slider; sliders: name -> Slider.
 
     In a notebook with widgets it shows sliders over an image; everywhere else the still at the start values, or
     `unfolded`, a picture that shows without sliders what they lead to.
@@ -127,14 +126,12 @@ class Explorer:
 
     def __init__(
         self,
-        draw: Callable[..., Figure],
-        alt: Callable[..., str],
+        draw: Callable[..., Picture],
         *given: Any,
         unfolded: Callable[[], Picture] | None = None,
         **sliders: Slider,
     ) -> None:
-        self._draw, self._alt, self._unfolded = partial(draw, *given), partial(alt, *given), unfolded
-        self.sliders = sliders
+        self._draw, self._unfolded, self.sliders = partial(draw, *given), unfolded, sliders
         self._still: Picture | None = None
         self._widget: Any = None
 
@@ -146,13 +143,12 @@ class Explorer:
     @property
     def alt(self) -> str:
         """What the picture at the start values says, in words."""
-        return self._alt(**self.start)
+        return self.at().alt
 
     def at(self, **values: Any) -> Picture:
         """Return the still picture at these values; sliders that are not named stand at their start."""
-        values = {**self.start, **values}
         with styled():
-            return Picture(self._draw(**values), self._alt(**values))
+            return self._draw(**{**self.start, **values})
 
     def still(self) -> Picture:
         """Return the picture for where widgets cannot run."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, in_a_row, on_host
 from unrolled.show.sliding_windows import Pair, Windows, one_or_pair, windows
 from unrolled.show.style import RED, WIDTH
@@ -35,7 +34,7 @@ def max_pool2d(
     pooling = PooledImage.of(image, kernel_size, stride, values)
     seen = pooling.seen
     slider = Slider("output position", range(seen.count), pooling.start_position(), seen.place, play=True)
-    return Explorer(_draw, _alt, pooling, position=slider)
+    return Explorer(_draw, pooling, position=slider)
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def _panels(pooling: PooledImage) -> list[list[Cells]]:
     return [in_a_row(grids, EDGE, HEADING + channel * pitch, GAP) for channel in range(len(pooling.largest))]
 
 
-def _draw(pooling: PooledImage, position: int) -> Figure:
+def _draw(pooling: PooledImage, position: int) -> Picture:
     panels, seen = _panels(pooling), pooling.seen
     bottom, scale = max(cells.bottom for row in panels for cells in row), Scale.of(seen.padded)
     sheet = Sheet(bottom + 0.33 + (1 if pooling.values is None else 2) * LINE)
@@ -115,8 +114,15 @@ def _draw(pooling: PooledImage, position: int) -> Figure:
     headings = ["image {} × {}".format(*seen.size), "largest", "values", "put back"]
     for cells, text in zip(panels[0], headings, strict=False):
         sheet.text_above(cells.at(cells.left, min(cells.top for cells in panels[0])), text)
-    sheet.text((EDGE, bottom + 0.33), "\n".join(_caption(pooling, position)))
-    return sheet.figure()
+    caption = _caption(pooling, position)
+    sheet.text((EDGE, bottom + 0.33), "\n".join(caption))
+    size, kernel, result = ("{} by {}".format(*pair) for pair in (seen.size, seen.kernel_size, seen.output_size))
+    alt = (
+        f"Max-pooling of an image of {size}{seen.with_channels} with a window of {kernel} (stride "
+        f"{one_or_pair(seen.stride)}) to {result}. For output {seen.place(position)} the window covers "
+        f"{seen.in_words(position)}. {' '.join(caption)}"
+    )
+    return Picture(sheet.figure(), alt)
 
 
 def _caption(pooling: PooledImage, position: int) -> list[str]:
@@ -135,13 +141,3 @@ def _caption(pooling: PooledImage, position: int) -> list[str]:
         more = f", on top of {number(total - value)}: {number(total)}" if total != value else ""
         lines.append(f"The value {number(value)} goes there{more}.")
     return lines
-
-
-def _alt(pooling: PooledImage, position: int) -> str:
-    seen = pooling.seen
-    size, kernel, result = ("{} by {}".format(*pair) for pair in (seen.size, seen.kernel_size, seen.output_size))
-    return (
-        f"Max-pooling of an image of {size}{seen.with_channels} with a window of {kernel} (stride "
-        f"{one_or_pair(seen.stride)}) to {result}. For output {seen.place(position)} the window covers "
-        f"{seen.in_words(position)}. {' '.join(_caption(pooling, position))}"
-    )

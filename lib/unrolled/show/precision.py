@@ -13,7 +13,6 @@ from math import frexp, inf, isinf, log10
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike, NDArray
 
@@ -89,10 +88,10 @@ def float_ruler(exponent: int = 5, fraction: int = 10, samples: Sequence[float] 
         raise ValueError(f"exponent must be 2 to 8 and fraction 1 to 23, got {exponent} and {fraction}")
     bits = Slider("bits of exponent", range(2, 9), exponent - 2)
     digits = Slider("bits of fraction", range(1, 24), fraction - 1)
-    return Explorer(_draw_ruler, _alt_ruler, tuple(samples), exponent=bits, fraction=digits)
+    return Explorer(_draw_ruler, tuple(samples), exponent=bits, fraction=digits)
 
 
-def _draw_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> Figure:
+def _draw_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> Picture:
     kind = Format(exponent, fraction)
     sheet = Sheet(2.45 + 0.26 * len(samples))
     bits = f"1 bit of sign, {exponent} of exponent, {fraction} of fraction: {kind.bits} bits"
@@ -122,7 +121,7 @@ def _draw_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> Fig
         sheet.text((1.5, y), words, RED if lost else INK, SMALL, bold=lost)
         if LOW <= log10(value) <= HIGH:
             sheet.line((_place(value), RULER - 0.14), (_place(value), RULER + 0.14), colour=ORANGE if lost else INK)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt_ruler(samples, exponent, fraction))
 
 
 def _place(value: float) -> float:
@@ -183,10 +182,10 @@ def clipping(values: ArrayLike, bits: int = 8) -> Explorer:
     if not np.isfinite(found).all() or not np.unique(found).size > 1:
         raise ValueError(f"values must be finite and not all the same, got {found.size} of them")
     known = Values(found, 2 ** (bits - 1) - 1)
-    return Explorer(_draw_clipping, _alt_clipping, known, limit=Slider("limit", known.limits, LIMITS - 1, rounded))
+    return Explorer(_draw_clipping, known, limit=Slider("limit", known.limits, LIMITS - 1, rounded))
 
 
-def _draw_clipping(known: Values, limit: float) -> Figure:
+def _draw_clipping(known: Values, limit: float) -> Picture:
     figure, axes = chart(3.6, 0.9, 2.75, top=0.35)
     most = known.limits[-1]
     axes.hist(known.values, bins=80, range=(-most, most), color=BLUE, log=True)
@@ -206,18 +205,14 @@ def _draw_clipping(known: Values, limit: float) -> Figure:
         inner.annotate(rounded(error), at, (0, 9), textcoords="offset points", ha="center", size=SMALL)
     inner.set_xticks([0, 1], ["rounding", "clipping"])
     figure.text(0.7, 0.05, f"dashed: the best limit, ±{rounded(known.best)}", size=SMALL, color=INK)
-    return figure
-
-
-def _alt_clipping(known: Values, limit: float) -> str:
-    rounding, clipped = known.errors(limit)
     beyond = float((np.abs(known.values) > limit).mean())
-    return (
+    alt = (
         f"Histogram of {known.values.size:,} values from {rounded(float(known.values.min()))} to "
         f"{rounded(float(known.values.max()))}, clipped at {rounded(limit)}: {percent(beyond)} lie beyond. "
         f"Mean squared error {rounded(rounding)} by rounding and {rounded(clipped)} by clipping. "
         f"The best limit is {rounded(known.best)}."
     )
+    return Picture(figure, alt)
 
 
 # A network in several precisions

@@ -133,10 +133,10 @@ def ring_allreduce(ranks: int = 4) -> Explorer:
     ring = Ring(ranks)
     # First shown: a round where something moves, and no sum is there yet. How sums come about is for who moves on.
     slider = counting("round", ring.rounds, 1)
-    return Explorer(_draw, _alt, ring, round=slider)
+    return Explorer(_draw, ring, round=slider)
 
 
-def _draw(ring: Ring, round: int) -> Figure:
+def _draw(ring: Ring, round: int) -> Picture:
     width = min(WIDEST, (WIDTH - 2 * EDGE - LABEL) / ring.size - 0.08)
     grid = Cells(EDGE + LABEL, RING_TOP, ring.size, ring.size, width + 0.08, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.5)
@@ -170,7 +170,7 @@ def _draw(ring: Ring, round: int) -> Figure:
         x += 0.5 + 0.075 * len(words)
     sheet.outline((x, y - 0.07, 0.24, 0.14), ARRIVES, 1.6)
     sheet.text((x + 0.32, y), "arrives in this round", size=SMALL)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(ring, round))
 
 
 def _cell(sheet: Sheet, box: Box, words: str, needed: bool) -> None:

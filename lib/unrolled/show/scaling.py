@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unrolled.parallel.links import LINKS, Link
@@ -203,7 +202,6 @@ def scaling_curves(
     alone = [point.seconds for its in points.values() for point in its if point.ranks == 1]
     return Explorer(
         _draw,
-        _alt,
         points,
         compute=_slider("compute on one rank", compute, -4, 1, seconds, alone),
         gradient=_slider("gradient", gradient, 3, 11, lambda value: amount(value, "B")),
@@ -223,7 +221,7 @@ def _slider(
     return Slider(label, values, values.index(start), words)
 
 
-def _draw(points: Points, **numbers: float) -> Figure:
+def _draw(points: Points, **numbers: float) -> Picture:
     model, figure, legend = Model(**numbers), new_figure(HEIGHT), []
     for line, words in enumerate(_summary(model)):
         figure.text(0.1 / WIDTH, 1 - (0.2 + 0.24 * line) / HEIGHT, words, va="center", size=FONT_SIZE)
@@ -250,7 +248,7 @@ def _draw(points: Points, **numbers: float) -> Figure:
     _same_times(figure.axes[::2])
     lines = [*figure.axes[0].lines[:2], *legend]
     figure.legend(handles=lines, loc="lower left", bbox_to_anchor=(0.08, 0.0), ncols=2, fontsize=SMALL)
-    return figure
+    return Picture(figure, _alt(points, **numbers))
 
 
 def _lines(axes: Axes, model: Model, kind: str, share: bool) -> None:

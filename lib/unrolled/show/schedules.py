@@ -11,10 +11,8 @@ from functools import cached_property
 from operator import index
 from typing import Generic, TypeVar
 
-from matplotlib.figure import Figure
-
 from unrolled.parallel.pipeline import activations, bubble, gpipe, needs, one_forward_one_backward
-from unrolled.show.picture import Explorer, Slider, counting
+from unrolled.show.picture import Explorer, Picture, Slider, counting
 from unrolled.show.sheet import LEGIBLE, POINT, Box, Cells, Dashes, Sheet
 from unrolled.show.style import BLUE, FONT_SIZE, GREY, INK, ORANGE, PALE, PAPER, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, percent
@@ -133,10 +131,10 @@ def wavefront(schedule: Sequence[Sequence[Cell]], layers: int, steps: int) -> Ex
     last = len(plan.slots) - 1
     # First shown: what is wrong, or else the widest slot, where the diagonal is seen best.
     start = max(range(last + 1), key=lambda slot: (bool(plan.wrong(slot)), len(plan.slots[slot])))
-    return Explorer(_draw_cells, _alt_cells, plan, slot=counting("slot", last, start, "{}, the last is {}"))
+    return Explorer(_draw_cells, plan, slot=counting("slot", last, start, "{}, the last is {}"))
 
 
-def _draw_cells(plan: Layers, slot: int) -> Figure:
+def _draw_cells(plan: Layers, slot: int) -> Picture:
     pitch = (WIDTH - 2 * EDGE - LABEL) / plan.steps
     width = min(WIDEST_CELL, 0.66 * pitch)
     grid = Cells(EDGE + LABEL, TOP, plan.layers, plan.steps, min(pitch, width + GAP), CELL_HEIGHT + GAP)
@@ -160,7 +158,7 @@ def _draw_cells(plan: Layers, slot: int) -> Figure:
             beside = (start[0] + width + 0.02, y), (left - 0.04, y)
             sheet.arrow(*(below if start[0] == left else beside), colour=colour, width=1.6, style=style)
     _legend_of_cells(sheet, grid.bottom + 0.34)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt_cells(plan, slot))
 
 
 def _draw_cell(sheet: Sheet, plan: Layers, slot: int, cell: Cell, box: Box) -> None:
@@ -307,27 +305,26 @@ def pipeline(schedule: str | Sequence[Sequence[Slot]] = "gpipe", stages: int = 4
     """
     if not isinstance(schedule, str):
         plan = Pipeline.of(schedule)
-        return Explorer(_draw_pipeline, _alt_pipeline, plan, "Your schedule")
+        return Explorer(_draw_pipeline, plan, "Your schedule")
     if schedule not in NAMES:
         raise ValueError(f"schedule is {schedule!r}; expected {', '.join(NAMES)}, or a list of slots for each stage")
     if not (1 <= stages <= MOST_STAGES and 1 <= micro_batches <= MOST_BATCHES):
         given = f"got {stages} and {micro_batches}"
         raise ValueError(f"stages must be 1 to {MOST_STAGES} and micro_batches 1 to {MOST_BATCHES}, {given}")
     return Explorer(
-        lambda **values: _draw_pipeline(*_named(**values)),
-        lambda **values: _alt_pipeline(*_named(**values)),
+        _draw_named,
         schedule=Slider("schedule", [*NAMES], [*NAMES].index(schedule), lambda name: NAMES[name][0]),
         stages=Slider("stages", range(1, MOST_STAGES + 1), stages - 1),
         micro_batches=Slider("micro-batches", range(1, MOST_BATCHES + 1), micro_batches - 1),
     )
 
 
-def _named(schedule: str, stages: int, micro_batches: int) -> tuple[Pipeline, str]:
+def _draw_named(schedule: str, stages: int, micro_batches: int) -> Picture:
     title, make = NAMES[schedule]
-    return Pipeline.of(make(stages, micro_batches)), title
+    return _draw_pipeline(Pipeline.of(make(stages, micro_batches)), title)
 
 
-def _draw_pipeline(plan: Pipeline, title: str) -> Figure:
+def _draw_pipeline(plan: Pipeline, title: str) -> Picture:
     says, slots, held = _summary_of_pipeline(plan), len(plan.slots), plan.most_activations
     width = min(WIDEST, (WIDTH - 2 * EDGE - LABEL - HELD) / slots)
     grid = Cells(EDGE + LABEL, PIPELINE_TOP + 0.22 * (len(says) - 1), plan.stages, slots, width, ROW)
@@ -349,7 +346,12 @@ def _draw_pipeline(plan: Pipeline, title: str) -> Figure:
         sheet.text((x, grid.bottom + 0.06), str(slot), size=SMALL, anchor="middle")
     sheet.text((EDGE, grid.bottom + 0.06), "slot", size=SMALL)
     _legend_of_pipeline(sheet, grid.bottom + 0.5, any(map(plan.wrong, range(slots))))
-    return sheet.figure()
+    rows = "; ".join(
+        f"stage {stage}: {' '.join(_name(work) if work else '–' for work in row)} (holds at most {most})"
+        for stage, (row, most) in enumerate(zip(plan.rows, held, strict=True))
+    )
+    alt = f"A pipeline, slot by slot. {_title(plan, title)}. {' '.join(says)} {rows}."
+    return Picture(sheet.figure(), f"{alt} F: a micro-batch forward, B: backward, –: idle.")
 
 
 def _draw_slot(sheet: Sheet, box: Box, work: Slot, wrong: bool, size: float) -> None:
@@ -405,12 +407,3 @@ def _summary_of_pipeline(plan: Pipeline) -> list[str]:
 
 def _name(work: Work) -> str:
     return f"{work[0]}{work[1]}"
-
-
-def _alt_pipeline(plan: Pipeline, title: str) -> str:
-    rows = "; ".join(
-        f"stage {stage}: {' '.join(_name(work) if work else '–' for work in row)} (holds at most {held})"
-        for stage, (row, held) in enumerate(zip(plan.rows, plan.most_activations, strict=True))
-    )
-    key = "F: a micro-batch forward, B: backward, –: idle."
-    return f"A pipeline, slot by slot. {_title(plan, title)}. {' '.join(_summary_of_pipeline(plan))} {rows}. {key}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.picture import Explorer, counting
+from unrolled.show.picture import Explorer, Picture, counting
 from unrolled.show.sheet import Box, Cells, Point, Sheet, cell_text, cells_text, on_host
 from unrolled.show.style import BLUE, INK, PALE, SMALL
 from unrolled.show.words import count_of, listing
@@ -71,10 +70,10 @@ def systolic_array(a: ArrayLike, b: ArrayLike) -> Explorer:
         raise ValueError(f"a and b must have 1 to {MOST} rows and columns, got {found.a.shape} and {found.b.shape}")
     last = found.steps
     slider = counting("step", last, min(last, found.a.shape[1]))
-    return Explorer(_draw, _alt, found, step=slider)
+    return Explorer(_draw, found, step=slider)
 
 
-def _draw(found: Array, step: int) -> Figure:
+def _draw(found: Array, step: int) -> Picture:
     (n, k), m = found.a.shape, found.b.shape[1]
     cells = Cells(EDGE + WAIT[0] * (n + k - 1) + GAP, TOP + WAIT[1] * (m + k - 1) + GAP, n, m, *CELL)
     sheet = Sheet(cells.bottom + BELOW)
@@ -97,7 +96,12 @@ def _draw(found: Array, step: int) -> Figure:
     sheet.text((EDGE + 2.6, y), "brown: columns of b, from above", OF_B, SMALL)
     sheet.swatch(EDGE, y + 0.23, "works now: its product, and its sum so far", WORKING)
     sheet.swatch(4.1, y + 0.23, "done: its sum", DONE)
-    return sheet.figure()
+    rows = "; ".join(map(cells_text, found.sums(step)))
+    grid = f"A grid of {found.a.shape[0]} by {found.b.shape[1]} cells"
+    now = listing([f"{cell_text(a)} × {cell_text(b)}" for a, b in found.pairs(step).values()])
+    products = f" Multiplied now: {now}." if now else ""
+    alt = f"{grid}, step {step} of {found.steps}. {_summary(found, step)[0]} Sums: {rows}.{products}"
+    return Picture(sheet.figure(), alt)
 
 
 def _waiting(sheet: Sheet, first: Point, apart: Point, values: NDArray[np.float64], gone: int, colour: str) -> None:
@@ -130,11 +134,3 @@ def _summary(found: Array, step: int) -> tuple[str, str]:
         f"{count_of(works, 'cell')} at work now; {int(done.sum())} of {products} products done.",
         f"All take {count_of(found.steps, 'step')}; one cell alone would take {products}.",
     )
-
-
-def _alt(found: Array, step: int) -> str:
-    rows = "; ".join(map(cells_text, found.sums(step)))
-    grid = f"A grid of {found.a.shape[0]} by {found.b.shape[1]} cells"
-    now = listing([f"{cell_text(a)} × {cell_text(b)}" for a, b in found.pairs(step).values()])
-    products = f" Multiplied now: {now}." if now else ""
-    return f"{grid}, step {step} of {found.steps}. {_summary(found, step)[0]} Sums: {rows}.{products}"

@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Box, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, RED, SMALL, WIDTH, tint
 from unrolled.show.words import count_of, seconds, times
@@ -81,7 +80,7 @@ def timeline(trace: Any, title: str = "") -> Explorer:
     course = course_of(trace)
     place = Slider("the clock stops", range(len(course.stops)), len(course.stops) - 1, lambda i: course.stops[i].words)
     wait = Slider("before that", (False, True), 0, lambda on: "synchronize" if on else "do not wait")
-    return Explorer(_draw, _alt, course, title or "Host and GPU", place=place, wait=wait)
+    return Explorer(_draw, course, title or "Host and GPU", place=place, wait=wait)
 
 
 def course_of(trace: Any) -> Schedule:
@@ -160,7 +159,7 @@ class Axis(NamedTuple):
         sheet.line((self.left, y), (RIGHT, y), width=0.8)
 
 
-def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
+def _draw(course: Schedule, title: str, place: int, wait: bool) -> Picture:
     bottom, axis, stop = TOP + ROW * len(course.rows), Axis(LEFT, 0.0, course.span), course.stops[place]
     sheet = Sheet(bottom + 0.9)
     clock, true = reading(course, place, wait)
@@ -197,7 +196,7 @@ def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
     sheet.line((x, y), (x + 0.26, y), colour=INK, width=1.4, style="--")
     sheet.text((x + 0.33, y), "the work is done", size=SMALL)
     sheet.text((0.1, y + 0.25), "white: on the host, Python between two calls; on the GPU, nothing to do", size=SMALL)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt(course, title, place, wait))
 
 
 def _look(sheet: Sheet, box: Box, kind: Kind, faded: bool = False) -> None:

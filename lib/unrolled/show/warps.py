@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from unrolled.show.picture import Explorer, Slider, choosing
+from unrolled.show.picture import Explorer, Picture, Slider, choosing
 from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.style import GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number, percent, span
@@ -90,10 +89,10 @@ def warps(patterns: Patterns = STRIDES, warps: int = 3, itemsize: int = 4, start
             raise ValueError(f"{name!r} is the place {places.min()} for some thread; expected 0 or more")
         found[name] = Access(places.reshape(-1, WARP), itemsize)
     which = Slider("warp", range(warps), 0, lambda w: f"{w}: threads {w * WARP} to {w * WARP + WARP - 1}")
-    return Explorer(_draw_memory, _alt_memory, found, pattern=slider, warp=which)
+    return Explorer(_draw_memory, found, pattern=slider, warp=which)
 
 
-def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Figure:
+def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Picture:
     access = found[pattern]
     count = max(len(one.shares(w)) for one in found.values() for w in range(len(one.places)))
     squares = -(-count // WARP)
@@ -117,7 +116,17 @@ def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Figure
     sheet.hatch([sheet.swatch(2.5, y, "fetched, not read by it", BESIDE)], "////", ORANGE)
     sheet.text((4.75, y), "number: the thread", size=SMALL)
     sheet.text((6.05, y), "grey: other warps", GREY, SMALL)
-    return sheet.figure()
+    first, last = access.places[warp][[0, -1]] * access.itemsize
+    others = "; ".join(
+        f"{name}, {len(one.shares(warp))} for {one.fewest(warp)}" for name, one in found.items() if name != pattern
+    )
+    text = (
+        f"Thread i reads {pattern}, {count_of(access.itemsize, 'byte')} a value. Warp {warp}, threads {warp * WARP} to "
+        f"{warp * WARP + WARP - 1}, reads at byte {number(int(first))} with its first thread and at byte "
+        f"{number(int(last))} with its last. {_sectors(access, warp)}"
+    )
+    alt = f"{text} Of the others: {others}." if others else text
+    return Picture(sheet.figure(), alt)
 
 
 def _draw_line(sheet: Sheet, cells: Cells, access: Access, warp: int, line: int) -> None:
@@ -161,20 +170,6 @@ def _sectors(access: Access, warp: int) -> str:
     )
 
 
-def _alt_memory(found: Mapping[str, Access], pattern: str, warp: int) -> str:
-    access = found[pattern]
-    first, last = access.places[warp][[0, -1]] * access.itemsize
-    others = "; ".join(
-        f"{name}, {len(one.shares(warp))} for {one.fewest(warp)}" for name, one in found.items() if name != pattern
-    )
-    text = (
-        f"Thread i reads {pattern}, {count_of(access.itemsize, 'byte')} a value. Warp {warp}, threads {warp * WARP} to "
-        f"{warp * WARP + WARP - 1}, reads at byte {number(int(first))} with its first thread and at byte "
-        f"{number(int(last))} with its last. {_sectors(access, warp)}"
-    )
-    return f"{text} Of the others: {others}." if others else text
-
-
 # Shared memory
 
 BANKS, MOST_ROWS = 32, 36
@@ -210,7 +205,7 @@ def banks(patterns: Patterns = TILES, start: str | None = None) -> Explorer:
     """
     slider = choosing("a warp wants", "patterns", [*patterns], start)
     found = {name: words_of(name, pattern) for name, pattern in patterns.items()}
-    return Explorer(_draw_banks, _alt_banks, found, pattern=slider)
+    return Explorer(_draw_banks, found, pattern=slider)
 
 
 def words_of(name: str, pattern: Callable[[int], int]) -> Words:
@@ -222,7 +217,7 @@ def words_of(name: str, pattern: Callable[[int], int]) -> Words:
     return Words(words)
 
 
-def _draw_banks(found: Mapping[str, Words], pattern: str) -> Figure:
+def _draw_banks(found: Mapping[str, Words], pattern: str) -> Picture:
     rows = max(int(one.words.max()) // BANKS + 1 for one in found.values())
     cells = Cells(LABEL, BANKS_TOP, rows, BANKS, (WIDTH - EDGE - LABEL) / BANKS, WORD)
     sheet, wanted, counts = Sheet(cells.bottom + 0.9), found[pattern], found[pattern].words_a_bank
@@ -250,7 +245,7 @@ def _draw_banks(found: Mapping[str, Words], pattern: str) -> Figure:
     sheet.swatch(EDGE, y, "alone in its bank", READ, INK)
     sheet.outline(sheet.swatch(2.35, y, "one after the other", BESIDE), RED, 1.6)
     sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
-    return sheet.figure()
+    return Picture(sheet.figure(), _alt_banks(found, pattern))
 
 
 def _passes(wanted: Words) -> str:

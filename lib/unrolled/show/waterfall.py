@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, styled
@@ -66,12 +64,8 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
         raise ValueError(f"path is {tuple(path)}; expected one of {', '.join(map(str, paths))}")
     where = str(tree.get("where", ""))
     slider = Slider("parts of", levels, paths.index(tuple(path)), lambda level: " / ".join(level.path))
-    return Explorer(
-        lambda level: _draw([level], where),
-        lambda level: _alt(level, where),
-        unfolded=lambda: _way(list(_way_down(levels, levels[slider.start])), where),
-        level=slider,
-    )
+    way_down = list(_way_down(levels, levels[slider.start]))
+    return Explorer(lambda level: _draw([level], where), unfolded=lambda: _draw(way_down, where), level=slider)
 
 
 def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
@@ -94,11 +88,6 @@ def _way_down(levels: Sequence[Level], level: Level) -> Iterator[Level]:
         yield from _way_down(levels, below[0])
 
 
-@styled()
-def _way(levels: Sequence[Level], where: str) -> Picture:
-    return Picture(_draw(levels, where), " ".join(_alt(level, where) for level in levels))
-
-
 def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
     """The parts in their order, small ones together if there are many, and the remainder."""
     shown = sorted(parts, key=lambda part: -part["seconds"])[:MOST_PARTS]
@@ -113,13 +102,14 @@ def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
     yield Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder")
 
 
-def _draw(levels: Sequence[Level], where: str) -> Figure:
+@styled()
+def _draw(levels: Sequence[Level], where: str) -> Picture:
     """One level below the other, each with its own scale."""
     sheet, top = Sheet(sum(map(_height, levels))), 0.0
     for level in levels:
         _level(sheet, level, where, top)
         top += _height(level)
-    return sheet.figure()
+    return Picture(sheet.figure(), " ".join(_alt(level, where) for level in levels))
 
 
 def _height(level: Level) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
-from unrolled.show.picture import Explorer, Slider
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Dashes, Sheet, cell_text, cells_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL
 
@@ -46,12 +45,13 @@ def winograd_1d(pixels: ArrayLike, weights: ArrayLike) -> Explorer:
         if values.shape != (size,) or not np.isfinite(values).all():
             raise ValueError(f"{name} must be {size} finite numbers, got {values.tolist()!r:.60}")
     slider = Slider("step", range(len(STEPS)), len(STEPS) - 1, lambda step: f"{step}: {STEPS[step]}", play=True)
-    return Explorer(_draw, _alt, filtered(*given), given[1], step=slider)
+    return Explorer(_draw, filtered(*given), given[1], step=slider)
 
 
-def _draw(made: dict[str, Values], weights: Values, step: int) -> Figure:
+def _draw(made: dict[str, Values], weights: Values, step: int) -> Picture:
     sheet = Sheet(TOP + 4 * PITCH + 0.5)
-    sheet.heading(f"Step {step}: {STEPS[step]}", *_summary(made, weights, step), first=0.48, apart=0.24, left=PIXEL)
+    summary = _summary(made, weights, step)
+    sheet.heading(f"Step {step}: {STEPS[step]}", *summary, first=0.48, apart=0.24, left=PIXEL)
     _joined(sheet, PIXELS[2], PIXEL, SUM, step >= 1)
     _joined(sheet, RESULTS[2], PRODUCT, RESULT, step >= 4)
     for first, (values, (name, left)) in enumerate(zip(made.values(), COLUMNS, strict=True)):
@@ -69,7 +69,9 @@ def _draw(made: dict[str, Values], weights: Values, step: int) -> Figure:
         sheet.line((x, y), (x + 0.35, y), colour=colour, width=1.4, style=style)
         sheet.text((x + 0.43, y), words, size=SMALL)
         x += 1.5
-    return sheet.figure()
+    numbers = "; ".join(f"{name} {cells_text(values)}" for name, values in [*made.items()][: step + 1])
+    said = " ".join(text if text.endswith(".") else f"{text}." for text in summary)
+    return Picture(sheet.figure(), f"F(2, 3), step {step}: {STEPS[step]}. {said} {numbers}.")
 
 
 def _place(row: int, rows: int) -> float:
@@ -108,9 +110,3 @@ def _summary(made: dict[str, Values], weights: Values, step: int) -> list[str]:
         f"y0 = m0 + m1 + m2 = {y[0]} and y1 = m1 − m2 − m3 = {y[1]}",
         "The same as the direct way, with 4 multiplications in place of 6.",
     ]
-
-
-def _alt(made: dict[str, Values], weights: Values, step: int) -> str:
-    values = "; ".join(f"{name} {cells_text(values)}" for name, values in [*made.items()][: step + 1])
-    said = [text if text.endswith(".") else f"{text}." for text in _summary(made, weights, step)]
-    return f"F(2, 3), step {step}: {STEPS[step]}. {' '.join(said)} {values}."
