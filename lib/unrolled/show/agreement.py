@@ -45,7 +45,13 @@ def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "
         beside(axes, [1.06], 1.11, place, words, marker, markersize=8, **look)
     words = f"grey: at most {times(within)}\ntoo long or too short"
     axes.annotate(words, (1.04, last), xycoords="axes fraction", va="center", size=SMALL, style="italic")
-    return Picture(figure, _alt(groups, within, title))
+    texts = [f"{name}: {_count(figures.values(), within)}" for name, figures in groups.items()]
+    everything = {name: pair for figures in groups.values() for name, pair in figures.items()}
+    far = [name for name, pair in everything.items() if off(pair) > within]
+    for name in sorted(far, key=lambda name: -off(everything[name]))[:MOST_NAMED]:
+        was, said = (seconds(time) for time in everything[name])
+        texts.append(f"Far off: {name}, measured {was}, modelled {said}")
+    return Picture(figure, titled(title, f"Modelled against measured times, log axes. {'. '.join(texts)}."))
 
 
 @styled()
@@ -105,13 +111,3 @@ def _equals(axes: Axes, low: float, high: float, within: float, words: Callable[
 def _count(pairs: Iterable[tuple[float, float]], within: float) -> str:
     offs = [off(pair) for pair in pairs]
     return f"{sum(each <= within for each in offs)} of {number(len(offs))} within {times(within)}"
-
-
-def _alt(groups: Mapping[str, Figures], within: float, title: str) -> str:
-    texts = [f"{name}: {_count(figures.values(), within)}" for name, figures in groups.items()]
-    everything = {name: pair for figures in groups.values() for name, pair in figures.items()}
-    far = [name for name, pair in everything.items() if off(pair) > within]
-    for name in sorted(far, key=lambda name: -off(everything[name]))[:MOST_NAMED]:
-        measured, modelled = everything[name]
-        texts.append(f"Far off: {name}, measured {seconds(measured)}, modelled {seconds(modelled)}")
-    return titled(title, f"Modelled against measured times, log axes. {'. '.join(texts)}.")

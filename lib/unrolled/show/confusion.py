@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Cells, Scale, Sheet, on_host
@@ -44,21 +42,13 @@ def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | 
         lines.append(f"{article} {words[row]} taken for {words[column]}: {count_of(int(wrong[row, column]), 'time')}")
     if len(pairs) > LISTED:
         lines.append(f"and {sum(int(wrong[row, column]) for row, column in pairs[LISTED:])} more")
-    figure = _draw(counts, wrong, words, score, share, lines)
-    return Picture(figure, f"Confusion matrix: {score} ({share}). {'; '.join(lines) or 'no mix-ups'}.")
-
-
-def _draw(
-    counts: NDArray[Any], wrong: NDArray[Any], words: list[str], score: str, share: str, lines: list[str]
-) -> Figure:
     cells = Cells.fitting(counts.shape, SIDE, SIDE, 0.45).at(LEFT, TOP)
     sheet = Sheet(TOP + cells.size[1] + 0.15)
     sheet.paint(cells, Scale(float(wrong.max()) or 1.0, signed=True).colours(wrong.astype(np.float64), 1.6))
-    for i in range(len(counts)):
+    for i in range(count):
         sheet.fill(cells.box(i, i), "#CFEBE1")
-        row, column = cells.centre(i, 0), cells.centre(0, i)
-        sheet.text((cells.left - 0.1, row[1]), words[i][:10], size=SMALL, anchor="right")
-        sheet.text((column[0], cells.top - 0.14), words[i][:4], size=SMALL, anchor="middle")
+        sheet.text((cells.left - 0.1, cells.centre(i, 0)[1]), words[i][:10], size=SMALL, anchor="right")
+        sheet.text((cells.centre(0, i)[0], cells.top - 0.14), words[i][:4], size=SMALL, anchor="middle")
     sheet.rule(cells)
     sheet.numbers(cells, [str(value) if value else "" for value in counts.ravel()])
     sheet.text((cells.left, 0.17), "taken for ...")
@@ -68,4 +58,5 @@ def _draw(
     sheet.text((left, TOP + 0.38), f"{share} of them, on the diagonal", size=SMALL)
     for place, text in enumerate(lines):
         sheet.text((left, TOP + 0.82 + 0.26 * place), text, RED if place == 0 else INK, SMALL)
-    return sheet.figure()
+    alt = f"Confusion matrix: {score} ({share}). {'; '.join(lines) or 'no mix-ups'}."
+    return Picture(sheet.figure(), alt)

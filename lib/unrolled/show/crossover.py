@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from unrolled.show.picture import Picture
@@ -36,8 +35,7 @@ def crossover(
     panels = [(label, _mapped(rows))]
     if recorded is not None:
         panels.append((recorded[0], _mapped(recorded[1])))
-    words = [_words(name, found, methods) for name, found in panels]
-    return Picture(_draw(panels, methods), f"Times as fast {methods[0]} is as {methods[1]}. {' '.join(words)}")
+    return _draw(panels, methods)
 
 
 def _mapped(rows: Sequence[Row]) -> Map:
@@ -51,10 +49,10 @@ def _mapped(rows: Sequence[Row]) -> Map:
     return sizes, kernels, found
 
 
-def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Figure:
+def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Picture:
     room = (WIDTH - 0.15 - LEFT * len(panels) - GAP * (len(panels) - 1)) / len(panels)
     height = max(len(found[0]) for _, found in panels) * LARGEST[1]
-    sheet = Sheet(TOP + height + BOTTOM)
+    sheet, alt = Sheet(TOP + height + BOTTOM), f"Times as fast {methods[0]} is as {methods[1]}."
     for number, (label, (sizes, kernels, values)) in enumerate(panels):
         width = min(LARGEST[0], room / len(kernels))
         cells = Cells(LEFT + number * (room + LEFT + GAP), TOP, len(sizes), len(kernels), width, LARGEST[1])
@@ -72,22 +70,14 @@ def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Figure
         sheet.text((cells.left, cells.bottom + 0.4), "kernel (pixels a side)", size=SMALL)
         for column, kernel in enumerate(kernels):
             sheet.text((cells.centre(0, column)[0], cells.bottom + 0.16), str(kernel), size=SMALL, anchor="middle")
+        won = []  # for each size of image, from which kernel on the first method wins
         for row, size in enumerate(sizes):
+            fast = [str(kernel) for kernel, value in zip(kernels, values[row], strict=True) if value > 1]
+            won.append(f"images of {size}: {'faster with kernels of ' + ', '.join(fast) if fast else 'never faster'}")
             sheet.text((cells.left - 0.1, cells.centre(row, 0)[1]), str(size), size=SMALL, anchor="right")
         sheet.text((cells.left - 0.1, TOP - 0.14), "image", size=SMALL, anchor="right")
+        alt += f" {label}, {count_of(int(np.isfinite(values).sum()), 'pair')} of sizes: {'; '.join(won)}; "
+        alt += f"at most {rounded(float(np.nanmax(values)))} times."
     said = f"times as fast {methods[0]} is as {methods[1]}; from the thick line on, {methods[0]} is faster"
     sheet.text((LEFT, sheet.height - 0.2), said, size=SMALL)
-    return sheet.figure()
-
-
-def _words(label: str, found: Map, methods: tuple[str, str]) -> str:
-    """For each size of image, from which kernel on the first method wins."""
-    sizes, kernels, values = found
-    parts = []
-    for size, row in zip(sizes, values, strict=True):
-        fast = [kernel for kernel, value in zip(kernels, row.tolist(), strict=True) if value > 1]
-        won = f"faster with kernels of {', '.join(map(str, fast))}" if fast else "never faster"
-        parts.append(f"images of {size}: {won}")
-    best = float(np.nanmax(values))
-    lead = f"{label}, {count_of(int(np.isfinite(values).sum()), 'pair')} of sizes"
-    return f"{lead}: {'; '.join(parts)}; at most {rounded(best)} times."
+    return Picture(sheet.figure(), alt)

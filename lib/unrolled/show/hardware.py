@@ -56,7 +56,17 @@ def hardware(*profiles: Any, inside: bool = False) -> Picture:
     _way(sheet, L2, 1.75, UNITS, f"\n{cache}", INK)
     if inside:
         _inside(sheet)
-    _table(sheet, table, profiles, found)
+    lefts = [3.0 + i * (WIDTH - 3.1) / len(found) for i in range(len(found))]
+    for left, profile, one in zip(lefts, profiles, found, strict=True):
+        sheet.text((left, table - 0.12), profile.name, size=SMALL, bold=True)
+        for i, (value, kind) in enumerate(one.values()):
+            y = table + ROW * (i + 0.5)
+            sheet.text((left, y), value, size=SMALL)
+            sheet.text((left + 1.0, y), kind, INK if kind == "measured" else GREY, SMALL)
+    for i, name in enumerate(found[0]):
+        y = table + ROW * (i + 0.5)
+        sheet.line((0.1, y - ROW / 2), (WIDTH - 0.1, y - ROW / 2), colour=PALE)
+        sheet.text((0.1, y), name, size=SMALL)
     return Picture(sheet.figure(), _alt(profiles, found, inside))
 
 
@@ -87,12 +97,11 @@ def figures(profile: Any) -> dict[str, tuple[str, str]]:
         "the L2 cache, places one by one": (amount(profile.l2_bandwidth, "B/s"), "l2_bandwidth"),
         "the multiprocessors, float32": (amount(profile.float32, "flop/s"), "float32"),
     }
-    return {name: (value, origin(profile.sources[key])) for name, (value, key) in told.items()}
-
-
-def origin(source: str) -> str:
-    """Return in a word or two where a figure of a profile is from: "measured", "assumed" or "data sheet"."""
-    return next((kind for kind in ("measured", "assumed") if source.startswith(kind)), "data sheet")
+    found = {}
+    for name, (value, key) in told.items():
+        kinds = (kind for kind in ("measured", "assumed") if profile.sources[key].startswith(kind))
+        found[name] = value, next(kinds, "data sheet")
+    return found
 
 
 def _box(sheet: Sheet, box: Box, name: str, colour: str, strength: float, words: str = "", down: float = 0.36) -> None:
@@ -108,20 +117,6 @@ def _way(sheet: Sheet, left: Box, y: float, right: Box, words: str, colour: str)
     sheet.line((start, y), (end, y), colour=colour, width=2.2)
     for above, line in zip((-0.13, 0.15), words.split("\n"), strict=True):
         sheet.text(((start + min(end, 3.0 if start < 3 else end)) / 2, y + above), line, colour, SMALL, "middle")
-
-
-def _table(sheet: Sheet, top: float, profiles: Any, found: list[dict[str, tuple[str, str]]]) -> None:
-    lefts = [3.0 + i * (WIDTH - 3.1) / len(found) for i in range(len(found))]
-    for left, profile in zip(lefts, profiles, strict=True):
-        sheet.text((left, top - 0.12), profile.name, size=SMALL, bold=True)
-    for i, name in enumerate(found[0]):
-        y = top + ROW * (i + 0.5)
-        sheet.line((0.1, y - ROW / 2), (WIDTH - 0.1, y - ROW / 2), colour=PALE)
-        sheet.text((0.1, y), name, size=SMALL)
-        for left, one in zip(lefts, found, strict=True):
-            value, kind = one[name]
-            sheet.text((left, y), value, size=SMALL)
-            sheet.text((left + 1.0, y), kind, INK if kind == "measured" else GREY, SMALL)
 
 
 def _alt(profiles: Any, found: list[dict[str, tuple[str, str]]], inside: bool) -> str:

@@ -102,7 +102,16 @@ def filters(weight: ArrayLike, image: ArrayLike | None = None, padding: int = 0,
     kernels = on_host(weight, dtype=np.float32)
     if kernels.ndim != 4 or kernels.shape[1] not in (1, 3) or not 0 < len(kernels) <= MOST_FILTERS:
         raise ValueError(f"weight must be (O, 1 or 3, KH, KW) with at most {MOST_FILTERS} filters, got {kernels.shape}")
-    responses = None if image is None else _responses(kernels, on_host(image, dtype=np.float32), padding)
+    (count, channels, height, width), responses = kernels.shape, None
+    alt = titled(title, f"{count_of(count, 'filter')} of {height} by {width}, {count_of(channels, 'channel')}", ":")
+    if image is not None:
+        seen = on_host(image, dtype=np.float32)
+        if seen.ndim != 3 or len(seen) != channels:
+            raise ValueError(f"image must be ({channels}, H, W) for weight {kernels.shape}, got {seen.shape}")
+        responses = np.asarray(ops.relu(ops.conv2d(seen[None], kernels, padding=padding))[0])
+        silent = int((responses.reshape(count, -1).max(axis=1) <= 0).sum())
+        alive = f"{silent} of them {'gives' if silent == 1 else 'give'} 0 everywhere" if silent else "each answers"
+        alt += f", and what each gives on one image after a ReLU: {alive}"
     columns = min(len(kernels), 10 if responses is not None else 16)
     tile, rows = min((WIDTH - 2 * EDGE + GAP) / columns, 0.95), -(-len(kernels) // columns)
     side, step = tile - GAP, tile + (tile if responses is not None else 0) + ROW_GAP
@@ -115,7 +124,7 @@ def filters(weight: ArrayLike, image: ArrayLike | None = None, padding: int = 0,
         sheet.tile(box, filter_colours(kernel))
         if responses is not None:
             sheet.tile((box[0], box[1] + tile, side, side), Scale.of(responses[i]).colours(responses[i]))
-    return Picture(sheet.figure(), _filters_alt(kernels, responses, title))
+    return Picture(sheet.figure(), f"{alt}.")
 
 
 def filter_colours(kernel: NDArray[Any]) -> NDArray[np.float64]:
@@ -126,24 +135,6 @@ def filter_colours(kernel: NDArray[Any]) -> NDArray[np.float64]:
     colours = np.ones((*kernel.shape[1:], 4))
     colours[..., :3] = (kernel.transpose(1, 2, 0) / limit + 1) / 2
     return colours
-
-
-def _responses(kernels: NDArray[Any], image: NDArray[Any], padding: int) -> NDArray[Any]:
-    """What each filter gives on the image, after a ReLU: (O, OH, OW)."""
-    if image.ndim != 3 or len(image) != kernels.shape[1]:
-        raise ValueError(f"image must be ({kernels.shape[1]}, H, W) for weight {kernels.shape}, got {image.shape}")
-    return np.asarray(ops.relu(ops.conv2d(image[None], kernels, padding=padding))[0])
-
-
-def _filters_alt(kernels: NDArray[Any], responses: NDArray[Any] | None, title: str) -> str:
-    _, channels, height, width = kernels.shape
-    size = f"{height} by {width}, {count_of(channels, 'channel')}"
-    text = titled(title, f"{count_of(len(kernels), 'filter')} of {size}", ":")
-    if responses is None:
-        return f"{text}."
-    silent = int((responses.reshape(len(responses), -1).max(axis=1) <= 0).sum())
-    alive = f"{silent} of them {'gives' if silent == 1 else 'give'} 0 everywhere" if silent else "each answers"
-    return f"{text}, and what each gives on one image after a ReLU: {alive}."
 
 
 def difference(
@@ -164,7 +155,7 @@ def difference(
         mask = np.broadcast_to(on_host(differs, dtype=bool), left.shape)
     first = int(mask.reshape(-1, *mask.shape[-2:]).any(axis=(1, 2)).argmax())
     index = tuple(int(i) for i in np.unravel_index(first, mask.shape[:-2])) if mask.ndim > 2 else ()
-    name = f" [{', '.join(map(str, index))}]" if index else ""
+    name = f" {[*index]}" if index else ""
     where, scale = mask[index], Scale.of(np.stack([left[index], right[index]]))
     cells = Cells.fitting(where.shape, 1.9, 2.2, 0.34)
     step = max(cells.size[0], 1.4) + 0.25
@@ -179,26 +170,19 @@ def difference(
     if not sheet.numbers(panels[2], ["✗" if bad else "" for bad in where.ravel()], RED):
         sheet.hatch(marked, "xxxx", RED)
     sheet.rule(panels[2])
-    return Picture(sheet.figure(), _difference_alt(mask, index, left, right))
-
-
-def _difference_alt(
-    mask: NDArray[np.bool_], index: tuple[int, ...], got: NDArray[np.float64], expected: NDArray[np.float64]
-) -> str:
     if not mask.any():
-        return f"Your result and the expected one, shape {got.shape}: no value differs."
-    first = (*index, *(int(i) for i in np.argwhere(mask[index])[0]))
-    rows, columns = np.nonzero(mask[index])
-    here = (
-        f"In image [{', '.join(map(str, index))}] {int(mask[index].sum())} of {mask[index].size} differ"
-        if index
-        else "They lie"
+        return Picture(sheet.figure(), f"Your result and the expected one, shape {left.shape}: no value differs.")
+    differing = np.argwhere(where)
+    place = [*index, *differing[0].tolist()]
+    got_here, expected_here = left[tuple(place)], right[tuple(place)]
+    here = f"In image{name} {len(differing)} of {where.size} differ" if index else "They lie"
+    (top, first_column), ends = differing.min(axis=0).tolist(), (np.ptp(differing, axis=0) + 1).tolist()
+    alt = (
+        f"{int(mask.sum()):,} of {mask.size:,} values differ from the expected ones. {here} in "
+        f"{span('row', top, ends[0])} and {span('column', first_column, ends[1])}; "
+        f"first at {place}: got {got_here:.4g}, expected {expected_here:.4g}."
     )
-    place = (span(noun, int(at.min()), int(np.ptp(at)) + 1) for noun, at in (("row", rows), ("column", columns)))
-    return (
-        f"{int(mask.sum()):,} of {mask.size:,} values differ from the expected ones. {here} in {' and '.join(place)}; "
-        f"first at [{', '.join(map(str, first))}]: got {got[first]:.4g}, expected {expected[first]:.4g}."
-    )
+    return Picture(sheet.figure(), alt)
 
 
 # A race

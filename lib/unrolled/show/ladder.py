@@ -66,7 +66,12 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
         y += HEADING
         for rung in group:
-            _rung(axes, y + ROW / 2, rung, hollow=any(rung is reference for reference in references))
+            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in references)
+            colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
+            axes.hlines(middle, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
+            axes.plot(value, middle, marker, markersize=8, color=face, markeredgecolor=colour)
+            axes.annotate(seconds(value), (value, middle), (9, 0), weight="bold", **OFFSET)
+            _name(axes, middle, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
             y += ROW
     if references:
         figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
@@ -112,15 +117,6 @@ def row_axis(axes: Axes, ticks: Mapping[float, str]) -> None:
     axes.minorticks_off()
     axes.spines["left"].set_visible(False)
     axes.grid(True, axis="x")
-
-
-def _rung(axes: Axes, y: float, rung: Rung, hollow: bool) -> None:
-    colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
-    value = float(rung["seconds"])
-    axes.hlines(y, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
-    axes.plot(value, y, marker, markersize=8, color=face, markeredgecolor=colour)
-    axes.annotate(seconds(value), (value, y), (9, 0), weight="bold", **OFFSET)
-    _name(axes, y, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
 
 
 def _name(axes: Axes, y: float, left: float, label: str, small: str) -> None:
@@ -252,20 +248,15 @@ def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head
             axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
         said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
         axes.annotate(said, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
-    _heading(axes, what, key, marks, head)
-
-
-def _heading(axes: Axes, what: str, key: Sequence[Sequence[str]], marks: Mapping[str, int], head: float) -> None:
-    """What was measured, and below it the marker of each way."""
     left, up = -(PANEL_LEFT - 0.1) * 72, head * 72 - 13
     axes.annotate(what, (0, 1), (left, up), xycoords="axes fraction", weight="bold", **OFFSET)
-    for number, line in enumerate(key):
-        x, y = left + 4, up - 15 - 12 * number
+    for number, line in enumerate(key):  # the marker of each way
+        x, at = left + 4, up - 15 - 12 * number
         for label in line:
             mark = marks[label]
-            place = x / 72 / (WIDTH - PANEL_LEFT - RIGHT), 1 + y / 72 / (PANEL_ROW * len(axes.get_yticks()))
+            place = x / 72 / (WIDTH - PANEL_LEFT - RIGHT), 1 + at / 72 / (PANEL_ROW * len(rows))
             axes.plot(*place, MARKERS[mark], color=COLOURS[mark], markersize=6, transform=axes.transAxes, clip_on=False)
-            axes.annotate(label, (0, 1), (x + 7, y), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
+            axes.annotate(label, (0, 1), (x + 7, at), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
             x += 7 + 5.0 * len(label) + 14
 
 

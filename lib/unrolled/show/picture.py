@@ -43,15 +43,6 @@ def css_size(figure: Figure) -> tuple[int, int]:
     return round(width * CSS_DPI), round(height * CSS_DPI)
 
 
-def image_tag(figure: Figure, png: bytes, alt: str) -> str:
-    """Return an HTML image with its own data and text alternative: as wide as the figure or the page."""
-    data = base64.b64encode(png).decode("ascii")
-    return (
-        f'<img src="data:image/png;base64,{data}" alt="{html.escape(alt)}" width="{css_size(figure)[0]}" '
-        'style="max-width: 100%; height: auto; background: white">'
-    )
-
-
 class Picture:
     """A Matplotlib figure, drawn when the picture is first shown, with a text alternative.
 
@@ -68,9 +59,16 @@ class Picture:
             self._png = render(self.figure, GRADED_DPI if is_graded() else STILL_DPI)
         return self._png
 
-    def html(self) -> str:
-        """Return the picture as an HTML image with its text alternative."""
-        return image_tag(self.figure, self.png(), self.alt)
+    def html(self, dpi: int | None = None) -> str:
+        """Return the picture as an HTML image with its text alternative: as wide as the figure or the page.
+
+        dpi: pixels an inch, where they are not those of a still.
+        """
+        data = base64.b64encode(render(self.figure, dpi) if dpi else self.png()).decode("ascii")
+        return (
+            f'<img src="data:image/png;base64,{data}" alt="{html.escape(self.alt)}" width="{css_size(self.figure)[0]}" '
+            'style="max-width: 100%; height: auto; background: white">'
+        )
 
     def __str__(self) -> str:
         return self.alt
@@ -158,8 +156,7 @@ class Explorer:
 
     def frame(self, **values: Any) -> str:
         """Return the HTML image at these values, as the widget shows it."""
-        picture = self.at(**values)
-        return image_tag(picture.figure, render(picture.figure, FRAME_DPI), picture.alt)
+        return self.at(**values).html(FRAME_DPI)
 
     def widget(self) -> Any:
         """Return the ipywidgets box with the sliders over the image. Needs ipywidgets and a kernel."""
