@@ -7,7 +7,7 @@ from paper_trace import PaperTrace, lying_clock
 from pictures import STEP, node
 
 from unrolled import show
-from unrolled.show.roofline import kernels_of
+from unrolled.show.comparisons import kernels_of
 from unrolled.show.timeline import Interval, course_of, reading
 from unrolled.show.waterfall import IN_NONE, levels_of
 
@@ -70,12 +70,11 @@ def test_many_parts_are_gathered_but_none_is_lost() -> None:
     assert level.remainder == pytest.approx(0)
 
 
-def test_a_waterfall_of_a_profile_and_where_to_start() -> None:
+def test_a_waterfall_of_a_profile() -> None:
     class Profile:
         tree = json.loads(json.dumps(STEP))
 
     assert show.waterfall(Profile()).alt == show.waterfall(STEP).alt
-    assert show.waterfall(STEP, ("backward", "pool")).alt.startswith("step / backward / pool takes 4.5 s")
 
 
 # the roofline of kernels
@@ -91,15 +90,3 @@ def test_kernels_of_a_trace_stand_on_the_roofline() -> None:
     assert alt.startswith("Roofline (modelled, T4): memory allows 400 GB/s")
     assert "add: 10 Gflop/s at 0.125 flops a byte, 20 % of what memory allows." in alt
     assert alt.endswith("take computes nothing: 200 GB/s, 50 % of the bandwidth.")
-
-
-# scaling
-
-
-# agreement
-
-
-# in a notebook
-
-
-# the hardware

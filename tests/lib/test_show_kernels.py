@@ -96,6 +96,3 @@ def test_without_barriers_every_addition_is_done_and_the_sum_is_wrong(count: int
     adds = [{(add.thread, add.other) for step in tree.steps for add in step} for tree in (ordered, hasty)]
     assert adds[0] == adds[1]
     assert not any(add.late for step in ordered.steps for add in step)
-
-
-# hardware

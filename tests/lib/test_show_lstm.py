@@ -45,9 +45,6 @@ def _cell(inputs: int, units: int) -> Cell:
 
 
 def test_the_cell_in_words() -> None:
-    explorer = show.lstm_cell(step=1)
-    assert "i (−3.5, 3.2), f (4, −3.7), g (.95, 2.5) and o (2, 2.2)." in explorer.alt
-    assert "First value: 0.98 × 0.8 + 0.03 × 0.74 = 0.81" in explorer.at(step=6).alt
     lines = [worked(Cell(*EXAMPLE), step) for step in range(len(STEPS))]
     assert lines[1].endswith("1 × (−2) + (−0.5) × 1 + 0.5 × (−1) + 0.2 × 0 + (−0.5) = −3.5")
     assert lines[2] == "First value: sigmoid(−3.5) = 0.03"
@@ -66,9 +63,6 @@ def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
     assert (many.launches, few.launches) == (8, 2)
     assert (many.span, few.span) == pytest.approx((1.65e-4, 6e-5))
     assert (many.busy, few.busy) == pytest.approx((6e-5, 4e-5))  # two streams at once count once
-    explorer = show.launches(traces())
-    assert "naive: 8 launches, 165 µs. The GPU works for 60 µs of it, 36.4 %." in explorer.alt
-    assert "All on one axis of time: naive 8 launches, 165 µs; fused 2 launches, 60 µs." in explorer.alt
 
 
 def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
@@ -153,6 +147,4 @@ def test_the_largest_gain_is_of_one_rung_over_the_one_before() -> None:
 def test_a_peak_that_the_caller_knows_gives_the_share_of_it() -> None:
     steps = steps_of("a", [{"name": "naive", "gflops": 50}, {"name": "fused", "gflops": 100}], peak=200)
     assert [(step.factor, step.of_peak) for step in steps] == [(1, 0.25), (2, 0.5)]
-    alt = show.rungs({}, peaks={"published, 2016": 6980}).alt
-    assert "naive 1 (349 GFLOPS and 5 % of peak)" in alt
     assert [step.of_peak for step in steps_of("recorded", RECORD, peak=1)] == [0.01, 0.02, 0.016, 0.2]

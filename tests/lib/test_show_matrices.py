@@ -8,7 +8,6 @@ from unrolled.show.images import Contestant, moments
 from unrolled.show.memory_walk import walk
 from unrolled.show.parallel import shares, speedup
 
-IMAGES = np.random.default_rng(1).random((10, 28, 28))
 LABELS = np.arange(10)
 
 

@@ -105,6 +105,3 @@ def test_a_step_computes_and_then_reduces_its_gradient() -> None:
     assert efficiency(0.08, 0.04, 4, "strong") == pytest.approx(0.5)
     assert efficiency(0.08, 0.1, 4, "weak") == pytest.approx(0.8)
     assert model.efficiency(4, "weak") == pytest.approx(0.08 / (0.08 + reduced))
-
-
-# messages

@@ -3,12 +3,11 @@
 An `Explorer` has sliders; it is a still picture where widgets cannot run. Both carry their words: `str(picture)`.
 """
 
-from unrolled.show.agreement import agreement, guesses
 from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
+from unrolled.show.comparisons import agreement, crossover, guesses, roofline
 from unrolled.show.confusion import confusion
 from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col
-from unrolled.show.crossover import crossover
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import difference, filters, images, race
@@ -23,7 +22,6 @@ from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision import clipping, float_ruler, precision_front
 from unrolled.show.ranks import messages, ring_allreduce
-from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling, scaling_curves
 from unrolled.show.schedules import pipeline, wavefront

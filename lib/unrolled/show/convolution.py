@@ -357,21 +357,18 @@ def _draw_folded(seen: Windows, matrix: Values, column: int) -> Picture:
     sheet.outline(grid.box(0, column, grid.rows), BLUE)
     sheet.matrix(small, matrix[:, column].reshape(seen.kernel_size), scale)
     sheet.outline(small.frame, BLUE)
-    seen.draw_image(sheet, image, added(seen, matrix, column), scale, column, RED)
+    pixels = added(seen, matrix, column)
+    seen.draw_image(sheet, image, pixels, scale, column, RED)
     headings = "columns {} × {}".format(*matrix.shape), "folded", "the image so far"
     for cells, text in zip(placed, headings, strict=True):
         sheet.text_above(cells, text)
     sheet.sign(grid, small)
     sheet.sign(small, image, "+", colour=RED, size=14, bold=True)
     sheet.text((grid.centre(0, column)[0], grid.bottom + 0.16), str(column), BLUE, anchor="middle", bold=True)
-    return Picture(sheet.figure(), _alt_folded(seen, matrix, column))
-
-
-def _alt_folded(seen: Windows, matrix: Values, column: int) -> str:
-    image = added(seen, matrix, column)
-    so_far = f" The image so far, row by row: {_rows(image)}." if image.size <= FEW_PIXELS else ""
+    so_far = f" The image so far, row by row: {_rows(pixels)}." if pixels.size <= FEW_PIXELS else ""
     shape, kernel = ("{} by {}".format(*pair) for pair in (matrix.shape, seen.kernel_size))
-    return (
+    alt = (
         f"Columns of a matrix of {shape}, each folded into a window of {kernel} "
         f"and added to an image where its window stood. Column {column} is added to {seen.in_words(column)}.{so_far}"
     )
+    return Picture(sheet.figure(), alt)

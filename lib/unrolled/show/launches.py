@@ -112,7 +112,10 @@ def _draw(forms: Mapping[str, Form], title: str, form: str, part: str) -> Pictur
         x += 0.52 + 0.072 * len(words)
     nothing = "Nothing drawn: on the host, Python between two calls or waiting; on the GPU, nothing to do."
     sheet.text((EDGE, y + 0.25), nothing, GREY, SMALL)
-    return Picture(sheet.figure(), _alt(forms, title, form, part))
+    others = "; ".join(f"{name} {one.counted}" for name, one in forms.items())
+    seen = "" if part == "all" else f" Seen is {part} of {seconds(whole)}."
+    alt = f"{title}. {_summary(form, now)} All on one axis of time: {others}.{seen}"
+    return Picture(sheet.figure(), alt)
 
 
 def kind_of(piece: Interval) -> str:
@@ -150,9 +153,3 @@ def _overview(sheet: Sheet, name: str, one: Form, axis: Axis, top: float, chosen
 def _summary(form: str, one: Form) -> str:
     share = percent(one.busy / one.span)
     return f"{form}: {one.counted}. The GPU works for {seconds(one.busy)} of it, {share}."
-
-
-def _alt(forms: Mapping[str, Form], title: str, form: str, part: str) -> str:
-    others = "; ".join(f"{name} {one.counted}" for name, one in forms.items())
-    seen = "" if part == "all" else f" Seen is {part} of {seconds(max(one.span for one in forms.values()))}."
-    return f"{title}. {_summary(form, forms[form])} All on one axis of time: {others}.{seen}"

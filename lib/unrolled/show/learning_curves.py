@@ -98,7 +98,13 @@ def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop
             axes.plot(x, y, marker, color=colour, transform=axes.transAxes, clip_on=False, markersize=6)
             text = f"{which} {words(values[stop])}"
             axes.text(x + 0.04, y, text, transform=axes.transAxes, va="center", size=SMALL, weight="bold")
-    return Picture(figure, _alt(numbers, losses, accuracies, title, stop))
+    ends = (f"{name} loss {_loss(losses[name][stop])}, accuracy {percent(accuracies[name][stop])}" for name in losses)
+    span = f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}"
+    alt = titled(title, f"{span}: {'; '.join(ends)}", ":")
+    if (validation := losses.get("validation")) is not None:
+        lowest = min(range(len(validation)), key=validation.__getitem__)
+        alt += f". The validation loss was lowest, {_loss(validation[lowest])}, at epoch {numbers[lowest]}"
+    return Picture(figure, f"{alt}.")
 
 
 def _panel(axes: Axes, numbers: list[int], lines: Lines, stop: int) -> None:
@@ -118,18 +124,6 @@ def _panel(axes: Axes, numbers: list[int], lines: Lines, stop: int) -> None:
 def _loss(value: float) -> str:
     """A loss in three digits, at most four of them behind the point: a smaller loss is as good as 0."""
     return rounded(value) if value >= 0.01 or value == 0 else f"{value:.4f}"
-
-
-def _alt(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> str:
-    text = f"{title}: " if title else ""
-    text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
-    text += "; ".join(
-        f"{which} loss {_loss(losses[which][stop])}, accuracy {percent(accuracies[which][stop])}" for which in losses
-    )
-    if (values := losses.get("validation")) is not None:
-        lowest = min(range(len(values)), key=values.__getitem__)
-        text += f". The validation loss was lowest, {_loss(values[lowest])}, at epoch {numbers[lowest]}"
-    return f"{text}."
 
 
 @dataclass(frozen=True)

@@ -126,14 +126,24 @@ def _draw_law(fraction: float) -> Picture:
     sheet.line((LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM), width=0.8)
     sheet.text(((LEFT + RIGHT) / 2, BOTTOM + 0.38), "speedup of that part (times)", anchor="middle")
     sheet.text((0.1, 0.2), "speedup of the whole (times)")
-    _draw_curves(sheet, fraction)
+    factors = np.geomspace(1, LARGEST, 60).tolist()
+    sheet.line(_point(1, 1), _point(LARGEST, LARGEST), width=1.2, style=":")
+    sheet.text(_point(9, 22), "all of it faster", "#555555", SMALL, "right")
+    sheet.line(*(_point(factor, ops.amdahl_speedup(fraction, factor)) for factor in factors), colour=BLUE, width=2)
+    never = "without a limit"
+    if fraction < 1:
+        limit = 1 / (1 - fraction)
+        most, y = f"{number(round(limit, 1))} times", _point(1, min(limit, LARGEST))[1]
+        never = f"never more than {most}"
+        sheet.line((LEFT, y), (RIGHT, y), colour=RED, width=1.4, style="--")
+        lower = y + (0.14 if limit > 300 else -0.12)
+        sheet.text((RIGHT, lower), f"limit: {most}", RED, SMALL, "right", bold=True)
     _draw_bars(sheet, fraction)
-    limit = f"never more than {number(round(1 / (1 - fraction), 1))} times" if fraction < 1 else "without a limit"
     gains = ((factor, number(round(ops.amdahl_speedup(fraction, factor), 1))) for factor in (2, 16, 1024))
     points = "; ".join(f"{factor} times gives {gain}" for factor, gain in gains)
     alt = (
         f"Amdahl's law: {percent(fraction)} of the time is made faster, {percent(1 - fraction)} stays. The whole "
-        f"becomes faster by less than the part: {points}; {limit}."
+        f"becomes faster by less than the part: {points}; {never}."
     )
     return Picture(sheet.figure(), alt)
 
@@ -142,19 +152,6 @@ def _point(factor: float, speedup: float) -> tuple[float, float]:
     """Where a point of the curve lies: both axes logarithmic, from 1 to 1024."""
     x, y = (math.log(value) / math.log(LARGEST) for value in (factor, speedup))
     return LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)
-
-
-def _draw_curves(sheet: Sheet, fraction: float) -> None:
-    factors = np.geomspace(1, LARGEST, 60).tolist()
-    sheet.line(_point(1, 1), _point(LARGEST, LARGEST), width=1.2, style=":")
-    sheet.text(_point(9, 22), "all of it faster", "#555555", SMALL, "right")
-    sheet.line(*(_point(factor, ops.amdahl_speedup(fraction, factor)) for factor in factors), colour=BLUE, width=2)
-    if fraction < 1:
-        limit = 1 / (1 - fraction)
-        y = _point(1, min(limit, LARGEST))[1]
-        sheet.line((LEFT, y), (RIGHT, y), colour=RED, width=1.4, style="--")
-        text = f"limit: {number(round(limit, 1))} times"
-        sheet.text((RIGHT, y + (0.14 if limit > 300 else -0.12)), text, RED, SMALL, "right", bold=True)
 
 
 def _draw_bars(sheet: Sheet, fraction: float) -> None:

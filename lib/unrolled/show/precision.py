@@ -110,18 +110,23 @@ def _draw_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> Pic
     sheet.text((1.35, RULER + 0.45), "yellow: ever fewer digits", "#8a5a00", SMALL)
     strokes = f"strokes: the samples; from 1 to the next number: {rounded(kind.step)}"
     sheet.text((3.3, RULER + 0.45), strokes, INK, SMALL)
+    stored = []
     for row, value in enumerate(samples):
         y, found = RULER + 0.78 + 0.26 * row, kind.stored(value)
         lost, off = found == 0 or isinf(found), ""
         if found != value:
             percentage = f", off by {rounded(abs(found / value - 1) * 100)} %"
             off = ": gone" if found == 0 else ": too large" if lost else percentage
-        words = f"is stored as {_number(found)}{off}"
+        words = f"is stored as {_number(found)}"
+        stored.append(f"{_number(value)} {words}")
         sheet.text((0.1, y), _number(value), INK, SMALL)
-        sheet.text((1.5, y), words, RED if lost else INK, SMALL, bold=lost)
+        sheet.text((1.5, y), f"{words}{off}", RED if lost else INK, SMALL, bold=lost)
         if LOW <= log10(value) <= HIGH:
             sheet.line((_place(value), RULER - 0.14), (_place(value), RULER + 0.14), colour=ORANGE if lost else INK)
-    return Picture(sheet.figure(), _alt_ruler(samples, exponent, fraction))
+    reach = f"from {rounded(kind.smallest)} (all digits from {rounded(kind.normal)}) to {kind.largest:.6g}"
+    bits = f"{exponent} bits of exponent and {fraction} of fraction"
+    alt = f"{kind.name}: {bits}. Numbers {reach}; from 1 to the next {rounded(kind.step)}. {'; '.join(stored)}."
+    return Picture(sheet.figure(), alt)
 
 
 def _place(value: float) -> float:
@@ -130,14 +135,6 @@ def _place(value: float) -> float:
 
 def _number(value: float) -> str:
     return "infinity" if isinf(value) else f"{value:.7g}"
-
-
-def _alt_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> str:
-    kind = Format(exponent, fraction)
-    stored = "; ".join(f"{_number(value)} is stored as {_number(kind.stored(value))}" for value in samples)
-    reach = f"from {rounded(kind.smallest)} (all digits from {rounded(kind.normal)}) to {kind.largest:.6g}"
-    bits = f"{exponent} bits of exponent and {fraction} of fraction"
-    return f"{kind.name}: {bits}. Numbers {reach}; from 1 to the next {rounded(kind.step)}. {stored}."
 
 
 # Where to clip

@@ -45,7 +45,10 @@ def messages(sent: Sequence[Any], title: str = "Messages") -> Picture:
         for m in sorted(sent, key=lambda message: (message.start, message.source))
     ]
     more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
-    said = _sent_in_words(sent, ranks)
+    total, last = sum(message.bytes for message in sent), max(message.arrival for message in sent)
+    rounds = count_of(max(message.round for message in sent), "round")
+    size = f"{count_of(len(sent), 'message')} between {count_of(ranks, 'rank')}, {amount(total, 'B')} in {rounds}"
+    said = f"{size}; the last is there after {seconds(last)} (modelled)."
     return Picture(_draw_messages(sent, ranks, title, said), f"{title}. {said} {'; '.join([*told[:TOLD], *more])}.")
 
 
@@ -67,13 +70,6 @@ def _draw_messages(sent: Sequence[Any], ranks: int, title: str, said: str) -> Fi
     changes = "; colours and strokes change from round to round" * (max(message.round for message in sent) > 1)
     sheet.text((0.1, bottom + 0.65), f"modelled time{changes}", size=SMALL)
     return sheet.figure()
-
-
-def _sent_in_words(sent: Sequence[Any], ranks: int) -> str:
-    total, last = sum(message.bytes for message in sent), max(message.arrival for message in sent)
-    rounds = count_of(max(message.round for message in sent), "round")
-    size = f"{count_of(len(sent), 'message')} between {count_of(ranks, 'rank')}, {amount(total, 'B')} in {rounds}"
-    return f"{size}; the last is there after {seconds(last)} (modelled)."
 
 
 # The ring
