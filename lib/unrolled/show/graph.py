@@ -35,8 +35,8 @@ Arrays = tuple[ArrayLike, ...]
 
 
 @dataclass(frozen=True)
-class GraphStep:
-    """One step, forward or backward: the names of the values or gradients that it `makes`, and how, in words."""
+class Step:
+    """One step: the names of the values or gradients that it `makes`, and how, in words."""
 
     name: str
     makes: tuple[str, ...]
@@ -50,16 +50,16 @@ class GraphStep:
 START = "The inputs are there: one sample a row. So are the parameters, and the labels at the end."
 AFFINE_BACK = "weight: grad.T @ inputs; bias: sum of grad over the samples; inputs: grad @ weight"
 STEPS = (
-    GraphStep("start", ("x",), START),
-    GraphStep("affine 1, forward", ("affine 1",), "x @ weight.T + bias"),
-    GraphStep("ReLU, forward", ("ReLU",), "what is below 0 becomes 0"),
-    GraphStep("affine 2, forward", ("scores",), "its inputs @ weight.T + bias: a score for each class"),
-    GraphStep("softmax, forward", ("softmax",), "exp(score) / sum of exp(scores): the probabilities of the classes"),
-    GraphStep("loss, forward", ("loss",), "-log of the probability of the right class, mean over the samples"),
-    GraphStep("loss and softmax, backward", ("loss", "scores"), "(probabilities - 1 at the right class) / N"),
-    GraphStep("affine 2, backward", ("weight 2", "bias 2", "ReLU"), AFFINE_BACK),
-    GraphStep("ReLU, backward", ("affine 1",), "grad passes where the input was above 0; elsewhere it ends"),
-    GraphStep("affine 1, backward", ("weight 1", "bias 1", "x"), "as in affine 2, with its own weight and inputs"),
+    Step("start", ("x",), START),
+    Step("affine 1, forward", ("affine 1",), "x @ weight.T + bias"),
+    Step("ReLU, forward", ("ReLU",), "what is below 0 becomes 0"),
+    Step("affine 2, forward", ("scores",), "its inputs @ weight.T + bias: a score for each class"),
+    Step("softmax, forward", ("softmax",), "exp(score) / sum of exp(scores): the probabilities of the classes"),
+    Step("loss, forward", ("loss",), "-log of the probability of the right class, mean over the samples"),
+    Step("loss and softmax, backward", ("loss", "scores"), "(probabilities - 1 at the right class) / N"),
+    Step("affine 2, backward", ("weight 2", "bias 2", "ReLU"), AFFINE_BACK),
+    Step("ReLU, backward", ("affine 1",), "grad passes where the input was above 0; elsewhere it ends"),
+    Step("affine 1, backward", ("weight 1", "bias 1", "x"), "as in affine 2, with its own weight and inputs"),
 )
 FIRST_BACK = next(i for i, step in enumerate(STEPS) if step.back)
 
@@ -238,7 +238,14 @@ def _draw(graph: Graph, step: int, broken: int) -> Picture:
     for name in at.makes:
         sheet.outline((grad_grids if at.back else value_grids)[name].frame, RED if at.back else BLUE)
     _names(sheet, value_grids, grad_grids, graph.network.labels)
-    _sentence(sheet, graph, step, wrong)
+    sheet.text((EDGE, 0.17), at.name, RED if at.back else BLUE, bold=True)
+    sheet.text((EDGE, 0.38), at.formula, size=SMALL)
+    if wrong:
+        spoiled, count = graph.wrong_count(wrong)
+        text = f"broken: {wrong.words}. {spoiled} of {count} gradient values come out wrong (hatched)"
+        sheet.text((EDGE, 0.59), text, RED, SMALL, bold=True)
+    else:
+        sheet.text((EDGE, 0.59), worked(graph, step), size=SMALL)
     figure = sheet.figure()
     _curves(figure, height, graph, wrong)
     return Picture(figure, _alt(graph, step, broken))
@@ -270,18 +277,6 @@ def _names(sheet: Sheet, values: Grids, grads: Grids, labels: NDArray[np.int64])
     sheet.text((middle, below), "in one", GREY, SMALL, "middle")
     text = "labels " + ", ".join(str(int(label)) for label in labels)
     sheet.text((values["loss"].right, values["x"].top - 0.34), text, size=SMALL, anchor="right")
-
-
-def _sentence(sheet: Sheet, graph: Graph, at: int, broken: Break | None) -> None:
-    step = STEPS[at]
-    sheet.text((EDGE, 0.17), step.name, RED if step.back else BLUE, bold=True)
-    sheet.text((EDGE, 0.38), step.formula, size=SMALL)
-    if broken:
-        wrong, count = graph.wrong_count(broken)
-        text = f"broken: {broken.words}. {wrong} of {count} gradient values come out wrong (hatched)"
-        sheet.text((EDGE, 0.59), text, RED, SMALL, bold=True)
-    else:
-        sheet.text((EDGE, 0.59), worked(graph, at), size=SMALL)
 
 
 def worked(graph: Graph, at: int) -> str:

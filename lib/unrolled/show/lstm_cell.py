@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
+from unrolled.show.graph import Step
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Point, Scale, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, SMALL
@@ -38,24 +39,15 @@ ROLES = {
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CellStep:
-    """One step of the stepper: what it makes, and how, in words."""
-
-    name: str
-    makes: tuple[str, ...]
-    formula: str
-
-
 STEPS = (
-    CellStep("start", ("x", "h before", "c before"), "x is this step's input; h and c come from the step before."),
-    CellStep("sums", ("sums",), "sums = x @ weight_ih.T + h @ weight_hh.T + bias: four blocks, i, f, g and o"),
-    CellStep("input gate", ("i",), f"i = sigmoid(its sums): {ROLES['i']}, from 0 to 1"),
-    CellStep("forget gate", ("f",), f"f = sigmoid(its sums): {ROLES['f']}, from 0 to 1"),
-    CellStep("candidate", ("g",), f"g = tanh(its sums): {ROLES['g']}, from −1 to 1"),
-    CellStep("output gate", ("o",), f"o = sigmoid(its sums): {ROLES['o']}, from 0 to 1"),
-    CellStep("new cell state", ("f * c", "i * g", "c"), "c = f * c + i * g: what stays, and what gets in"),
-    CellStep("new output", ("h",), "h = o * tanh(c): what the next step and the next layer see"),
+    Step("start", ("x", "h before", "c before"), "x is this step's input; h and c come from the step before."),
+    Step("sums", ("sums",), "sums = x @ weight_ih.T + h @ weight_hh.T + bias: four blocks, i, f, g and o"),
+    Step("input gate", ("i",), f"i = sigmoid(its sums): {ROLES['i']}, from 0 to 1"),
+    Step("forget gate", ("f",), f"f = sigmoid(its sums): {ROLES['f']}, from 0 to 1"),
+    Step("candidate", ("g",), f"g = tanh(its sums): {ROLES['g']}, from −1 to 1"),
+    Step("output gate", ("o",), f"o = sigmoid(its sums): {ROLES['o']}, from 0 to 1"),
+    Step("new cell state", ("f * c", "i * g", "c"), "c = f * c + i * g: what stays, and what gets in"),
+    Step("new output", ("h",), "h = o * tanh(c): what the next step and the next layer see"),
 )
 LAST = len(STEPS) - 1
 
