@@ -12,13 +12,12 @@ from pictures import DIAGONALS, RECORD
 from pictures import forms as traces
 
 from unrolled import ops, show
-from unrolled.show.launches import LEFT, Form
+from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked
-from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.schedules import FIRING, Layers
 from unrolled.show.schedules import WRONG as TOO_EARLY
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
-from unrolled.show.timeline import RIGHT
+from unrolled.show.timeline import LEFT, RIGHT, Form
 
 EXAMPLE = tuple(np.array(values, float) for values in (X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS))
 

@@ -8,8 +8,7 @@ import pytest
 from pictures import HISTORY, TRAINING_ONLY, bowl
 
 from unrolled import show
-from unrolled.show.learning_curves import Live
-from unrolled.show.optimizer_paths import losses
+from unrolled.show.training import Live, losses
 
 
 def test_an_epoch_interrupted_before_its_validation_is_left_out() -> None:

@@ -6,27 +6,22 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
 from unrolled.show.comparisons import agreement, crossover, guesses, roofline
-from unrolled.show.confusion import confusion
-from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col
+from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col, max_pool2d
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
-from unrolled.show.images import difference, filters, images, race
-from unrolled.show.ladder import causes, gallery, ladder
-from unrolled.show.launches import launches
-from unrolled.show.learning_curves import learning_curves, live, losses
+from unrolled.show.images import confusion, difference, filters, images, race
+from unrolled.show.ladder import causes, gallery, ladder, rungs
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.memory_walk import memory_walk
-from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision import clipping, float_ruler, precision_front
 from unrolled.show.ranks import messages, ring_allreduce
-from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling, scaling_curves
 from unrolled.show.schedules import pipeline, wavefront
 from unrolled.show.systolic_array import systolic_array
-from unrolled.show.timeline import timeline
+from unrolled.show.timeline import launches, timeline
+from unrolled.show.training import learning_curves, live, losses, optimizer_paths
 from unrolled.show.warps import banks, warps
 from unrolled.show.waterfall import waterfall
 from unrolled.show.winograd import winograd_1d
