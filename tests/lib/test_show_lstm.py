@@ -17,7 +17,7 @@ from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, 
 from unrolled.show.schedules import FIRING, Layers
 from unrolled.show.schedules import WRONG as TOO_EARLY
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
-from unrolled.show.timeline import LEFT, RIGHT, Form
+from unrolled.show.timeline import FORMS_LEFT, RIGHT, Form
 
 EXAMPLE = tuple(np.array(values, float) for values in (X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS))
 
@@ -68,11 +68,11 @@ def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
     """The host's calls, the products and the others of the chosen form, each with a look of its own."""
     drawn.at(show.launches(traces(), start="fused"))
     by_colour = {look: [box for box, colour in drawn.fills if colour == look] for look in (BLUE, ORANGE, SKY)}
-    inch = (RIGHT - LEFT) / 1.65e-4
-    assert [box[0] for box in by_colour[BLUE][:2]] == pytest.approx([LEFT, LEFT + 2e-5 * inch])
+    inch = (RIGHT - FORMS_LEFT) / 1.65e-4
+    assert [box[0] for box in by_colour[BLUE][:2]] == pytest.approx([FORMS_LEFT, FORMS_LEFT + 2e-5 * inch])
     product, other = by_colour[ORANGE][0], by_colour[SKY][0]
-    assert (product[0], product[2]) == pytest.approx((LEFT + 2e-5 * inch, 4e-5 * inch))
-    assert (other[0], other[2]) == pytest.approx((LEFT + 4e-5 * inch, 2e-5 * inch))
+    assert (product[0], product[2]) == pytest.approx((FORMS_LEFT + 2e-5 * inch, 4e-5 * inch))
+    assert (other[0], other[2]) == pytest.approx((FORMS_LEFT + 4e-5 * inch, 2e-5 * inch))
     assert other[3] < product[3]  # told apart without colours
     assert other[1] > product[1] + product[3]  # a row of its own for the second stream
     assert {"host", "stream 0", "stream 7"} <= set(drawn.texts)

@@ -378,7 +378,7 @@ def _draw_folded(seen: Windows, matrix: Values, column: int) -> Picture:
 # Max-pooling: the largest pixel of a window, and where a value goes when it is put back
 
 POOLING_GAP = 0.42  # inches between panels, with room for an arrow
-POOLING_HEADING, POOLING_EDGE, LINE = 0.42, 0.1, 0.19
+POOLING_TOP, LINE = 0.42, 0.19
 LARGEST_CELL = 0.44
 ROOM = {1: 2.7, 2: 1.7, 3: 1.45, 4: 1.25}  # inches for a channel, by their number
 SHARES = {2: (0.6, 0.4), 4: (0.32, 0.18, 0.18, 0.32)}  # of the width, for each panel
@@ -449,14 +449,12 @@ def _panels(pooling: PooledImage) -> list[list[Cells]]:
     """For each channel: image, output and, where values are put back, values and image."""
     size, outputs = pooling.seen.size, pooling.seen.output_size
     shapes = [size, outputs] if pooling.values is None else [size, outputs, outputs, size]
-    width, room = WIDTH - 2 * POOLING_EDGE - (len(shapes) - 1) * POOLING_GAP, ROOM[len(pooling.largest)]
+    width, room = WIDTH - 2 * EDGE - (len(shapes) - 1) * POOLING_GAP, ROOM[len(pooling.largest)]
     widths = [share * width for share in SHARES[len(shapes)]]
     grids = [Cells.fitting(shape, most, room, LARGEST_CELL) for shape, most in zip(shapes, widths, strict=True)]
     pitch = max(grid.size[1] for grid in grids) + 0.28
-    return [
-        in_a_row(grids, POOLING_EDGE, POOLING_HEADING + channel * pitch, POOLING_GAP)
-        for channel in range(len(pooling.largest))
-    ]
+    tops = [POOLING_TOP + channel * pitch for channel in range(len(pooling.largest))]
+    return [in_a_row(grids, EDGE, top, POOLING_GAP) for top in tops]
 
 
 def _draw_pooling(pooling: PooledImage, position: int) -> Picture:
@@ -480,7 +478,7 @@ def _draw_pooling(pooling: PooledImage, position: int) -> Picture:
     for cells, text in zip(panels[0], headings, strict=False):
         sheet.text_above(cells.at(cells.left, min(cells.top for cells in panels[0])), text)
     caption = _caption(pooling, position)
-    sheet.text((POOLING_EDGE, bottom + 0.33), "\n".join(caption))
+    sheet.text((EDGE, bottom + 0.33), "\n".join(caption))
     size, kernel, result = ("{} by {}".format(*pair) for pair in (seen.size, seen.kernel_size, seen.output_size))
     alt = (
         f"Max-pooling of an image of {size}{seen.with_channels} with a window of {kernel} (stride "
