@@ -7,9 +7,8 @@ import pytest
 from pictures import NETWORK as NET
 
 from unrolled import ops
-from unrolled.show.convolution import Steps, added, shared
+from unrolled.show.convolution import Steps, added, shared, windows
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
-from unrolled.show.sliding_windows import windows
 
 NETWORK = Network.of(**NET)
 LOSS_SIGN = len(BREAKS) - 1

@@ -9,8 +9,7 @@ import pytest
 from jit_programs import kernel
 
 from unrolled import simgpu as cp
-from unrolled.show.barriers import with_barriers, without_barriers
-from unrolled.show.warps import Access, words_of
+from unrolled.show.kernels import Access, with_barriers, without_barriers, words_of
 from unrolled.simgpu import jit
 
 VALUES = np.array([3, 1, 4, 1, 5, 9, 2, 6], float)

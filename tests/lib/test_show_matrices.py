@@ -5,8 +5,7 @@ import pytest
 
 from unrolled.show import words
 from unrolled.show.images import Contestant, moments
-from unrolled.show.memory_walk import walk
-from unrolled.show.parallel import shares, speedup
+from unrolled.show.matrices import shares, speedup, walk
 
 LABELS = np.arange(10)
 

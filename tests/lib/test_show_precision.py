@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unrolled.show.matrices import Array
 from unrolled.show.precision import Format, Values
-from unrolled.show.systolic_array import Array
 from unrolled.show.winograd import filtered
 
 SIZES = st.integers(1, 4)

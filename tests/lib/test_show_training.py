@@ -8,7 +8,7 @@ import pytest
 from pictures import HISTORY, TRAINING_ONLY, bowl
 
 from unrolled import show
-from unrolled.show.training import Live, losses
+from unrolled.show.training import Live, losses_along
 
 
 def test_an_epoch_interrupted_before_its_validation_is_left_out() -> None:
@@ -29,4 +29,4 @@ def test_live_curves_are_drawn_in_one_place(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_path_that_runs_to_infinity_has_an_infinite_loss() -> None:
-    assert losses(bowl, np.array([[1.0, 0.0], [1e200, 0.0], [np.nan, 0.0]])).tolist() == [1.0, np.inf, np.inf]
+    assert losses_along(bowl, np.array([[1.0, 0.0], [1e200, 0.0], [np.nan, 0.0]])).tolist() == [1.0, np.inf, np.inf]

@@ -9,9 +9,8 @@ from pictures import CHANNELS, KERNEL, KERNELS, SQUARE, TIED
 from scipy.signal import correlate2d
 
 from unrolled import ops, show
-from unrolled.show.convolution import patch_matrix
+from unrolled.show.convolution import patch_matrix, windows
 from unrolled.show.sheet import Cells, Sheet
-from unrolled.show.sliding_windows import windows
 from unrolled.show.style import BLUE, RED
 
 RNG = np.random.default_rng(5)

@@ -3,26 +3,23 @@
 An `Explorer` has sliders; it is a still picture where widgets cannot run. Both carry their words: `str(picture)`.
 """
 
-from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
 from unrolled.show.comparisons import agreement, crossover, guesses, roofline
 from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col, max_pool2d
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import confusion, difference, filters, images, race
+from unrolled.show.kernels import banks, barriers, warps
 from unrolled.show.ladder import causes, gallery, ladder, rungs
 from unrolled.show.lstm_cell import lstm_cell
-from unrolled.show.memory_walk import memory_walk
-from unrolled.show.parallel import amdahl, matmul_workers
+from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.precision import clipping, float_ruler, precision_front
 from unrolled.show.ranks import messages, ring_allreduce
 from unrolled.show.scaling import growth, scaling, scaling_curves
 from unrolled.show.schedules import pipeline, wavefront
-from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import launches, timeline
 from unrolled.show.training import learning_curves, live, losses, optimizer_paths
-from unrolled.show.warps import banks, warps
 from unrolled.show.waterfall import waterfall
 from unrolled.show.winograd import winograd_1d
 
