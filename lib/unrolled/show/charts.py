@@ -40,15 +40,6 @@ def word_ticks(axes: Axes, which: str, words: Callable[[float], str], log: bool 
     axis.set_major_formatter(FuncFormatter(lambda value, _position: words(value)))
 
 
-def size_ticks(axes: Axes, sizes: Sequence[float]) -> None:
-    """Label the x axis, a log scale, with the sizes themselves; with `word_ticks` where they are more than eight."""
-    if len(sizes) > 8:
-        word_ticks(axes, "x", number)
-    else:
-        axes.set_xticks(sizes, [number(size) for size in sizes])
-        axes.minorticks_off()
-
-
 def beside(
     axes: Axes, marks: Sequence[float], left: float, y: float, words: str, *line: str, size: float = SMALL, **look: Any
 ) -> None:

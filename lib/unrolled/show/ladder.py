@@ -208,7 +208,15 @@ def gallery(ladders: Sequence[Mapping[str, Any]]) -> Picture:
         _panel(figure.add_axes(box), what, rows, keys[what], head)
         top -= tall
     figure.axes[-1].set_xlabel("log scale; left is faster", size=9, color=GREY)
-    return Picture(figure, _alt_gallery(works))
+    text = "Several learners' ladders, seconds on a log scale."
+    for what, rows in works.items():
+        said = []
+        for name, points in rows:
+            (_, slow), (label, fast) = points[0], points[-1]
+            more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
+            said.append(f"{name}: {label} {seconds(fast)}{more}")
+        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
+    return Picture(figure, text)
 
 
 def panels(ladders: Sequence[Mapping[str, Any]]) -> dict[str, Rows]:
@@ -260,18 +268,6 @@ def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head
             axes.plot(*place, MARKERS[mark], color=COLOURS[mark], markersize=6, transform=axes.transAxes, clip_on=False)
             axes.annotate(label, (0, 1), (x + 7, at), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
             x += 7 + 5.0 * len(label) + 14
-
-
-def _alt_gallery(works: Mapping[str, Rows]) -> str:
-    text = "Several learners' ladders, seconds on a log scale."
-    for what, rows in works.items():
-        said = []
-        for name, points in rows:
-            (_, slow), (label, fast) = points[0], points[-1]
-            more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
-            said.append(f"{name}: {label} {seconds(fast)}{more}")
-        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
-    return text
 
 
 # The same rungs on several machines: a panel each, its speedups, and how much of its peak each reaches

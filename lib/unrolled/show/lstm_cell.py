@@ -29,23 +29,16 @@ TOP, GAP = 1.28, 0.36
 IN, SUMS, GATES, KEPT, ADDED, NEW_C, NEW_H = 0.12, 1.9, 3.35, 4.3, 5.05, 5.85, 6.88
 BLOCKS = "ifgo"
 LONGEST = 95  # characters of a sum that fits in a line
-ROLES = {
-    "i": "how much of what is new gets in",
-    "f": "how much of c stays",
-    "g": "what is new",
-    "o": "how much of c is shown",
-}
-
 Values = NDArray[np.float64]
 
 
 STEPS = (
     Step("start", ("x", "h before", "c before"), "x is this step's input; h and c come from the step before."),
     Step("sums", ("sums",), "sums = x @ weight_ih.T + h @ weight_hh.T + bias: four blocks, i, f, g and o"),
-    Step("input gate", ("i",), f"i = sigmoid(its sums): {ROLES['i']}, from 0 to 1"),
-    Step("forget gate", ("f",), f"f = sigmoid(its sums): {ROLES['f']}, from 0 to 1"),
-    Step("candidate", ("g",), f"g = tanh(its sums): {ROLES['g']}, from −1 to 1"),
-    Step("output gate", ("o",), f"o = sigmoid(its sums): {ROLES['o']}, from 0 to 1"),
+    Step("input gate", ("i",), "i = sigmoid(its sums): how much of what is new gets in, from 0 to 1"),
+    Step("forget gate", ("f",), "f = sigmoid(its sums): how much of c stays, from 0 to 1"),
+    Step("candidate", ("g",), "g = tanh(its sums): what is new, from −1 to 1"),
+    Step("output gate", ("o",), "o = sigmoid(its sums): how much of c is shown, from 0 to 1"),
     Step("new cell state", ("f * c", "i * g", "c"), "c = f * c + i * g: what stays, and what gets in"),
     Step("new output", ("h",), "h = o * tanh(c): what the next step and the next layer see"),
 )

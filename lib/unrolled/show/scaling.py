@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from unrolled.parallel.links import LINKS, Link
-from unrolled.show.charts import beside, chart, heights, size_ticks, word_ticks
+from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.style import BLUE, COLOURS, FONT_SIZE, GREY, MARKERS, PAPER, SMALL, WIDTH, new_figure, styled
 from unrolled.show.words import amount, count_of, number, percent, seconds, times, titled
@@ -111,7 +111,12 @@ def _draw_lines(
     axes.margins(*margins)
     axes.grid(True)
     axes.set_ylabel("time")
-    size_ticks(axes, sorted({float(size) for sizes, *_ in lines for size in sizes}))
+    ticks = sorted({float(size) for sizes, *_ in lines for size in sizes})
+    if len(ticks) > 8:
+        word_ticks(axes, "x", number)
+    else:
+        axes.set_xticks(ticks, [number(size) for size in ticks])
+        axes.minorticks_off()
     word_ticks(axes, "y", seconds)
     places = heights(axes, (values[-1] for _, values, *_ in lines), gap)
     for (*_, words), place, look in zip(lines, places, looks, strict=True):

@@ -42,6 +42,10 @@ class Level:
     bars: tuple[Bar, ...]
 
     @property
+    def largest(self) -> Bar:
+        return next(bar for bar in self.bars if bar.kind == "largest")
+
+    @property
     def remainder(self) -> float:
         """Seconds that the parts do not account for; below 0 if they add up to more than the whole."""
         return self.seconds - sum(bar.seconds for bar in self.bars if bar.kind != "remainder")
@@ -64,7 +68,9 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
         raise ValueError(f"path is {tuple(path)}; expected one of {', '.join(map(str, paths))}")
     where = str(tree.get("where", ""))
     slider = Slider("parts of", levels, paths.index(tuple(path)), lambda level: " / ".join(level.path))
-    way_down = list(_way_down(levels, levels[slider.start]))
+    by_path, way_down = {level.path: level for level in levels}, [levels[slider.start]]
+    while below := by_path.get((*way_down[-1].path, way_down[-1].largest.name)):
+        way_down.append(below)
     return Explorer(lambda level: _draw([level], where), unfolded=lambda: _draw(way_down, where), level=slider)
 
 
@@ -77,15 +83,6 @@ def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
     yield Level(path, float(tree["seconds"]), tuple(_bars(float(tree["seconds"]), parts)))
     for part in sorted(parts, key=lambda part: -part["seconds"]):
         yield from levels_of(part, path)
-
-
-def _way_down(levels: Sequence[Level], level: Level) -> Iterator[Level]:
-    """Yield the level and those below it, into the largest part each time."""
-    yield level
-    largest = next(bar.name for bar in level.bars if bar.kind == "largest")
-    below = [one for one in levels if one.path == (*level.path, largest)]
-    if below:
-        yield from _way_down(levels, below[0])
 
 
 def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
@@ -156,7 +153,7 @@ def _short(name: str) -> str:
 
 
 def _summary(level: Level) -> str:
-    largest = next(bar for bar in level.bars if bar.kind == "largest")
+    largest = level.largest
     share = level.remainder / level.seconds if level.seconds else 0.0
     if share < -NOTHING:
         rest = f"The parts add up to {percent(-share)} more than the whole."
