@@ -12,8 +12,8 @@ from pictures import DIAGONALS, RECORD
 from pictures import forms as traces
 
 from unrolled import ops, show
+from unrolled.show.graph import BIAS, CELL_STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked_cell
 from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
-from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked
 from unrolled.show.schedules import FIRING, Layers
 from unrolled.show.schedules import WRONG as TOO_EARLY
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
@@ -44,14 +44,14 @@ def _cell(inputs: int, units: int) -> Cell:
 
 
 def test_the_cell_in_words() -> None:
-    lines = [worked(Cell(*EXAMPLE), step) for step in range(len(STEPS))]
+    lines = [worked_cell(Cell(*EXAMPLE), step) for step in range(len(CELL_STEPS))]
     assert lines[1].endswith("1 × (−2) + (−0.5) × 1 + 0.5 × (−1) + 0.2 × 0 + (−0.5) = −3.5")
     assert lines[2] == "First value: sigmoid(−3.5) = 0.03"
     assert lines[4] == "First value: tanh(0.95) = 0.74"
     assert lines[7] == "First value: 0.88 × tanh(0.81) = 0.59"
-    assert worked(_cell(4, 3), 1).startswith("First value: 1 × 1 + ")
+    assert worked_cell(_cell(4, 3), 1).startswith("First value: 1 × 1 + ")
     long = Cell(*(np.full_like(values, -0.25) for values in vars(_cell(4, 3)).values()))
-    assert worked(long, 1) == "First value: 7 products and a bias = 0.19"
+    assert worked_cell(long, 1) == "First value: 7 products and a bias = 0.19"
 
 
 # launches

@@ -75,28 +75,26 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
 
 
 def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
-    """Yield every node that has parts, each before the nodes below it, those of larger parts first."""
-    parts = tree.get("parts", ())
+    """Yield every node that has parts, each before the nodes below it, those of larger parts first.
+
+    Its bars are the parts in their order, small ones together if there are many, and the remainder.
+    """
+    parts, whole = tree.get("parts", ()), float(tree["seconds"])
     if not parts:
         return
-    path = (*path, str(tree["name"]))
-    yield Level(path, float(tree["seconds"]), tuple(_bars(float(tree["seconds"]), parts)))
-    for part in sorted(parts, key=lambda part: -part["seconds"]):
-        yield from levels_of(part, path)
-
-
-def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
-    """The parts in their order, small ones together if there are many, and the remainder."""
-    shown = sorted(parts, key=lambda part: -part["seconds"])[:MOST_PARTS]
+    path, by_size = (*path, str(tree["name"])), sorted(parts, key=lambda part: -part["seconds"])
+    shown, bars, total = by_size[:MOST_PARTS], [], sum(part["seconds"] for part in parts)
     for part in parts:
         if any(part is one for one in shown):
             kind = "largest" if part is shown[0] else "part"
-            yield Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), kind)
+            bars.append(Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), kind))
     if len(parts) > len(shown):
-        rest = sum(part["seconds"] for part in parts) - sum(part["seconds"] for part in shown)
-        yield Bar(f"{len(parts) - len(shown)} {OTHERS}", rest)
-    left = whole - sum(part["seconds"] for part in parts)
-    yield Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder")
+        bars.append(Bar(f"{len(parts) - len(shown)} {OTHERS}", total - sum(part["seconds"] for part in shown)))
+    left = whole - total
+    bars.append(Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder"))
+    yield Level(path, whole, tuple(bars))
+    for part in by_size:
+        yield from levels_of(part, path)
 
 
 @styled()
