@@ -48,18 +48,14 @@ def raced(**contestants: Any) -> Any:
     return show.race(IMAGES, TEN, contestants)
 
 
-def agreed(groups: Any, **options: Any) -> Any:
-    return show.agreement(groups, **options)
-
-
 def sent(count: int, to: int = 1) -> Any:
     return show.messages([Message(0, to, 8, 0, 1, 1)] * count)
 
 
 VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.Slider("a", [1, 2], 2), "start must be an index into the 2 values, got 2"),
-    (lambda: agreed({"kernels": {"add": (0, 1e-6)}}), r"\(measured, modelled\) seconds above 0"),
-    (lambda: agreed(MODELLED, within=1), "within must be above 1, got 1"),
+    (lambda: show.agreement({"kernels": {"add": (0, 1e-6)}}), r"\(measured, modelled\) seconds above 0"),
+    (lambda: show.agreement(MODELLED, within=1), "within must be above 1, got 1"),
     (lambda: show.amdahl(90), "fraction must be from 0 to 1, got 90"),
     (lambda: show.banks({}), "start must be one of the patterns"),
     (lambda: show.banks({"far": lambda lane: 40 * lane}), "wants the words 0 to 1240; expected words from 0 to 1151"),

@@ -7,9 +7,8 @@ from unrolled.show.charts import bars, pairs
 from unrolled.show.comparisons import agreement, crossover, guesses, roofline
 from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col, max_pool2d
 from unrolled.show.graph import computation_graph, lstm_cell
-from unrolled.show.hardware import hardware
 from unrolled.show.images import confusion, difference, filters, images, race
-from unrolled.show.kernels import banks, barriers, warps
+from unrolled.show.kernels import banks, barriers, hardware, warps
 from unrolled.show.ladder import causes, gallery, ladder, rungs
 from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider

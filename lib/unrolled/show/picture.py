@@ -160,8 +160,35 @@ class Explorer:
 
     def widget(self) -> Any:
         """Return the ipywidgets box with the sliders over the image. Needs ipywidgets and a kernel."""
-        if self._widget is None:
-            self._widget = _build(self)
+        if self._widget is not None:
+            return self._widget
+        import ipywidgets
+
+        controls: dict[str, Any] = {}
+        rows, image = [], ipywidgets.HTML(value=self.frame())
+
+        def redraw(_change: Any) -> None:
+            image.value = self.frame(**{name: control.value for name, control in controls.items()})
+
+        for name, slider in self.sliders.items():
+            # Its readout is in words. Arrow keys move it (ipywidgets 7.7 and 8 alike).
+            row = controls[name] = ipywidgets.SelectionSlider(
+                options=[(slider.words(value), value) for value in slider.values],
+                index=slider.start,
+                description=slider.label,
+                continuous_update=True,
+                style={"description_width": "initial"},
+                layout={"width": "100%", "max_width": "640px"},
+            )
+            row.observe(redraw, names="value")
+            if slider.play:
+                last = len(slider.values) - 1
+                step = max(1, last // PLAY_STEPS)
+                play = ipywidgets.Play(min=0, max=last, value=slider.start, step=step, interval=PLAY_INTERVAL)
+                ipywidgets.jslink((play, "value"), (controls[name], "index"))
+                row = ipywidgets.HBox([controls[name], play])
+            rows.append(row)
+        self._widget = ipywidgets.VBox([*rows, image])
         return self._widget
 
     def __str__(self) -> str:
@@ -194,33 +221,3 @@ def widgets_work() -> bool:
 
             return True
     return False
-
-
-def _build(explorer: Explorer) -> Any:
-    import ipywidgets
-
-    controls: dict[str, Any] = {}
-    rows, image = [], ipywidgets.HTML(value=explorer.frame())
-
-    def redraw(_change: Any) -> None:
-        image.value = explorer.frame(**{name: control.value for name, control in controls.items()})
-
-    for name, slider in explorer.sliders.items():
-        # Its readout is in words. Arrow keys move it (ipywidgets 7.7 and 8 alike).
-        row = controls[name] = ipywidgets.SelectionSlider(
-            options=[(slider.words(value), value) for value in slider.values],
-            index=slider.start,
-            description=slider.label,
-            continuous_update=True,
-            style={"description_width": "initial"},
-            layout={"width": "100%", "max_width": "640px"},
-        )
-        row.observe(redraw, names="value")
-        if slider.play:
-            last = len(slider.values) - 1
-            step = max(1, last // PLAY_STEPS)
-            play = ipywidgets.Play(min=0, max=last, value=slider.start, step=step, interval=PLAY_INTERVAL)
-            ipywidgets.jslink((play, "value"), (controls[name], "index"))
-            row = ipywidgets.HBox([controls[name], play])
-        rows.append(row)
-    return ipywidgets.VBox([*rows, image])

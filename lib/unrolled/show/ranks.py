@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from unrolled.show.picture import Explorer, Picture, counting
 from unrolled.show.sheet import Box, Cells, Dashes, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PINK, SMALL, WIDTH, styled
@@ -49,10 +47,6 @@ def messages(sent: Sequence[Any], title: str = "Messages") -> Picture:
     rounds = count_of(max(message.round for message in sent), "round")
     size = f"{count_of(len(sent), 'message')} between {count_of(ranks, 'rank')}, {amount(total, 'B')} in {rounds}"
     said = f"{size}; the last is there after {seconds(last)} (modelled)."
-    return Picture(_draw_messages(sent, ranks, title, said), f"{title}. {said} {'; '.join([*told[:TOLD], *more])}.")
-
-
-def _draw_messages(sent: Sequence[Any], ranks: int, title: str, said: str) -> Figure:
     axis, row = Axis(LEFT, 0.0, max(message.arrival for message in sent)), min(ROW, MOST_HIGH / ranks)
     bottom = TOP + row * (ranks - 1)
     sheet = Sheet(bottom + 0.95)
@@ -69,7 +63,7 @@ def _draw_messages(sent: Sequence[Any], ranks: int, title: str, said: str) -> Fi
     axis.draw(sheet, bottom + 0.25)
     changes = "; colours and strokes change from round to round" * (max(message.round for message in sent) > 1)
     sheet.text((0.1, bottom + 0.65), f"modelled time{changes}", size=SMALL)
-    return sheet.figure()
+    return Picture(sheet.figure(), f"{title}. {said} {'; '.join([*told[:TOLD], *more])}.")
 
 
 # The ring

@@ -250,7 +250,12 @@ def _draw(points: Points, **numbers: float) -> Picture:
                 axes.plot([ranks for ranks, _ in known], [value for _, value in known], zorder=3, **look)
             if not row:
                 axes.set_title(f"{kind} scaling: {BATCH[kind]}", size=FONT_SIZE)
-    _same_times(figure.axes[::2])
+    panels = figure.axes[::2]  # of time: they span the same, and a factor of 30 at least, so that some ticks fall in
+    low, high = min(axes.get_ylim()[0] for axes in panels), max(axes.get_ylim()[1] for axes in panels)
+    more = max(1.0, (30 * low / high) ** 0.5)
+    for axes in panels:
+        axes.set_ylim(low / more, high * more)
+        word_ticks(axes, "y", seconds)
     lines = [*figure.axes[0].lines[:2], *legend]
     figure.legend(handles=lines, loc="lower left", bbox_to_anchor=(0.08, 0.0), ncols=2, fontsize=SMALL)
     return Picture(figure, _alt(points, **numbers))
@@ -272,16 +277,6 @@ def _lines(axes: Axes, model: Model, kind: str, share: bool) -> None:
     else:
         axes.set(yscale="log", ylabel="time of a step")
         axes.margins(y=0.15)
-
-
-def _same_times(panels: Sequence[Axes]) -> None:
-    """Let the axes of time span the same, and a factor of 30 at least, so that some ticks fall in."""
-    low = min(axes.get_ylim()[0] for axes in panels)
-    high = max(axes.get_ylim()[1] for axes in panels)
-    more = max(1.0, (30 * low / high) ** 0.5)
-    for axes in panels:
-        axes.set_ylim(low / more, high * more)
-        word_ticks(axes, "y", seconds)
 
 
 def _is_of_step(points: Points, label: str, model: Model) -> bool:
