@@ -78,7 +78,11 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     """
     if not values or min(values.values()) < 0 or (log and min(values.values()) == 0):
         raise ValueError(f"values must be numbers {'above' if log else 'from'} 0, got {dict(values)}")
-    words = in_unit(unit)
+
+    def words(value: float) -> str:
+        prefixed = unit == "B" or "/" in unit
+        return seconds(value) if unit == "s" else amount(value, unit) if prefixed else f"{rounded(value)} {unit}"
+
     names, numbers = list(values), list(values.values())
     left = min(3.2, 0.3 + LETTER * max(len(name) for name in names))
     top = 0.35 if title else 0.1
@@ -101,15 +105,6 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     axes.grid(True, axis="x")
     said = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
     return Picture(figure, titled(title, f"{said}."))
-
-
-def in_unit(unit: str) -> Callable[[float], str]:
-    """Return the function that writes a value in this unit."""
-    if unit == "s":
-        return seconds
-    if unit == "B" or "/" in unit:
-        return lambda value: amount(value, unit)
-    return lambda value: f"{rounded(value)} {unit}"
 
 
 @styled()
