@@ -199,11 +199,14 @@ class Explorer:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         data, metadata = self.still()._repr_mimebundle_()
-        if widgets_work():
-            # Viewers that have the widget's model prefer this type to all others. nbconvert ranks HTML next and then
-            # PNG, and of the two it gives only HTML a text alternative: so both stay.
-            view = {"version_major": 2, "version_minor": 0, "model_id": self.widget().model_id}
-            data = {WIDGET_VIEW: view, **data}
+        if in_kernel():
+            with suppress(ImportError):  # ipywidgets may be missing, or there and broken
+                import ipywidgets  # noqa: F401
+
+                # Viewers that have the widget's model prefer this type to all others. nbconvert ranks HTML next and
+                # then PNG, and of the two it gives only HTML a text alternative: so both stay.
+                view = {"version_major": 2, "version_minor": 0, "model_id": self.widget().model_id}
+                data = {WIDGET_VIEW: view, **data}
         return data, metadata
 
 
@@ -211,13 +214,3 @@ def in_kernel() -> bool:
     """Return whether this process is a notebook kernel."""
     ipython = sys.modules.get("IPython")
     return getattr(ipython.get_ipython() if ipython else None, "kernel", None) is not None
-
-
-def widgets_work() -> bool:
-    """Return whether this process is a notebook kernel with ipywidgets."""
-    if in_kernel():
-        with suppress(ImportError):  # it may be there and broken
-            import ipywidgets  # noqa: F401
-
-            return True
-    return False
