@@ -308,11 +308,12 @@ PICTURES: dict[str, Callable[[], Made]] = {
 
 
 def stills(made: Made) -> list[show.Picture]:
-    """The picture, or an explorer's pictures with its sliders at the start and at both ends."""
+    """The picture, or an explorer's pictures with its sliders at the start and at both ends, each once."""
     if isinstance(made, show.Picture):
         return [made]
     ends = [{name: slider.values[i] for name, slider in made.sliders.items()} for i in (0, -1)]
-    return [made.still(), *(made.at(**values) for values in ends)]
+    found = [made.still(), *(made.at(**values) for values in ends)]
+    return list({picture.alt: picture for picture in found}.values())
 
 
 def texts(pictures: list[show.Picture]) -> str | list[str]:

@@ -16,21 +16,15 @@ from scipy.signal import correlate2d
 
 from unrolled import ops, show
 from unrolled.show import words
-from unrolled.show.clipping import Values
-from unrolled.show.columns import added, patch_matrix
-from unrolled.show.convolution import Steps, shared
-from unrolled.show.float_ruler import Format
+from unrolled.show.convolution import Steps, added, patch_matrix, shared, windows
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
-from unrolled.show.learning_curves import Live
-from unrolled.show.memory_walk import walk
-from unrolled.show.optimizer_paths import losses as path_losses
-from unrolled.show.parallel import shares, speedup
-from unrolled.show.race import Contestant, moments
+from unrolled.show.images import Contestant, moments
+from unrolled.show.matrices import Array, shares, speedup, walk
+from unrolled.show.precision import Format, Values
 from unrolled.show.sheet import Cells, Sheet
-from unrolled.show.sliding_windows import windows
 from unrolled.show.style import BLUE, RED
-from unrolled.show.systolic_array import Array
-from unrolled.show.winograd import Filtering
+from unrolled.show.training import Live, losses_along
+from unrolled.show.winograd import filtered
 
 LABELS = np.arange(10)
 
@@ -149,9 +143,9 @@ NUMBERS = st.floats(-100, 100, width=32)
 
 @given(st.lists(NUMBERS, min_size=4, max_size=4), st.lists(NUMBERS, min_size=3, max_size=3))
 def test_four_products_give_the_two_results(pixels: list[float], weights: list[float]) -> None:
-    found = Filtering(np.array(pixels), np.array(weights))
-    assert found.products.shape == (4,)
-    assert np.allclose(found.results, np.correlate(pixels, weights, "valid"), atol=1e-8)
+    found = filtered(np.array(pixels), np.array(weights))
+    assert found["products"].shape == (4,)
+    assert np.allclose(found["results"], np.correlate(pixels, weights, "valid"), atol=1e-8)
 
 
 def test_an_epoch_interrupted_before_its_validation_is_left_out() -> None:
@@ -172,7 +166,7 @@ def test_live_curves_are_drawn_in_one_place(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_path_that_runs_to_infinity_has_an_infinite_loss() -> None:
-    assert path_losses(bowl, np.array([[1.0, 0.0], [1e200, 0.0], [np.nan, 0.0]])).tolist() == [1.0, np.inf, np.inf]
+    assert losses_along(bowl, np.array([[1.0, 0.0], [1e200, 0.0], [np.nan, 0.0]])).tolist() == [1.0, np.inf, np.inf]
 
 
 NETWORK = Network.of(**NET)

@@ -3,43 +3,22 @@
 An `Explorer` has sliders; it is a still picture where widgets cannot run. Both carry their words: `str(picture)`.
 """
 
-from unrolled.show.agreement import agreement, guesses
-from unrolled.show.banks import banks
-from unrolled.show.barriers import barriers
-from unrolled.show.causes import causes
 from unrolled.show.charts import bars, pairs
-from unrolled.show.clipping import clipping
-from unrolled.show.columns import col2im, im2col
-from unrolled.show.confusion import confusion
-from unrolled.show.convolution import conv2d_backward, convolution
-from unrolled.show.crossover import crossover
-from unrolled.show.float_ruler import float_ruler
-from unrolled.show.graph import computation_graph
-from unrolled.show.hardware import hardware
-from unrolled.show.images import difference, filters, images
-from unrolled.show.ladder import gallery, ladder
-from unrolled.show.launches import launches
-from unrolled.show.learning_curves import learning_curves, live, losses
-from unrolled.show.lstm_cell import lstm_cell
-from unrolled.show.memory_walk import memory_walk
-from unrolled.show.messages import messages
-from unrolled.show.optimizer_paths import optimizer_paths
-from unrolled.show.parallel import amdahl, matmul_workers
+from unrolled.show.comparisons import agreement, crossover, guesses, roofline
+from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col, max_pool2d
+from unrolled.show.graph import computation_graph, lstm_cell
+from unrolled.show.images import confusion, difference, filters, images, race
+from unrolled.show.kernels import banks, barriers, hardware, warps
+from unrolled.show.ladder import causes, gallery, ladder, rungs
+from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.pipeline import pipeline
-from unrolled.show.pooling import max_pool2d
-from unrolled.show.precision_front import precision_front
-from unrolled.show.race import race
-from unrolled.show.ring import ring_allreduce
-from unrolled.show.roofline import roofline
-from unrolled.show.rungs import rungs
-from unrolled.show.scaling import growth, scaling
-from unrolled.show.scaling_curves import scaling_curves
-from unrolled.show.systolic_array import systolic_array
-from unrolled.show.timeline import timeline
-from unrolled.show.warps import warps
+from unrolled.show.precision import clipping, float_ruler, precision_front
+from unrolled.show.ranks import messages, ring_allreduce
+from unrolled.show.scaling import growth, scaling, scaling_curves
+from unrolled.show.schedules import pipeline, wavefront
+from unrolled.show.timeline import launches, timeline
+from unrolled.show.training import learning_curves, live, losses, optimizer_paths
 from unrolled.show.waterfall import waterfall
-from unrolled.show.wavefront import wavefront
 from unrolled.show.winograd import winograd_1d
 
 __all__ = [

@@ -40,15 +40,6 @@ def word_ticks(axes: Axes, which: str, words: Callable[[float], str], log: bool 
     axis.set_major_formatter(FuncFormatter(lambda value, _position: words(value)))
 
 
-def size_ticks(axes: Axes, sizes: Sequence[float]) -> None:
-    """Label the x axis, a log scale, with the sizes themselves; with `word_ticks` where they are more than eight."""
-    if len(sizes) > 8:
-        word_ticks(axes, "x", number)
-    else:
-        axes.set_xticks(sizes, [number(size) for size in sizes])
-        axes.minorticks_off()
-
-
 def beside(
     axes: Axes, marks: Sequence[float], left: float, y: float, words: str, *line: str, size: float = SMALL, **look: Any
 ) -> None:
@@ -87,7 +78,11 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     """
     if not values or min(values.values()) < 0 or (log and min(values.values()) == 0):
         raise ValueError(f"values must be numbers {'above' if log else 'from'} 0, got {dict(values)}")
-    words = in_unit(unit)
+
+    def words(value: float) -> str:
+        prefixed = unit == "B" or "/" in unit
+        return seconds(value) if unit == "s" else amount(value, unit) if prefixed else f"{rounded(value)} {unit}"
+
     names, numbers = list(values), list(values.values())
     left = min(3.2, 0.3 + LETTER * max(len(name) for name in names))
     top = 0.35 if title else 0.1
@@ -110,15 +105,6 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     axes.grid(True, axis="x")
     said = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
     return Picture(figure, titled(title, f"{said}."))
-
-
-def in_unit(unit: str) -> Callable[[float], str]:
-    """Return the function that writes a value in this unit."""
-    if unit == "s":
-        return seconds
-    if unit == "B" or "/" in unit:
-        return lambda value: amount(value, unit)
-    return lambda value: f"{rounded(value)} {unit}"
 
 
 @styled()

@@ -1,18 +1,20 @@
-"""Ladders of times: a learner's own, rung by rung, and a gallery of several learners', a panel a kind of work."""
+"""Ladders of times: a learner's own, rung by rung; one split by cause; a gallery of several; machines side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any
 
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 
+from unrolled.ops.lstm import FORMS
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, WIDTH, new_figure, styled
-from unrolled.show.words import count_of, seconds, times
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import count_of, listing, number, rounded, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."
 REFERENCES: tuple[Mapping[str, Any], ...] = (
@@ -25,6 +27,9 @@ REFERENCES: tuple[Mapping[str, Any], ...] = (
 TICKS = {1e-3: "1 ms", 1e-2: "10 ms", 1e-1: "100 ms", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min"}
 TICKS |= {3600.0: "1 h", 36000.0: "10 h", 360000.0: "100 h"}  # by their seconds
 ROW, HEADING, LEFT, RIGHT = 0.42, 0.34, 2.75, 0.95  # inches
+CAUSE_ROW, CAUSE_RIGHT = 0.46, 1.7
+CAUSES = {**dict(zip(("code", "batch", "precision", "hardware"), COLOURS, strict=False)), "several": GREY}
+"""What one rung can differ in from the rung before it, with its colour; several where nobody can say which."""
 PANEL_ROW, HEAD, PANEL_LEFT, TOP, BOTTOM, AXIS = 0.36, 0.58, 1.75, 0.1, 0.55, 0.34  # inches, in a gallery
 NAME = 20  # characters of a learner's name
 KEY = 62  # characters of a line of a panel's key
@@ -52,9 +57,7 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
     rows = [rung for group in groups.values() for rung in group]
     if not rows:
         raise ValueError("rungs is empty and so are references: nothing to draw")
-    for rung in rows:
-        if not rung["seconds"] > 0:
-            raise ValueError(f"seconds of rung {rung['label']!r} must be above 0, got {rung['seconds']}")
+    _check_seconds(rows)
     height = ROW * len(rows) + HEADING * len(groups)
     bottom = 0.85 if references else 0.6
     figure, axes = chart(height + bottom + 0.15, LEFT, RIGHT, top=0.15, bottom=bottom)
@@ -65,11 +68,22 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
         y += HEADING
         for rung in group:
-            _rung(axes, y + ROW / 2, rung, hollow=any(rung is reference for reference in references))
+            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in references)
+            colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
+            axes.hlines(middle, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
+            axes.plot(value, middle, marker, markersize=8, color=face, markeredgecolor=colour)
+            axes.annotate(seconds(value), (value, middle), (9, 0), weight="bold", **OFFSET)
+            _name(axes, middle, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
             y += ROW
     if references:
-        figure.text(0.1 / 7.5, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
+        figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
     return Picture(figure, _alt(groups, rungs, credit if references else ""))
+
+
+def _check_seconds(rungs: Iterable[Rung]) -> None:
+    for rung in rungs:
+        if not rung["seconds"] > 0:
+            raise ValueError(f"seconds of rung {rung['label']!r} must be above 0, got {rung['seconds']}")
 
 
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
@@ -94,22 +108,24 @@ def time_axis(axes: Axes, values: Sequence[float], room: float) -> None:
     if high / low < 60:  # always wide enough for two ticks
         low, high = low / 4, high * 4
     axes.set(xscale="log", xlim=(low, high))
-    ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [TICKS[tick] for tick in ticks])
+    row_axis(axes, TICKS)
+
+
+def row_axis(axes: Axes, ticks: Mapping[float, str]) -> None:
+    """Label those of the ticks that lie on the x axis, for rows that need no y axis."""
+    low, high = axes.get_xlim()
+    seen = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(seen, [ticks[tick] for tick in seen])
     axes.minorticks_off()
     axes.spines["left"].set_visible(False)
     axes.grid(True, axis="x")
 
 
-def _rung(axes: Axes, y: float, rung: Rung, hollow: bool) -> None:
-    colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
-    value, small, left = float(rung["seconds"]), details(rung), -(LEFT - 0.25) * 72
-    axes.hlines(y, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
-    axes.plot(value, y, marker, markersize=8, color=face, markeredgecolor=colour)
-    axes.annotate(seconds(value), (value, y), (9, 0), weight="bold", **OFFSET)
-    axes.annotate(clip(str(rung["label"]), 34), (0, y), (left, 6 if small else 0), color=INK, **BESIDE)
+def _name(axes: Axes, y: float, left: float, label: str, small: str) -> None:
+    """Name a row so many inches left of the axes, with small words below."""
+    axes.annotate(label, (0, y), (-left * 72, 6 if small else 0), color=INK, **BESIDE)
     if small:
-        axes.annotate(clip(small, 44), (0, y), (left, -6), size=8, color=GREY, **BESIDE)
+        axes.annotate(small, (0, y), (-left * 72, -6), size=8, color=GREY, **BESIDE)
 
 
 def clip(text: str, most: int) -> str:
@@ -128,6 +144,47 @@ def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -
             count, climbed = count_of(len(own), "rung"), times(max(own) / min(own))
             text += f" From the slowest of your {count} to the fastest: {climbed}."
     return f"{text} {credit}".strip()
+
+
+@styled()
+def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
+    """Draw seconds on a log scale, a row a rung, in the order given; a bar goes from the rung before to this one.
+
+    A rung has "label" and "seconds" (above 0), from the second on "cause", one of CAUSES, and where known "batch",
+    "hardware", "precision", "code", "accuracy". The bar has the cause's colour. Raises ValueError for fewer than two
+    rungs, seconds not above 0, and an unknown cause.
+    """
+    if len(rungs) < 2:
+        raise ValueError(f"rungs has {len(rungs)}; expected at least two, since a cause lies between two")
+    _check_seconds(rungs)
+    for rung in rungs[1:]:
+        if rung.get("cause") not in CAUSES:
+            raise ValueError(f"cause of rung {rung['label']!r} is {rung.get('cause')!r}; expected {', '.join(CAUSES)}")
+    figure, axes = chart(CAUSE_ROW * len(rungs) + 1.3, LEFT, CAUSE_RIGHT, top=0.45, bottom=0.85)
+    values = [float(rung["seconds"]) for rung in rungs]
+    time_axis(axes, values, 2)
+    axes.set(ylim=(len(rungs) - 0.5, -0.5), yticks=[], xlabel="seconds, log scale; left is faster")
+    if title:
+        axes.set_title(title, loc="left", size=SMALL + 1)
+    factors: dict[str, float] = {}  # of all rungs of each cause together
+    rows = []
+    for y, (rung, value) in enumerate(zip(rungs, values, strict=True)):
+        by, said, row = "", seconds(value), f"{rung['label']} {seconds(value)}"
+        if y:
+            cause, gain = str(rung["cause"]), values[y - 1] / value
+            factors[cause] = factors.get(cause, 1.0) * gain
+            axes.hlines(y, value, values[y - 1], color=CAUSES[cause], linewidth=7)
+            by, said, row = f"by {cause}", f"{said}   {times(gain)}", f"{row}, {times(gain)} by {cause}"
+        _name(axes, y, LEFT - 0.1, str(rung["label"]), "; ".join(filter(None, [by, details(rung)])))
+        axes.plot(value, y, "o", markersize=7, color=INK)
+        axes.annotate(said, (1, y), (6, 0), weight="bold", size=SMALL, **BESIDE)
+        rows.append(row)
+    used = [cause for cause in CAUSES if cause in factors]
+    for cause in used:
+        axes.plot([], [], color=CAUSES[cause], linewidth=6, label=cause)
+    figure.legend(loc="lower left", ncols=len(used), frameon=False, fontsize=SMALL)
+    whole = listing([f"{cause} {times(gain)}" for cause, gain in factors.items()])
+    return Picture(figure, f"{title or 'A ladder split by cause'}. {'; '.join(rows)}. In all: {whole}.")
 
 
 @styled()
@@ -151,7 +208,15 @@ def gallery(ladders: Sequence[Mapping[str, Any]]) -> Picture:
         _panel(figure.add_axes(box), what, rows, keys[what], head)
         top -= tall
     figure.axes[-1].set_xlabel("log scale; left is faster", size=9, color=GREY)
-    return Picture(figure, _alt_gallery(works))
+    text = "Several learners' ladders, seconds on a log scale."
+    for what, rows in works.items():
+        said = []
+        for name, points in rows:
+            (_, slow), (label, fast) = points[0], points[-1]
+            more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
+            said.append(f"{name}: {label} {seconds(fast)}{more}")
+        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
+    return Picture(figure, text)
 
 
 def panels(ladders: Sequence[Mapping[str, Any]]) -> dict[str, Rows]:
@@ -193,30 +258,171 @@ def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head
             axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
         said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
         axes.annotate(said, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
-    _heading(axes, what, key, marks, head)
-
-
-def _heading(axes: Axes, what: str, key: Sequence[Sequence[str]], marks: Mapping[str, int], head: float) -> None:
-    """What was measured, and below it the marker of each way."""
     left, up = -(PANEL_LEFT - 0.1) * 72, head * 72 - 13
     axes.annotate(what, (0, 1), (left, up), xycoords="axes fraction", weight="bold", **OFFSET)
-    for number, line in enumerate(key):
-        x, y = left + 4, up - 15 - 12 * number
+    for below, line in enumerate(key):  # the marker of each way
+        x, at = left + 4, up - 15 - 12 * below
         for label in line:
             mark = marks[label]
-            place = x / 72 / (WIDTH - PANEL_LEFT - RIGHT), 1 + y / 72 / (PANEL_ROW * len(axes.get_yticks()))
+            place = x / 72 / (WIDTH - PANEL_LEFT - RIGHT), 1 + at / 72 / (PANEL_ROW * len(rows))
             axes.plot(*place, MARKERS[mark], color=COLOURS[mark], markersize=6, transform=axes.transAxes, clip_on=False)
-            axes.annotate(label, (0, 1), (x + 7, y), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
+            axes.annotate(label, (0, 1), (x + 7, at), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
             x += 7 + 5.0 * len(label) + 14
 
 
-def _alt_gallery(works: Mapping[str, Rows]) -> str:
-    text = "Several learners' ladders, seconds on a log scale."
-    for what, rows in works.items():
+# The same rungs on several machines: a panel each, its speedups, and how much of its peak each reaches
+
+PUBLISHED_TITLE, PUBLISHED_CREDIT = "published, 2016", "Published: cuDNN 5's own account of its LSTM, 2016."
+OTHER = "four layers"
+PUBLISHED: tuple[Mapping[str, Any], ...] = (
+    {"name": "naive", "speedup": 1.0, "gflops": 349},
+    {"name": "combined", "speedup": 2.1, "gflops": 724},
+    {"name": "streams", "speedup": 2.8, "gflops": 994},
+    {"name": "fused", "speedup": 5.5, "gflops": 1942},
+    {"name": "transposed", "speedup": 6.3, "gflops": 2199},
+    {"name": "inputs_at_once", "speedup": 6.5, "gflops": 2290},
+    {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
+)
+MOST = 3
+RUNG_ROW, RUNG_LEFT, RUNG_TOP, RUNG_BOTTOM, RUNG_RIGHT = 0.46, 1.2, 0.62, 0.55, 0.94  # inches
+FACTORS = 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200
+
+Steps = Mapping[str, float] | Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """A rung: how many times faster than the first, and where known GFLOPS and the share of the machine's peak.
+
+    `workload`: what else was computed than on the other rungs, or "".
+    """
+
+    name: str
+    factor: float
+    gflops: float | None = None
+    of_peak: float | None = None
+    workload: str = ""
+
+    @property
+    def use(self) -> list[str]:
+        """What is known of the machine's use, in words: its rate, and how much of its peak that is."""
+        known = []
+        if self.gflops is not None:
+            known.append(f"{number(round(self.gflops, 1 if self.gflops < 100 else None))} GFLOPS")
+        return known if self.of_peak is None else [*known, f"{rounded(100 * self.of_peak, 2)} % of peak"]
+
+
+@styled()
+def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None, published: bool = True) -> Picture:
+    """Draw ladders side by side, a panel each: how many times faster than the first rung every rung is, on a log scale.
+
+    ladders: title -> seconds by rung, or rows: mappings with "name" (what follows its last comma is the rung) and
+    "speedup", "seconds", "ours_s" or "gflops", and where known "gflops", "of_peak" (from 0 to 1) and "workload" (what
+    else this rung computes than the others). peaks: title -> GFLOPS of its machine, for rows that lack "of_peak".
+    published: also draw what cuDNN's makers published, under the title "published, 2016". ValueError for no ladders or
+    more than three, an empty one, values not above 0, or a peak of no ladder.
+    """
+    given = {**ladders, **({PUBLISHED_TITLE: PUBLISHED} if published else {})}
+    peaks = peaks or {}
+    if not 1 <= len(given) <= MOST:
+        raise ValueError(f"ladders must be 1 to {MOST} with the published one, got {len(given)}: {list(given)}")
+    for title in peaks:
+        if title not in given:
+            raise ValueError(f"peaks has {title!r}; expected a title of a ladder: {list(given)}")
+    found = {title: steps_of(title, rows, peaks.get(title)) for title, rows in given.items()}
+    given_names = dict.fromkeys(step.name for steps in found.values() for step in steps)
+    names = [form for form in FORMS if form in given_names] + [name for name in given_names if name not in FORMS]
+    notes = [
+        f"* {step.name}, {title}: {step.workload}, another workload than the rungs above it; no step of this ladder."
+        for title, steps in found.items()
+        for step in steps
+        if step.workload
+    ]
+    notes += [PUBLISHED_CREDIT] if published else []
+    below = RUNG_BOTTOM + 0.2 * len(notes)
+    height = RUNG_TOP + RUNG_ROW * len(names) + below
+    figure = new_figure(height)
+    wide = (WIDTH - RUNG_LEFT) / len(found)
+    factors = [step.factor for steps in found.values() for step in steps]
+    for place, (title, steps) in enumerate(found.items()):
+        left, size = RUNG_LEFT + place * wide, (wide - RUNG_RIGHT, RUNG_ROW * len(names))
+        axes = figure.add_axes((left / WIDTH, below / height, size[0] / WIDTH, size[1] / height))
+        axes.set(xscale="log", xlim=(min(factors) / 1.3, max(factors) * 1.2), ylim=(len(names) - 0.5, -0.5))
+        _panel_of_rungs(axes, title, steps, names)
+    figure.axes[0].set_yticks(range(len(names)), names)
+    first, *others = {steps[0].name for steps in found.values()}
+    words = f"times as fast as {'the first rung' if others else first}, log scale; thick: what a rung adds"
+    figure.text(RUNG_LEFT / WIDTH, (below - 0.42) / height, words, size=SMALL)
+    for line, note in enumerate(reversed(notes)):
+        figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
+    return Picture(figure, f"{_alt_rungs(found)} {PUBLISHED_CREDIT if published else ''}".strip())
+
+
+def steps_of(title: str, rows: Steps, peak: float | None = None) -> list[Speedup]:
+    """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
+    if isinstance(rows, Mapping):
+        rows = [{"name": name, "seconds": value} for name, value in rows.items()]
+    speeds = {"speedup": 1, "gflops": 1, "seconds": -1, "ours_s": -1}
+    found: list[Speedup] = []
+    for row in rows:
+        if "name" not in row:
+            raise ValueError(f"ladder {title!r} has a row without a name: {dict(row)!r:.80}")
+        name, gflops = str(row["name"]).rsplit(", ", 1)[-1], row.get("gflops")
+        key = next((key for key in speeds if key in row), None)
+        if key is None or not row[key] > 0:
+            got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
+            raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
+        of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
+        found.append(Speedup(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", ""))))
+    if not found:
+        raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
+    return [replace(step, factor=step.factor / found[0].factor) for step in found]
+
+
+def gains(steps: Sequence[Speedup]) -> dict[str, float]:
+    """Return how many times faster each rung is than the one before it, where both did the same work."""
+    pairs = pairwise(steps)
+    return {step.name: step.factor / before.factor for before, step in pairs if step.workload == before.workload}
+
+
+def largest_gain(steps: Sequence[Speedup]) -> str:
+    """Return the rung that gains most, "" if none gains anything."""
+    gained = {name: gain for name, gain in gains(steps).items() if gain > 1}
+    return max(gained, key=gained.__getitem__, default="")
+
+
+def _panel_of_rungs(axes: Axes, title: str, steps: Sequence[Speedup], names: Sequence[str]) -> None:
+    """A dot a rung, a thick line from the rung before it; the largest gain has a colour and a marker of its own."""
+    gained, largest = gains(steps), largest_gain(steps)
+    axes.annotate(title, (0, 1), (0, 30), xycoords="axes fraction", weight="bold", **OFFSET)
+    if largest:
+        words = f"largest: {largest}, × {rounded(gained[largest], 2)}"
+        axes.annotate(words, (0, 1), (0, 12), xycoords="axes fraction", size=8, **OFFSET)
+    before = 1.0
+    for step in steps:
+        y, colour = names.index(step.name), ORANGE if step.name == largest else BLUE
+        axes.hlines(y, 1.0, step.factor, color=GREY, linewidth=0.8, linestyle=":" if step.workload else "-", zorder=1)
+        if not step.workload:
+            axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
+            before = step.factor
+        face, marker = "white" if step.workload else colour, "D" if step.name == largest else "o"
+        axes.plot(step.factor, y, marker, color=face, markeredgecolor=INK, markersize=7, zorder=3)
+        words, use = f"× {rounded(step.factor)}{' *' * bool(step.workload)}", step.use[-1:]
+        axes.annotate(words, (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **BESIDE)
+        axes.annotate("".join(use), (1, y), (5, -6), size=7.5, color=INK, **BESIDE)
+    row_axis(axes, {tick: number(tick) for tick in FACTORS})
+    axes.set_yticks([])
+    axes.tick_params(axis="y", length=0)
+
+
+def _alt_rungs(found: Mapping[str, Sequence[Speedup]]) -> str:
+    text = "Ladders side by side: how many times faster than its first rung each rung is."
+    for title, steps in found.items():
         said = []
-        for name, points in rows:
-            (_, slow), (label, fast) = points[0], points[-1]
-            more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
-            said.append(f"{name}: {label} {seconds(fast)}{more}")
-        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
+        for step in steps:
+            rate = [*step.use, *([f"another workload: {step.workload}"] if step.workload else [])]
+            said.append(f"{step.name} {rounded(step.factor)}{f' ({listing(rate)})' if rate else ''}")
+        gained, largest = gains(steps), largest_gain(steps)
+        most = f". The largest step is {largest}, {times(gained[largest])} faster than before it" if largest else ""
+        text += f" {title[:1].upper()}{title[1:]}: {'; '.join(said)}{most}."
     return text

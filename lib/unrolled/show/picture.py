@@ -43,15 +43,6 @@ def css_size(figure: Figure) -> tuple[int, int]:
     return round(width * CSS_DPI), round(height * CSS_DPI)
 
 
-def image_tag(figure: Figure, png: bytes, alt: str) -> str:
-    """Return an HTML image with its own data and text alternative: as wide as the figure or the page."""
-    data = base64.b64encode(png).decode("ascii")
-    return (
-        f'<img src="data:image/png;base64,{data}" alt="{html.escape(alt)}" width="{css_size(figure)[0]}" '
-        'style="max-width: 100%; height: auto; background: white">'
-    )
-
-
 class Picture:
     """A Matplotlib figure, drawn when the picture is first shown, with a text alternative.
 
@@ -68,9 +59,16 @@ class Picture:
             self._png = render(self.figure, GRADED_DPI if is_graded() else STILL_DPI)
         return self._png
 
-    def html(self) -> str:
-        """Return the picture as an HTML image with its text alternative."""
-        return image_tag(self.figure, self.png(), self.alt)
+    def html(self, dpi: int | None = None) -> str:
+        """Return the picture as an HTML image with its text alternative: as wide as the figure or the page.
+
+        dpi: pixels an inch, where they are not those of a still.
+        """
+        data = base64.b64encode(render(self.figure, dpi) if dpi else self.png()).decode("ascii")
+        return (
+            f'<img src="data:image/png;base64,{data}" alt="{html.escape(self.alt)}" width="{css_size(self.figure)[0]}" '
+            'style="max-width: 100%; height: auto; background: white">'
+        )
 
     def __str__(self) -> str:
         return self.alt
@@ -108,11 +106,17 @@ def counting(label: str, last: int, start: int, words: str = "{} of {}") -> Slid
     return Slider(label, range(last + 1), start, lambda value: words.format(value, last), True)
 
 
+def choosing(label: str, what: str, names: Sequence[str], start: str | None, play: bool = False) -> Slider:
+    """Return a slider over names that begins with start, or with the first name. ValueError where there is none."""
+    if not names or start not in (None, *names):
+        raise ValueError(f"start must be one of the {what}, got {start!r} for {names}")
+    return Slider(label, names, 0 if start is None else names.index(start), play=play)
+
+
 class Explorer:
     """A figure that follows sliders.
 
-    draw: `draw(*given, **values) -> Figure`, with one value a slider; alt: `alt(*given, **values) -> str`, what that
-    figure says, in words; sliders: name -> Slider.
+    draw: `draw(*given, **values) -> Picture`, with one value a slider; sliders: name -> Slider.
 
     In a notebook with widgets it shows sliders over an image; everywhere else the still at the start values, or
     `unfolded`, a picture that shows without sliders what they lead to.
@@ -120,14 +124,12 @@ class Explorer:
 
     def __init__(
         self,
-        draw: Callable[..., Figure],
-        alt: Callable[..., str],
+        draw: Callable[..., Picture],
         *given: Any,
         unfolded: Callable[[], Picture] | None = None,
         **sliders: Slider,
     ) -> None:
-        self._draw, self._alt, self._unfolded = partial(draw, *given), partial(alt, *given), unfolded
-        self.sliders = sliders
+        self._draw, self._unfolded, self.sliders = partial(draw, *given), unfolded, sliders
         self._still: Picture | None = None
         self._widget: Any = None
 
@@ -139,13 +141,12 @@ class Explorer:
     @property
     def alt(self) -> str:
         """What the picture at the start values says, in words."""
-        return self._alt(**self.start)
+        return self.at().alt
 
     def at(self, **values: Any) -> Picture:
         """Return the still picture at these values; sliders that are not named stand at their start."""
-        values = {**self.start, **values}
         with styled():
-            return Picture(self._draw(**values), self._alt(**values))
+            return self._draw(**{**self.start, **values})
 
     def still(self) -> Picture:
         """Return the picture for where widgets cannot run."""
@@ -155,13 +156,39 @@ class Explorer:
 
     def frame(self, **values: Any) -> str:
         """Return the HTML image at these values, as the widget shows it."""
-        picture = self.at(**values)
-        return image_tag(picture.figure, render(picture.figure, FRAME_DPI), picture.alt)
+        return self.at(**values).html(FRAME_DPI)
 
     def widget(self) -> Any:
         """Return the ipywidgets box with the sliders over the image. Needs ipywidgets and a kernel."""
-        if self._widget is None:
-            self._widget = _build(self)
+        if self._widget is not None:
+            return self._widget
+        import ipywidgets
+
+        controls: dict[str, Any] = {}
+        rows, image = [], ipywidgets.HTML(value=self.frame())
+
+        def redraw(_change: Any) -> None:
+            image.value = self.frame(**{name: control.value for name, control in controls.items()})
+
+        for name, slider in self.sliders.items():
+            # Its readout is in words. Arrow keys move it (ipywidgets 7.7 and 8 alike).
+            row = controls[name] = ipywidgets.SelectionSlider(
+                options=[(slider.words(value), value) for value in slider.values],
+                index=slider.start,
+                description=slider.label,
+                continuous_update=True,
+                style={"description_width": "initial"},
+                layout={"width": "100%", "max_width": "640px"},
+            )
+            row.observe(redraw, names="value")
+            if slider.play:
+                last = len(slider.values) - 1
+                step = max(1, last // PLAY_STEPS)
+                play = ipywidgets.Play(min=0, max=last, value=slider.start, step=step, interval=PLAY_INTERVAL)
+                ipywidgets.jslink((play, "value"), (controls[name], "index"))
+                row = ipywidgets.HBox([controls[name], play])
+            rows.append(row)
+        self._widget = ipywidgets.VBox([*rows, image])
         return self._widget
 
     def __str__(self) -> str:
@@ -172,11 +199,14 @@ class Explorer:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         data, metadata = self.still()._repr_mimebundle_()
-        if widgets_work():
-            # Viewers that have the widget's model prefer this type to all others. nbconvert ranks HTML next and then
-            # PNG, and of the two it gives only HTML a text alternative: so both stay.
-            view = {"version_major": 2, "version_minor": 0, "model_id": self.widget().model_id}
-            data = {WIDGET_VIEW: view, **data}
+        if in_kernel():
+            with suppress(ImportError):  # ipywidgets may be missing, or there and broken
+                import ipywidgets  # noqa: F401
+
+                # Viewers that have the widget's model prefer this type to all others. nbconvert ranks HTML next and
+                # then PNG, and of the two it gives only HTML a text alternative: so both stay.
+                view = {"version_major": 2, "version_minor": 0, "model_id": self.widget().model_id}
+                data = {WIDGET_VIEW: view, **data}
         return data, metadata
 
 
@@ -184,43 +214,3 @@ def in_kernel() -> bool:
     """Return whether this process is a notebook kernel."""
     ipython = sys.modules.get("IPython")
     return getattr(ipython.get_ipython() if ipython else None, "kernel", None) is not None
-
-
-def widgets_work() -> bool:
-    """Return whether this process is a notebook kernel with ipywidgets."""
-    if in_kernel():
-        with suppress(ImportError):  # it may be there and broken
-            import ipywidgets  # noqa: F401
-
-            return True
-    return False
-
-
-def _build(explorer: Explorer) -> Any:
-    import ipywidgets
-
-    controls: dict[str, Any] = {}
-    rows, image = [], ipywidgets.HTML(value=explorer.frame())
-
-    def redraw(_change: Any) -> None:
-        image.value = explorer.frame(**{name: control.value for name, control in controls.items()})
-
-    for name, slider in explorer.sliders.items():
-        # Its readout is in words. Arrow keys move it (ipywidgets 7.7 and 8 alike).
-        row = controls[name] = ipywidgets.SelectionSlider(
-            options=[(slider.words(value), value) for value in slider.values],
-            index=slider.start,
-            description=slider.label,
-            continuous_update=True,
-            style={"description_width": "initial"},
-            layout={"width": "100%", "max_width": "640px"},
-        )
-        row.observe(redraw, names="value")
-        if slider.play:
-            last = len(slider.values) - 1
-            step = max(1, last // PLAY_STEPS)
-            play = ipywidgets.Play(min=0, max=last, value=slider.start, step=step, interval=PLAY_INTERVAL)
-            ipywidgets.jslink((play, "value"), (controls[name], "index"))
-            row = ipywidgets.HBox([controls[name], play])
-        rows.append(row)
-    return ipywidgets.VBox([*rows, image])

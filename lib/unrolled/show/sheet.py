@@ -103,6 +103,15 @@ class Cells:
         return [self.box(row, first, 1, last - first) for (row, first), (_, last) in zip(starts, ends, strict=True)]
 
 
+def in_a_row(grids: Sequence[Cells], left: float, top: float, gap: float) -> list[Cells]:
+    """Return the grids side by side from (left, top) on, their middles at one height."""
+    tall, placed = max(cells.size[1] for cells in grids), []
+    for cells in grids:
+        placed.append(cells.at(left, top + (tall - cells.size[1]) / 2))
+        left = placed[-1].right + gap
+    return placed
+
+
 @dataclass(frozen=True)
 class Scale:
     """A colour scale: greys for values from 0 on, purple and orange around 0 where some are negative."""
@@ -146,6 +155,13 @@ class Sheet:
     def fill(self, box: Box, colour: str) -> None:
         """Fill a box."""
         self._fills.append((box, to_rgba(colour)))
+
+    def fill_runs(self, cells: Cells, mask: NDArray[np.bool_], colour: str) -> list[Box]:
+        """Fill the cells where mask (rows, columns) is true; return their boxes, neighbours in a row joined."""
+        boxes = cells.runs(mask)
+        for box in boxes:
+            self.fill(box, colour)
+        return boxes
 
     def paint(self, cells: Cells, colours: NDArray[np.float64]) -> None:
         """Fill each cell with a colour of its own: (rows, columns, 4) RGBA."""
@@ -228,6 +244,14 @@ class Sheet:
             base = y + 36 * scale + number * LINE_SPACING * size * POINT  # 36: half the height of a capital
             vertices = np.asarray(glyphs.vertices) * (scale, -scale) + (x - shift, base)
             self._texts[colour].append(Path(vertices, glyphs.codes))
+
+    def heading(
+        self, title: str, *lines: str, first: float = 0.46, apart: float = 0.22, left: float = 0.1, **look: Any
+    ) -> None:
+        """Write a title and lines below it, the first of them so many inches from the top."""
+        self.text((left, 0.2), title, size=11, bold=True)
+        for line, words in enumerate(lines):
+            self.text((left, first + apart * line), words, **look)
 
     def text_above(self, cells: Cells, text: str, gap: float = 0.13, **options: Any) -> None:
         """Write lines of text over a grid, flush with its left side."""
@@ -324,3 +348,8 @@ def cell_text(value: float) -> str:
     text = f"{abs(value):.0f}" if whole else f"{abs(value):.2f}".rstrip("0").rstrip(".")
     sign = "−" if value < 0 and text != "0" else ""
     return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def cells_text(values: Iterable[float]) -> str:
+    """Return numbers as they read in cells, in a list."""
+    return ", ".join(map(cell_text, values))

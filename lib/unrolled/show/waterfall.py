@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, styled
@@ -44,6 +42,10 @@ class Level:
     bars: tuple[Bar, ...]
 
     @property
+    def largest(self) -> Bar:
+        return next(bar for bar in self.bars if bar.kind == "largest")
+
+    @property
     def remainder(self) -> float:
         """Seconds that the parts do not account for; below 0 if they add up to more than the whole."""
         return self.seconds - sum(bar.seconds for bar in self.bars if bar.kind != "remainder")
@@ -66,60 +68,43 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
         raise ValueError(f"path is {tuple(path)}; expected one of {', '.join(map(str, paths))}")
     where = str(tree.get("where", ""))
     slider = Slider("parts of", levels, paths.index(tuple(path)), lambda level: " / ".join(level.path))
-    return Explorer(
-        lambda level: _draw([level], where),
-        lambda level: _alt(level, where),
-        unfolded=lambda: _way(list(_way_down(levels, levels[slider.start])), where),
-        level=slider,
-    )
+    by_path, way_down = {level.path: level for level in levels}, [levels[slider.start]]
+    while below := by_path.get((*way_down[-1].path, way_down[-1].largest.name)):
+        way_down.append(below)
+    return Explorer(lambda level: _draw([level], where), unfolded=lambda: _draw(way_down, where), level=slider)
 
 
 def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
-    """Yield every node that has parts, each before the nodes below it, those of larger parts first."""
-    parts = tree.get("parts", ())
+    """Yield every node that has parts, each before the nodes below it, those of larger parts first.
+
+    Its bars are the parts in their order, small ones together if there are many, and the remainder.
+    """
+    parts, whole = tree.get("parts", ()), float(tree["seconds"])
     if not parts:
         return
-    path = (*path, str(tree["name"]))
-    yield Level(path, float(tree["seconds"]), tuple(_bars(float(tree["seconds"]), parts)))
-    for part in sorted(parts, key=lambda part: -part["seconds"]):
-        yield from levels_of(part, path)
-
-
-def _way_down(levels: Sequence[Level], level: Level) -> Iterator[Level]:
-    """Yield the level and those below it, into the largest part each time."""
-    yield level
-    largest = next(bar.name for bar in level.bars if bar.kind == "largest")
-    below = [one for one in levels if one.path == (*level.path, largest)]
-    if below:
-        yield from _way_down(levels, below[0])
-
-
-@styled()
-def _way(levels: Sequence[Level], where: str) -> Picture:
-    return Picture(_draw(levels, where), " ".join(_alt(level, where) for level in levels))
-
-
-def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
-    """The parts in their order, small ones together if there are many, and the remainder."""
-    shown = sorted(parts, key=lambda part: -part["seconds"])[:MOST_PARTS]
+    path, by_size = (*path, str(tree["name"])), sorted(parts, key=lambda part: -part["seconds"])
+    shown, bars, total = by_size[:MOST_PARTS], [], sum(part["seconds"] for part in parts)
     for part in parts:
         if any(part is one for one in shown):
             kind = "largest" if part is shown[0] else "part"
-            yield Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), kind)
+            bars.append(Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), kind))
     if len(parts) > len(shown):
-        rest = sum(part["seconds"] for part in parts) - sum(part["seconds"] for part in shown)
-        yield Bar(f"{len(parts) - len(shown)} {OTHERS}", rest)
-    left = whole - sum(part["seconds"] for part in parts)
-    yield Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder")
+        bars.append(Bar(f"{len(parts) - len(shown)} {OTHERS}", total - sum(part["seconds"] for part in shown)))
+    left = whole - total
+    bars.append(Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder"))
+    yield Level(path, whole, tuple(bars))
+    for part in by_size:
+        yield from levels_of(part, path)
 
 
-def _draw(levels: Sequence[Level], where: str) -> Figure:
+@styled()
+def _draw(levels: Sequence[Level], where: str) -> Picture:
     """One level below the other, each with its own scale."""
     sheet, top = Sheet(sum(map(_height, levels))), 0.0
     for level in levels:
         _level(sheet, level, where, top)
         top += _height(level)
-    return sheet.figure()
+    return Picture(sheet.figure(), " ".join(_alt(level, where) for level in levels))
 
 
 def _height(level: Level) -> float:
@@ -166,7 +151,7 @@ def _short(name: str) -> str:
 
 
 def _summary(level: Level) -> str:
-    largest = next(bar for bar in level.bars if bar.kind == "largest")
+    largest = level.largest
     share = level.remainder / level.seconds if level.seconds else 0.0
     if share < -NOTHING:
         rest = f"The parts add up to {percent(-share)} more than the whole."

@@ -60,8 +60,8 @@ def percent(share: float) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """Return a count with its noun: "1 cell", "12 cells", "12 launches"."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    """Return a count with its noun: "1 cell", "12 cells", "12 launches", "12 copies"."""
+    plural = f"{noun}es" if noun.endswith(("ch", "ss")) else f"{noun}s".replace("ys", "ies")
     return f"{count:,} {noun if count == 1 else plural}"
 
 

@@ -1,22 +1,23 @@
-"""Learning curves: loss and accuracy over epochs, up to where you might have stopped; losses over steps."""
+"""Training: loss and accuracy over epochs, losses over steps, and optimizers as paths on one surface."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Explorer, Picture, Slider, in_kernel
 from unrolled.show.sheet import on_host
-from unrolled.show.style import BLUE, COLOURS, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, new_figure, styled
 from unrolled.show.words import number, percent, rounded, titled
+
+# Loss and accuracy over epochs, up to where you might have stopped; losses over steps
 
 HEIGHT, TOP, BOTTOM, WIDE = 3.3, 0.95, 0.55, 2.95  # inches
 LEFTS = (0.7, 4.45)
@@ -50,7 +51,7 @@ def learning_curves(history: Any, epochs: Sequence[int] | None = None, title: st
         if not numbers or len(values) != len(numbers):
             raise ValueError(f"{name} has {len(values)} values for {len(numbers)} epochs; expected one each")
     slider = Slider("stop after epoch", range(len(numbers)), len(numbers) - 1, lambda at: str(numbers[at]))
-    return Explorer(_draw, _alt, numbers, losses, accuracies, title, stop=slider)
+    return Explorer(_draw, numbers, losses, accuracies, title, stop=slider)
 
 
 class Live:
@@ -84,7 +85,7 @@ def _lines(training: Sequence[float], validation: Sequence[float]) -> Lines:
     return {"training": training, "validation": validation} if len(validation) else {"training": training}
 
 
-def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> Figure:
+def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> Picture:
     figure = new_figure(HEIGHT)
     figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
     panels = (("loss", losses, _loss), ("accuracy", accuracies, percent))
@@ -99,7 +100,13 @@ def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop
             axes.plot(x, y, marker, color=colour, transform=axes.transAxes, clip_on=False, markersize=6)
             text = f"{which} {words(values[stop])}"
             axes.text(x + 0.04, y, text, transform=axes.transAxes, va="center", size=SMALL, weight="bold")
-    return figure
+    ends = (f"{name} loss {_loss(losses[name][stop])}, accuracy {percent(accuracies[name][stop])}" for name in losses)
+    span = f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}"
+    alt = titled(title, f"{span}: {'; '.join(ends)}", ":")
+    if (validation := losses.get("validation")) is not None:
+        lowest = min(range(len(validation)), key=validation.__getitem__)
+        alt += f". The validation loss was lowest, {_loss(validation[lowest])}, at epoch {numbers[lowest]}"
+    return Picture(figure, f"{alt}.")
 
 
 def _panel(axes: Axes, numbers: list[int], lines: Lines, stop: int) -> None:
@@ -119,18 +126,6 @@ def _panel(axes: Axes, numbers: list[int], lines: Lines, stop: int) -> None:
 def _loss(value: float) -> str:
     """A loss in three digits, at most four of them behind the point: a smaller loss is as good as 0."""
     return rounded(value) if value >= 0.01 or value == 0 else f"{value:.4f}"
-
-
-def _alt(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> str:
-    text = f"{title}: " if title else ""
-    text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
-    text += "; ".join(
-        f"{which} loss {_loss(losses[which][stop])}, accuracy {percent(accuracies[which][stop])}" for which in losses
-    )
-    if (values := losses.get("validation")) is not None:
-        lowest = min(range(len(values)), key=values.__getitem__)
-        text += f". The validation loss was lowest, {_loss(values[lowest])}, at epoch {numbers[lowest]}"
-    return f"{text}."
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,14 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     curves: name -> losses, one for each step, the first being step 0. The bold line is the mean of the last ten steps.
     ValueError where there is no curve, or one does not start with a number.
     """
-    drawn = [_curve(name, values, i) for i, (name, values) in enumerate(curves.items())]
+    drawn = []
+    for i, (name, given) in enumerate(curves.items()):
+        values = on_host(given, np.float64)
+        finite = np.isfinite(values)
+        if not values.size or not finite[0]:
+            raise ValueError(f"curve {name!r} does not start with a number")
+        count = len(values) if finite.all() else int(finite.argmin())
+        drawn.append(Curve(name, values[:count], len(values), COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]))
     if not drawn:
         raise ValueError("curves is empty; expected at least one curve")
     figure, axes = chart(2.9, 0.7, 2.35)
@@ -178,7 +180,10 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
             axes.plot(at, curve.smooth[-1], "X", color=curve.colour, markersize=10, markeredgecolor=INK, zorder=5)
     axes.margins(0.02, 0.08)
     if log:
-        _keep_to_the_bold(axes, drawn)
+        bold = np.concatenate([curve.smooth for curve in drawn])
+        if (bold > 0).any():  # single steps, thin lines, must not press the bold ones together
+            (low, high), bold = axes.get_ylim(), bold[bold > 0]
+            axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))
         word_ticks(axes, "y", number)
     axes.grid(True)
     for curve, y in zip(drawn, heights(axes, (curve.smooth[-1] for curve in drawn), APART), strict=True):
@@ -187,19 +192,82 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     return Picture(figure, titled(title, f"loss over the steps of training. {said}.", ":"))
 
 
-def _curve(name: str, values: Sequence[float], index: int) -> Curve:
-    losses = on_host(values, np.float64)
-    finite = np.isfinite(losses)
-    if not losses.size or not finite[0]:
-        raise ValueError(f"curve {name!r} does not start with a number")
-    count = len(losses) if finite.all() else int(finite.argmin())
-    return Curve(name, losses[:count], len(losses), COLOURS[index % len(COLOURS)], LINES[index % len(LINES)])
+# Optimizers as paths on one surface
+
+PATHS_HEIGHT, PATHS_TOP, PATHS_BOTTOM = 3.4, 0.4, 0.55  # inches
+MAP, CURVE = (0.65, 3.6), (5.0, 2.35)  # left and width
+FINE = 81  # points of the surface along each axis
+LEVELS = 14
+FLOOR = 1e-4  # the curve shows no loss below
+FAR = 3  # times the size of the map: from there on, a path that runs away is not drawn
+
+Path = NDArray[np.float64]
+Points = Mapping[str, Mapping[float, Path]]
+Surface = Callable[[Any, Any], Any]
+Box = tuple[float, float, float, float]
 
 
-def _keep_to_the_bold(axes: Axes, drawn: Sequence[Curve]) -> None:
-    """Single steps, thin lines, must not press the bold ones together."""
-    bold = np.concatenate([curve.smooth for curve in drawn])
-    bold = bold[bold > 0]
-    if bold.size:
-        low, high = axes.get_ylim()
-        axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))
+def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLike]], box: Box) -> Explorer:
+    """Draw the path of an optimizer down a surface; sliders choose the optimizer and its learning rate.
+
+    surface: `surface(x, y)` is the loss, for arrays. paths: optimizer -> learning rate -> points (steps + 1, 2), the
+    start first; every optimizer with the same rates. box: the part of the plane that is drawn, (x from, to, y from,
+    to). ValueError for no paths, other shapes or rates that differ.
+    """
+    names = list(paths)
+    rates = list(paths[names[0]]) if names else []
+    points = {name: {rate: np.asarray(path, dtype=np.float64) for rate, path in paths[name].items()} for name in names}
+    for name in names:
+        if list(points[name]) != rates or any(path.ndim != 2 or path.shape[1] != 2 for path in points[name].values()):
+            raise ValueError(f"paths of {name} must be (steps + 1, 2) for the learning rates {rates}")
+    if not rates:
+        raise ValueError("paths is empty: nothing to draw")
+    rate_slider = Slider("learning rate", rates, len(rates) // 2, lambda rate: f"{rate:g}")
+    return Explorer(_draw_paths, surface, points, box, optimizer=Slider("optimizer", names), rate=rate_slider)
+
+
+def losses_along(surface: Surface, path: Path) -> Path:
+    """Return the loss at each point of a path; infinity where it is not finite."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(surface(path[:, 0], path[:, 1]), dtype=np.float64)
+    return np.where(np.isfinite(values), values, np.inf)
+
+
+def _draw_paths(surface: Surface, points: Points, box: Box, optimizer: str, rate: float) -> Picture:
+    figure, path = new_figure(PATHS_HEIGHT), points[optimizer][rate]
+    low, tall = PATHS_BOTTOM / PATHS_HEIGHT, (PATHS_HEIGHT - PATHS_TOP - PATHS_BOTTOM) / PATHS_HEIGHT
+    axes, curve = (figure.add_axes((left / WIDTH, low, width / WIDTH, tall)) for left, width in (MAP, CURVE))
+    colour = COLOURS[list(points).index(optimizer) % 8]
+    _map(axes, surface, path, colour, box)
+    axes.set_title(f"{optimizer}, learning rate {rate:g}: {len(path) - 1} steps")
+    for name, paths in points.items():
+        values = np.clip(losses_along(surface, paths[rate]), FLOOR, 1e9)
+        look = {"color": colour, "linewidth": 2} if name == optimizer else {"color": GREY, "linewidth": 1, "alpha": 0.5}
+        curve.semilogy(values, **look)
+    curve.set(ylim=(FLOOR, float(surface(*path[0])) * 30), xlabel="step", title="loss (others in grey)")
+    curve.grid(True)
+    mine = losses_along(surface, path)
+    alt = f"{optimizer} with learning rate {rate:g} on a surface of two weights: from loss {rounded(mine[0])} "
+    alt += f"to {rounded(mine[-1])} in {len(path) - 1} steps"
+    outside = ((path < box[::2]) | (path > box[1::2])).any(axis=1)
+    if outside.any():
+        alt += f"; it leaves the picture at step {int(outside.argmax())}"
+    return Picture(figure, f"{alt}.")
+
+
+def _map(axes: Axes, surface: Surface, path: Path, colour: str, box: Box) -> None:
+    x, y = np.meshgrid(np.linspace(*box[:2], FINE), np.linspace(*box[2:], FINE))
+    heights = np.asarray(surface(x, y), dtype=np.float64)
+    levels = np.geomspace(max(float(heights.max()) / 3000, 1e-12), float(heights.max()), LEVELS)
+    axes.contour(x, y, heights, levels=levels, colors=PALE, linewidths=1.0)
+    lowest = np.unravel_index(heights.argmin(), heights.shape)
+    axes.plot(x[lowest], y[lowest], "*", color=INK, markersize=11)
+    far = np.abs(path - np.mean([box[:2], box[2:]], axis=1)) > FAR * np.ptp([box[:2], box[2:]], axis=1)
+    away = np.flatnonzero(far.any(axis=1) | ~np.isfinite(path).all(axis=1))
+    seen = path[: away[0]] if away.size else path
+    axes.plot(seen[:, 0], seen[:, 1], marker="o", markersize=3.5, linewidth=1.2, color=colour)
+    axes.plot(*seen[0], "o", markersize=9, color="white", markeredgecolor=colour, markeredgewidth=2)
+    if away.size:
+        axes.text(0.98, 0.03, "it runs away", transform=axes.transAxes, ha="right", color=RED, weight="bold")
+    axes.annotate("start", seen[0], (9, 6), textcoords="offset points", size=SMALL)
+    axes.set(xlim=box[:2], ylim=box[2:], xlabel="weight 1", ylabel="weight 2")

@@ -1,0 +1,560 @@
+"""The machine that kernels run on; what a warp wants at once of memory and of banks; threads that add up in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_hex
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled.show.picture import Explorer, Picture, Slider, choosing, counting
+from unrolled.show.sheet import Box, Cells, Sheet, cell_text, cells_text, on_host
+from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, SMALL, WIDTH, tint
+from unrolled.show.words import amount, count_of, listing, number, percent, seconds, span
+
+# A computer with a GPU: where an array can lie, what it passes on its way, and how fast each way is
+
+HOST: Box = (0.1, 0.62, 1.55, 1.95)  # inches: left, top, width, height
+GPU: Box = (3.0, 0.62, 4.4, 1.95)
+MEMORY: Box = (3.15, 1.0, 1.0, 1.42)
+L2: Box = (4.95, 1.0, 0.62, 1.42)
+UNITS: Box = (6.38, 1.0, 0.92, 1.42)
+INSIDE: Box = (3.0, 2.82, 4.4, 1.3)  # below them, one of them enlarged
+TABLE_ROW, TABLE = 0.25, 2.95
+SQUARES = 8, 5  # little squares for the multiprocessors
+BANK = 4  # bytes that each bank of shared memory gives in a pass
+SHARED = 48  # KiB of it that a block may have: the same on every NVIDIA GPU
+
+
+def hardware(*profiles: Any, inside: bool = False) -> Picture:
+    """Draw host, bus, GPU memory, L2 cache and multiprocessors; the ways between them with the first GPU's figures.
+
+    profiles: of the simulated GPU (`simgpu.profile()`); a table below gives the figures of each GPU, and whether each
+    was measured, comes from a data sheet or is assumed. inside: enlarge a multiprocessor, too, with its warps and the
+    shared memory of a block. ValueError without any profile.
+    """
+    if not profiles:
+        raise ValueError("profiles is empty; expected at least one GPU")
+    first, found = profiles[0], [figures(profile) for profile in profiles]
+    table = TABLE + (INSIDE[3] + 0.2) * inside
+    sheet = Sheet(table + TABLE_ROW * len(found[0]) + 0.05)
+    sheet.text((0.1, 0.17), "Where an array can lie, and the ways it takes", bold=True)
+    sheet.text((0.1, 0.4), f"The figures on the ways: {first.name}.", size=SMALL)
+    for box, name, colour in ((HOST, "host", SKY), (GPU, "device: the GPU", ORANGE)):
+        _box(sheet, box, name, colour, 0.12)
+    _box(sheet, (0.25, 1.0, 1.25, 0.5), "processor", BLUE, 0.3, "runs Python")
+    _box(sheet, (0.25, 1.85, 1.25, 0.57), "memory", GREEN, 0.3, "NumPy arrays", 0.37)
+    _box(sheet, MEMORY, "memory", GREEN, 0.3, f"{amount(first.memory, 'B')}\n\nGPU\narrays")
+    _box(sheet, L2, "L2", GREEN, 0.55, amount(first.l2, "B"))
+    words = f"{number(first.multiprocessors)} multiprocessors"
+    sheet.text((UNITS[0] + UNITS[2], 0.84), words, size=SMALL, anchor="right")
+    width, height = UNITS[2] / SQUARES[1], UNITS[3] / SQUARES[0]
+    for row, column in np.ndindex(SQUARES):
+        sheet.fill((UNITS[0] + column * width, UNITS[1] + row * height, 0.8 * width, 0.75 * height), ORANGE)
+    bus, memory, cache = (amount(speed, "B/s") for speed in (first.link_bandwidth, first.bandwidth, first.l2_bandwidth))
+    _way(sheet, HOST, 1.25, GPU, f"launch\n{seconds(first.host['kernel'])}", BLUE)
+    _way(sheet, HOST, 2.1, MEMORY, f"bus\n{bus}", INK)
+    _way(sheet, MEMORY, 1.75, L2, f"\n{memory}", INK)
+    _way(sheet, L2, 1.75, UNITS, f"\n{cache}", INK)
+    if inside:
+        _inside(sheet)
+    lefts = [3.0 + i * (WIDTH - 3.1) / len(found) for i in range(len(found))]
+    for left, profile, one in zip(lefts, profiles, found, strict=True):
+        sheet.text((left, table - 0.12), profile.name, size=SMALL, bold=True)
+        for i, (value, kind) in enumerate(one.values()):
+            y = table + TABLE_ROW * (i + 0.5)
+            sheet.text((left, y), value, size=SMALL)
+            sheet.text((left + 1.0, y), kind, INK if kind == "measured" else GREY, SMALL)
+    for i, name in enumerate(found[0]):
+        y = table + TABLE_ROW * (i + 0.5)
+        sheet.line((0.1, y - TABLE_ROW / 2), (WIDTH - 0.1, y - TABLE_ROW / 2), colour=PALE)
+        sheet.text((0.1, y), name, size=SMALL)
+    return Picture(sheet.figure(), _alt(profiles, found, inside))
+
+
+def _inside(sheet: Sheet) -> None:
+    """One multiprocessor, enlarged: warps of 32 threads, and the shared memory of a block in its 32 banks."""
+    left, top, width, _ = INSIDE
+    low = UNITS[1] + 0.97 * UNITS[3]
+    for start, end in ((UNITS[0] + 0.8 * UNITS[2], left), (UNITS[0] + 0.97 * UNITS[2], left + width)):
+        sheet.line((start, low), (end, top), style="--")
+    _box(sheet, INSIDE, "one multiprocessor", ORANGE, 0.12)
+    warps, shared = (left + 0.1, top + 0.32, 2.0, 0.85), (left + 3.02, top + 0.32, 1.28, 0.85)
+    _box(sheet, warps, f"warps of {WARP} threads", ORANGE, 0.45)
+    for row, lane in np.ndindex(4, WARP):
+        sheet.fill((warps[0] + 0.1 + lane * 0.057, warps[1] + 0.29 + row * 0.135, 0.042, 0.09), INK)
+    _box(sheet, shared, "shared memory", GREEN, 0.45, f"{BANKS} banks\n{SHARED} KiB a block")
+    _way(sheet, warps, top + 0.75, shared, f"\n{BANKS * BANK} B a pass", INK)
+
+
+def figures(profile: Any) -> dict[str, tuple[str, str]]:
+    """Return what is told of a GPU: the name of each figure -> (its value with a unit, where it is from)."""
+    told = {
+        "a launch, on the host": (seconds(profile.host["kernel"]), "host.kernel"),
+        "the bus, from page-locked memory": (amount(profile.link_bandwidth, "B/s"), "link_bandwidth"),
+        "the bus, from pageable memory": (amount(profile.pageable_bandwidth, "B/s"), "pageable_bandwidth"),
+        "latency of a transfer": (seconds(profile.link_latency), "link_latency"),
+        "the GPU's memory": (amount(profile.bandwidth, "B/s"), "bandwidth"),
+        "the L2 cache, size": (amount(profile.l2, "B"), "l2"),
+        "the L2 cache, places one by one": (amount(profile.l2_bandwidth, "B/s"), "l2_bandwidth"),
+        "the multiprocessors, float32": (amount(profile.float32, "flop/s"), "float32"),
+    }
+    found = {}
+    for name, (value, key) in told.items():
+        kinds = (kind for kind in ("measured", "assumed") if profile.sources[key].startswith(kind))
+        found[name] = value, next(kinds, "data sheet")
+    return found
+
+
+def _box(sheet: Sheet, box: Box, name: str, colour: str, strength: float, words: str = "", down: float = 0.36) -> None:
+    """A tinted box with its name, and words in it that start `down` inches below its upper side."""
+    sheet.fill(box, to_hex(tint(colour, strength)))
+    sheet.text((box[0] + 0.1, box[1] + 0.15), name, size=SMALL, bold=True)
+    sheet.text((box[0] + 0.1, box[1] + down), words, size=SMALL)
+
+
+def _way(sheet: Sheet, left: Box, y: float, right: Box, words: str, colour: str) -> None:
+    """A line from box to box, with the name of the way above it and its figure below."""
+    start, end = left[0] + left[2], right[0]
+    sheet.line((start, y), (end, y), colour=colour, width=2.2)
+    for above, line in zip((-0.13, 0.15), words.split("\n"), strict=True):
+        sheet.text(((start + min(end, 3.0 if start < 3 else end)) / 2, y + above), line, colour, SMALL, "middle")
+
+
+def _alt(profiles: Any, found: list[dict[str, tuple[str, str]]], inside: bool) -> str:
+    lists = (
+        f"{profile.name}, {number(profile.multiprocessors)} multiprocessors, {amount(profile.memory, 'B')}: "
+        + "; ".join(f"{name} {value} ({kind})" for name, (value, kind) in one.items())
+        for profile, one in zip(profiles, found, strict=True)
+    )
+    enlarged = (
+        f"In a multiprocessor, warps of {WARP} threads share a memory of {BANKS} banks, which give {BANKS * BANK} B a "
+        f"pass; a block may have {SHARED} KiB of it. "
+    )
+    return (
+        "A host with a processor and its memory, and a GPU with a memory of its own, an L2 cache and multiprocessors. "
+        "The processor launches kernels; arrays cross the bus from memory to memory; what the multiprocessors compute "
+        f"on comes from the GPU's memory through the L2 cache. {enlarged * inside}{'. '.join(lists)}."
+    )
+
+
+# What a warp wants at once
+
+WARP = 32  # threads
+EDGE = 0.1  # inches
+READ, BESIDE = "#9CD0EF", "#FBEBCB"
+Patterns = Mapping[str, Callable[[int], int]]
+
+
+def _wanted(pattern: Callable[[int], int], threads: int) -> NDArray[np.int64]:
+    return np.array([int(pattern(thread)) for thread in range(threads)], np.int64)
+
+
+def _names(threads: list[int]) -> str:
+    """The number of a thread; for several how many they are."""
+    return "" if not threads else str(threads[0]) if len(threads) == 1 else f"{len(threads)}×"
+
+
+# Memory
+
+SECTOR, LINE = 32, 128  # bytes of a sector, and of a row of the picture
+MOST_WARPS, ROWS = 8, 8
+LEFT, TOP, ROW, SQUARE = 0.72, 0.95, 0.27, 0.17  # inches
+STRIDES: Patterns = {
+    "x[i]": lambda i: i,
+    "x[i + 1]": lambda i: i + 1,
+    "x[2 * i]": lambda i: 2 * i,
+    "x[32 * i]": lambda i: 32 * i,
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """What all threads read in one step: places (warps, 32) in x, whose values have `itemsize` bytes."""
+
+    places: NDArray[np.int64]
+    itemsize: int
+
+    def shares(self, warp: int) -> list[float]:
+        """Return how much of each sector that is fetched, as a whole, the warp asked for, from 0 to 1."""
+        sectors = np.unique(self.places[warp]) * self.itemsize // SECTOR
+        return [float(count) * self.itemsize / SECTOR for count in np.unique(sectors, return_counts=True)[1]]
+
+    def fewest(self, warp: int) -> int:
+        """Return how many sectors would hold the same values if they lay side by side."""
+        return -(-self.used(warp) // SECTOR)
+
+    def used(self, warp: int) -> int:
+        """Return how many bytes of what is fetched the warp asked for."""
+        return len(np.unique(self.places[warp])) * self.itemsize
+
+    def lines(self, warp: int) -> list[int]:
+        """Return the 128-byte rows of memory to draw: those of all warps where they have room, else of this one."""
+        of_all, own = (np.unique(places * self.itemsize // LINE) for places in (self.places, self.places[warp]))
+        return [int(line) for line in (of_all if len(of_all) <= ROWS else own)]
+
+    def readers(self, line: int) -> list[list[int]]:
+        """Return the threads that read each value of a row of memory."""
+        threads, per_line = self.places.ravel(), LINE // self.itemsize
+        return [np.flatnonzero(threads == line * per_line + i).tolist() for i in range(per_line)]
+
+
+def warps(patterns: Patterns = STRIDES, warps: int = 3, itemsize: int = 4, start: str | None = None) -> Explorer:
+    """Draw which addresses the threads read at once; the sectors of 32 bytes light up that a chosen warp fetches.
+
+    patterns: what is read -> a function from a thread's number to the place in x that it reads. itemsize: bytes of a
+    value. start: the pattern to show first. ValueError for places below 0, an unknown start, more than 8 warps, or
+    values of other than 1, 2, 4, 8 or 16 bytes.
+    """
+    if itemsize not in (1, 2, 4, 8, 16) or not 1 <= warps <= MOST_WARPS:
+        raise ValueError(f"itemsize must be 1, 2, 4, 8 or 16 and warps 1 to {MOST_WARPS}, got {itemsize} and {warps}")
+    slider = choosing("thread i reads", "patterns", [*patterns], start)
+    found = {}
+    for name, pattern in patterns.items():
+        places = _wanted(pattern, warps * WARP)
+        if places.min() < 0:
+            raise ValueError(f"{name!r} is the place {places.min()} for some thread; expected 0 or more")
+        found[name] = Access(places.reshape(-1, WARP), itemsize)
+    which = Slider("warp", range(warps), 0, lambda w: f"{w}: threads {w * WARP} to {w * WARP + WARP - 1}")
+    return Explorer(_draw_memory, found, pattern=slider, warp=which)
+
+
+def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Picture:
+    access = found[pattern]
+    count = max(len(one.shares(w)) for one in found.values() for w in range(len(one.places)))
+    squares = -(-count // WARP)
+    sheet = Sheet(TOP + ROWS * ROW + 0.85 + 2 * squares * SQUARE)
+    sheet.heading(f"Thread i reads {pattern}; warp {warp} at this moment", _sectors(access, warp), first=0.45)
+    columns = LINE // access.itemsize
+    cells = Cells(LEFT, TOP, 1, columns, (WIDTH - EDGE - LEFT) / columns, ROW)
+    sheet.text((EDGE, TOP - 0.14), "byte", GREY, SMALL)
+    sheet.text((LEFT, TOP - 0.14), f"memory, {LINE} bytes a row; thick bars: sectors of {SECTOR}", GREY, SMALL)
+    lines = access.lines(warp)
+    for row, line in enumerate(lines[:ROWS]):
+        _draw_line(sheet, cells.at(LEFT, TOP + row * ROW), access, warp, line)
+    if len(lines) > ROWS:
+        more = count_of(len(lines) - ROWS, "row")
+        sheet.text((LEFT, TOP + ROWS * ROW + 0.13), f"… and {more} more that this warp reads", size=SMALL)
+    top, fewest = TOP + ROWS * ROW + 0.37, [1.0] * access.fewest(warp)
+    _draw_sectors(sheet, top, "sectors fetched", access.shares(warp))
+    _draw_sectors(sheet, top + squares * SQUARE + 0.08, "the fewest that would do", fewest)
+    y = sheet.height - 0.16
+    sheet.swatch(EDGE, y, "a thread of this warp reads it", READ)
+    sheet.hatch([sheet.swatch(2.5, y, "fetched, not read by it", BESIDE)], "////", ORANGE)
+    sheet.text((4.75, y), "number: the thread", size=SMALL)
+    sheet.text((6.05, y), "grey: other warps", GREY, SMALL)
+    first, last = access.places[warp][[0, -1]] * access.itemsize
+    others = "; ".join(
+        f"{name}, {len(one.shares(warp))} for {one.fewest(warp)}" for name, one in found.items() if name != pattern
+    )
+    text = (
+        f"Thread i reads {pattern}, {count_of(access.itemsize, 'byte')} a value. Warp {warp}, threads {warp * WARP} to "
+        f"{warp * WARP + WARP - 1}, reads at byte {number(int(first))} with its first thread and at byte "
+        f"{number(int(last))} with its last. {_sectors(access, warp)}"
+    )
+    alt = f"{text} Of the others: {others}." if others else text
+    return Picture(sheet.figure(), alt)
+
+
+def _draw_line(sheet: Sheet, cells: Cells, access: Access, warp: int, line: int) -> None:
+    """128 bytes of memory: what the warp asked for, what is fetched with it, what other warps read."""
+    readers = access.readers(line)
+    own = [[thread for thread in threads if thread // WARP == warp] for threads in readers]
+    per_sector = SECTOR // access.itemsize
+    asked = np.array([bool(threads) for threads in own])
+    fetched = np.repeat(asked.reshape(-1, per_sector).any(axis=1), per_sector)
+    sheet.text((EDGE, cells.middle[1]), number(line * LINE), size=SMALL)
+    sheet.hatch(sheet.fill_runs(cells, (fetched & ~asked)[None], BESIDE), "////", ORANGE)
+    sheet.fill_runs(cells, asked[None], READ)
+    sheet.rule(cells)
+    sheet.numbers(cells, [_names(threads) for threads in own])
+    others = [_names(theirs) if theirs and not mine else "" for theirs, mine in zip(readers, own, strict=True)]
+    sheet.numbers(cells, others, GREY)
+    for x in np.linspace(cells.left, cells.right, LINE // SECTOR + 1):
+        sheet.line((x, cells.top), (x, cells.bottom), colour=INK, width=1.8)
+
+
+def _draw_sectors(sheet: Sheet, top: float, words: str, shares: list[float]) -> None:
+    """A square a sector, blue as far as it is read."""
+    sheet.text((EDGE, top + SQUARE / 2), f"{words}: {len(shares)}", size=SMALL)
+    side = SQUARE - 0.03
+    for i, share in enumerate(shares):
+        left, up, read = 2.0 + i % WARP * SQUARE, top + i // WARP * SQUARE, share * side
+        sheet.fill((left, up, read, side), READ)
+        sheet.edge((left, up, side, side), INK)
+        if share < 1:
+            rest = (left + read, up, side - read, side)
+            sheet.fill(rest, BESIDE)
+            sheet.hatch([rest], "////", ORANGE)
+
+
+def _sectors(access: Access, warp: int) -> str:
+    fetched, used = len(access.shares(warp)), access.used(warp)
+    share = percent(used / (fetched * SECTOR))
+    return (
+        f"{count_of(fetched, 'sector')} fetched, {access.fewest(warp)} would do: {number(used)} of "
+        f"{number(fetched * SECTOR)} bytes are used, {share}."
+    )
+
+
+# Shared memory
+
+BANKS, MOST_ROWS = 32, 36
+LABEL, BANKS_TOP, WORD = 0.82, 1.0, 0.15  # inches
+TILES: Patterns = {
+    "a row of 32 × 32": lambda lane: lane,
+    "a column of 32 × 32": lambda lane: 32 * lane,
+    "a column of 32 × 33": lambda lane: 33 * lane,
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of 4 bytes that the lanes of a warp want at once: (32,), the first word is 0 and lies in bank 0."""
+
+    words: NDArray[np.int64]
+
+    @property
+    def words_a_bank(self) -> NDArray[np.int64]:
+        """How many different words each bank is asked for, (32,): it gives one a pass."""
+        return np.bincount(np.unique(self.words) % BANKS, minlength=BANKS)
+
+    @property
+    def passes(self) -> int:
+        return int(self.words_a_bank.max())
+
+
+def banks(patterns: Patterns = TILES, start: str | None = None) -> Explorer:
+    """Draw the 32 banks of shared memory as columns, and where in them the lanes of a warp find their words.
+
+    patterns: what the warp wants -> a function from the lane, 0 to 31, to a word of 4 bytes. start: the one to
+    show first. ValueError for an unknown start, no pattern, and words below 0 or beyond 36 rows of 32.
+    """
+    slider = choosing("a warp wants", "patterns", [*patterns], start)
+    found = {name: words_of(name, pattern) for name, pattern in patterns.items()}
+    return Explorer(_draw_banks, found, pattern=slider)
+
+
+def words_of(name: str, pattern: Callable[[int], int]) -> Words:
+    """Return the words of a pattern. Raises ValueError for those that the picture has no room for."""
+    words = _wanted(pattern, WARP)
+    if words.min() < 0 or words.max() >= MOST_ROWS * BANKS:
+        got = f"{words.min()} to {words.max()}"
+        raise ValueError(f"{name!r} wants the words {got}; expected words from 0 to {MOST_ROWS * BANKS - 1}")
+    return Words(words)
+
+
+def _draw_banks(found: Mapping[str, Words], pattern: str) -> Picture:
+    rows = max(int(one.words.max()) // BANKS + 1 for one in found.values())
+    cells = Cells(LABEL, BANKS_TOP, rows, BANKS, (WIDTH - EDGE - LABEL) / BANKS, WORD)
+    sheet, wanted, counts = Sheet(cells.bottom + 0.9), found[pattern], found[pattern].words_a_bank
+    sheet.heading(f"Shared memory: a warp wants {pattern}", _passes(wanted), first=0.45)
+    sheet.text((EDGE, BANKS_TOP - 0.13), "bank", GREY, SMALL)
+    sheet.numbers(Cells(LABEL, BANKS_TOP - 0.23, 1, BANKS, cells.width, 0.2), [str(i) for i in range(BANKS)], GREY)
+    lanes = [np.flatnonzero(wanted.words == word).tolist() for word in range(rows * BANKS)]
+    mask = np.array([bool(each) for each in lanes]).reshape(rows, BANKS)
+    sheet.fill_runs(cells, mask & (counts <= 1), READ)
+    sheet.fill_runs(cells, mask & (counts > 1), BESIDE)
+    sheet.rule(cells, PALE)
+    for row in range(0, rows, 8):
+        sheet.text((EDGE, cells.centre(row, 0)[1]), f"word {number(row * BANKS)}", size=SMALL)
+    sheet.numbers(cells, [_names(each) for each in lanes])
+    below = Cells(LABEL, cells.bottom + 0.1, 1, BANKS, cells.width, 0.24)  # how many words each bank has to give
+    sheet.text((EDGE, below.middle[1]), "passes", size=SMALL)
+    sheet.numbers(below, ["1" if count == 1 else "" for count in counts])
+    for bank, count in enumerate(counts.tolist()):
+        if count > 1:
+            sheet.outline(cells.box(0, bank, rows), RED, 1.6)
+            sheet.text(below.centre(0, bank), str(count), RED, SMALL, "middle", bold=True)
+        elif not count:
+            sheet.text(below.centre(0, bank), "·", GREY, SMALL, "middle")
+    y = sheet.height - 0.16
+    sheet.swatch(EDGE, y, "alone in its bank", READ, INK)
+    sheet.outline(sheet.swatch(2.35, y, "one after the other", BESIDE), RED, 1.6)
+    sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
+    return Picture(sheet.figure(), _alt_banks(found, pattern))
+
+
+def _passes(wanted: Words) -> str:
+    passes = wanted.passes
+    if passes == 1:
+        return "Each bank gives one word at most: 1 pass, no bank conflict."
+    conflicts = count_of(passes - 1, "bank conflict")
+    return f"One bank has to give {passes} words, one a pass: {passes} passes, {conflicts}."
+
+
+def _alt_banks(found: Mapping[str, Words], pattern: str) -> str:
+    wanted = found[pattern]
+    used = np.flatnonzero(wanted.words_a_bank).tolist()
+    where = span("bank", used[0], len(used)) if used == list(range(used[0], used[-1] + 1)) else f"{len(used)} banks"
+    others = "; ".join(f"{name}, {one.passes}" for name, one in found.items() if name != pattern)
+    text = (
+        f"A warp wants {pattern} from shared memory, whose words of 4 bytes lie in 32 banks, one word after the other. "
+        f"Its lanes go to {where}. {_passes(wanted)}"
+    )
+    return f"{text} Passes of the others: {others}." if others else text
+
+
+# A tree of partial sums, from barrier to barrier, and what comes of it where there is no barrier
+
+COUNTS = 4, 8, 16
+WITH, WITHOUT = "A barrier after each round", "No barrier after a round"
+PI = 3, 1, 4, 1, 5, 9, 2, 6
+TREE_TOP, STEP_LABEL, GAP = 1.32, 0.36, 0.42  # inches
+WRITTEN, WRONG = "#9CD0EF", "#FAD9C8"
+
+
+@dataclass(frozen=True)
+class Add:
+    """One addition: `thread` reads s[thread] and s[other], and writes s[thread].
+
+    late: the thread `other` has not finished what this addition counts on.
+    """
+
+    thread: int
+    other: int
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Additions step by step, the first step after the values were written; memory (steps, n): s after each step."""
+
+    steps: list[list[Add]]
+    memory: NDArray[np.float64]
+    ordered: bool
+    """Whether a barrier stands between the steps."""
+
+    @property
+    def result(self) -> float:
+        return float(self.memory[-1, 0])
+
+
+def with_barriers(values: NDArray[np.float64]) -> Tree:
+    """Return the tree in which all threads finish a round before any begins the next."""
+    return _run(values, [[Add(t, t + half) for t in range(half)] for half in _halves(len(values))], True)
+
+
+def without_barriers(values: NDArray[np.float64]) -> Tree:
+    """Return the same additions in another order that a GPU may take: each thread runs to its end, 0 first.
+
+    One thread a step, as many steps as there are rounds; all that are left in the last one.
+    """
+    halves = _halves(len(values))
+    alone = [[(t, t + half) for half in halves if t < half] for t in range(halves[0])]
+    last = len(halves) - 1
+    steps = [*alone[:last], [add for adds in alone[last:] for add in adds]]
+    done: set[tuple[int, int]] = set()
+    found: list[list[Add]] = []
+    for step in steps:
+        found.append([])
+        for thread, other in step:
+            before = {(other, other + half) for half in halves if half > other - thread}
+            found[-1].append(Add(thread, other, not before <= done))
+            done.add((thread, other))
+    return _run(values, found, False)
+
+
+def _halves(count: int) -> list[int]:
+    return [count >> k for k in range(1, count.bit_length())]
+
+
+def _run(values: NDArray[np.float64], steps: list[list[Add]], ordered: bool) -> Tree:
+    memory = [values.copy()]
+    for step in steps:
+        memory.append(memory[-1].copy())
+        for add in step:
+            memory[-1][add.thread] += memory[-1][add.other]
+    return Tree(steps, np.array(memory), ordered)
+
+
+def barriers(values: ArrayLike = PI) -> Explorer:
+    """Draw how the threads of a block add up values in a tree, step by step, with barriers and without.
+
+    values: (N,), one for each thread, N 4, 8 or 16. Without barriers, each thread stands for a warp of its own and
+    runs as far as it can: one order of many. ValueError for another number of values.
+    """
+    given = on_host(values, dtype=np.float64)
+    if given.ndim != 1 or len(given) not in COUNTS:
+        raise ValueError(f"values have shape {given.shape}; expected 4, 8 or 16 of them, one for each thread")
+    trees = {WITH: with_barriers(given), WITHOUT: without_barriers(given)}
+    last = len(trees[WITH].steps)
+    return Explorer(_draw, trees, step=counting("step", last, last))
+
+
+def _draw(trees: dict[str, Tree], step: int) -> Picture:
+    rounds, count = trees[WITH].memory.shape
+    width = (WIDTH - 4 * EDGE) / 2 - STEP_LABEL
+    cells = Cells(0, 0, 1, count, width / count, 0.27)
+    pitch = cells.height + GAP
+    sheet = Sheet(TREE_TOP + rounds * pitch - GAP + 0.5)
+    states = []
+    for place, (name, tree) in enumerate(trees.items()):
+        words = _says(tree, trees[WITH].result, step)
+        states.append(f"{name}: {' '.join(filter(None, words))} Shared memory s: {cells_text(tree.memory[step])}")
+        left = EDGE + place * (WIDTH / 2)
+        sheet.text((left, 0.2), name, size=11, bold=True)
+        sheet.text((left, 0.45), "\n".join(words), size=SMALL)
+        sheet.text((left, TREE_TOP - 0.14), "thread", GREY, 7)
+        grid = cells.at(left + STEP_LABEL, TREE_TOP)
+        sheet.numbers(
+            Cells(grid.left, TREE_TOP - 0.24, 1, count, grid.width, 0.2), [str(i) for i in range(count)], GREY
+        )
+        for row in range(rounds):
+            _draw_row(sheet, grid.at(grid.left, TREE_TOP + row * pitch), tree, row, row <= step)
+    y = sheet.height - 0.16
+    sheet.swatch(EDGE, y, "written", WRITTEN)
+    sheet.outline(sheet.swatch(1.35, y, "written from a value read too early", WRONG), RED, 1.4)
+    sheet.line((4.35, y), (4.65, y), colour=RED, width=1.4, style="--")
+    sheet.text((4.73, y), "read too early", size=SMALL)
+    sheet.line((5.85, y), (6.15, y), colour=INK, width=3)
+    sheet.text((6.23, y), "syncthreads()", size=SMALL)
+    alt = f"{count} threads add up {count} values in a tree, in shared memory. {'. '.join(states)}."
+    return Picture(sheet.figure(), alt)
+
+
+def _draw_row(sheet: Sheet, cells: Cells, tree: Tree, row: int, reached: bool) -> None:
+    """Shared memory after a step, with lines from what was read to what was written."""
+    adds = tree.steps[row - 1] if row else []
+    sheet.text((cells.left - STEP_LABEL, cells.middle[1]), f"s, {row}", GREY, SMALL)
+    if row == 0 or (tree.ordered and row < len(tree.steps)):
+        y = cells.bottom + 0.1
+        sheet.line((cells.left, y), (cells.right, y), colour=INK if reached else PALE, width=3)
+    if not reached:
+        sheet.rule(cells, PALE)
+        return
+    for thread in {add.thread for add in adds} if row else range(cells.columns):
+        late = any(add.late for add in adds if add.thread == thread)
+        sheet.fill(cells.box(0, thread), WRONG if late else WRITTEN)
+        if late:
+            sheet.outline(cells.box(0, thread), RED, 1.4)
+    sheet.rule(cells)
+    sheet.numbers(cells, [cell_text(value) for value in tree.memory[row].tolist()])
+    for add in adds:
+        start, (x, y) = cells.centre(0, add.other)[0], cells.centre(0, add.thread)
+        look: Any = {"colour": RED, "style": "--"} if add.late else {"colour": BLUE}
+        above = cells.top - GAP + (0.14 if tree.ordered or row == 1 else 0.02)
+        sheet.line((start, above), (x, cells.top - 0.02), width=1.4, **look)
+        sheet.line((x, above), (x, cells.top - 0.02), width=1.4, colour=BLUE)
+
+
+def _says(tree: Tree, right: float, step: int) -> list[str]:
+    """What the threads did in this step, what of it was too early, and what s[0] is now, in a line each."""
+    adds = tree.steps[step - 1] if step else []
+    threads = sorted({add.thread for add in adds})
+    who = span("thread", threads[0], len(threads)) if threads else ""
+    early = listing([f"s[{add.other}]" for add in adds if add.late])
+    if not step:
+        first, second = "every thread has written its value.", ""
+    elif tree.ordered:
+        away = adds[0].other - adds[0].thread
+        first = f"{who}: s[t] += s[t + {away}]."
+        second = f"Read: s[0] to s[{2 * away - 1}]. Written: s[0]{f' to s[{away - 1}]' if away > 1 else ''}."
+    else:
+        first = f"{who} go{'es' * (len(threads) == 1)} on without waiting."
+        second = f"Read too early: {early}." if early != "none" else "Too late for those before."
+    end = f"; the sum is {cell_text(right)}." if step == len(tree.steps) else "."
+    return [f"Step {step}: {first}", second, f"s[0] = {cell_text(tree.memory[step, 0])}{end}"]
