@@ -5,6 +5,7 @@ The lesson's notebook imports this very file, so that its checks know specs whic
 
 from __future__ import annotations
 
+import csv
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -183,6 +184,31 @@ def perform_here(
             return error
 
     yield ((order, outcome(order)) for order in orders)
+
+
+def recorded(course: Any, student: str) -> Any:
+    """The record of what a student handed in."""
+    from unrolled_grader.jobs import record
+
+    kept = record.load(course.grades, student, LESSON)
+    assert kept is not None
+    return kept
+
+
+def table(file: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, by column."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def command(course: Any, patch: Any, *words: str) -> int:
+    """Type `unrolled` and these words in the course's folder; the exit code."""
+    from unrolled import cli
+
+    root = Path(course.directory.root)
+    patch.chdir(root)
+    patch.setattr("unrolled.cli.checkout.find", lambda: root)
+    return cli.main(list(words))
 
 
 def rows(scores: Iterable[Any]) -> dict[str, tuple[str, float]]:

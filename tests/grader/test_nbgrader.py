@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import small_course
@@ -19,12 +19,13 @@ from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
+from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, recorded, released, table
 
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue, record
+from unrolled_grader.jobs import queue
+from unrolled_grader.jobs.record import one_line
 from unrolled_grader.judge import evidence, intake, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
@@ -65,8 +66,7 @@ def grades(course: Grading, student: str) -> Iterator[tuple[Gradebook, dict[str,
 
 
 def scores_csv(course: Grading) -> list[dict[str, str]]:
-    with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return table(course.grades / "scores.csv")
 
 
 def handed(course: Grading, student: str) -> intake.Handed:
@@ -165,16 +165,11 @@ def test_a_submission_that_breaks_later_loses_what_it_had(course: Grading, root:
 
 
 def test_what_nbgrader_cannot_open_is_recorded(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(handed: Any, released: Any) -> Any:
-        raise ValueError("no such cell")
-
-    monkeypatch.setattr(repair, "repaired", fail)
+    monkeypatch.setattr(repair, "repaired", Mock(side_effect=ValueError("no such cell")))
     hand_in(root, "fay", answered(root, RIGHT))
     commands.grade_class(course, student="fay")
-    kept = record.load(course.grades, "fay", LESSON)
-    assert kept is not None
-    assert kept.points == 0
-    assert kept.problem == "it cannot be repaired: ValueError: no such cell"
+    kept = recorded(course, "fay")
+    assert (kept.points, kept.problem) == (0, "it cannot be repaired: ValueError: no such cell")
 
 
 def damage(root: Path, student: str) -> Path:
@@ -213,8 +208,7 @@ def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: G
     """On real kernels. What else was handed in neither runs, nor is copied, nor stops anything."""
     damage(root, "gil")
     commands.grade_class(course, student="gil")
-    first = record.load(course.grades, "gil", LESSON)
-    assert first is not None
+    first = recorded(course, "gil")
     assert first.repairs == (
         "double: its cell had lost its grade_id; taken is the cell that defines double",
         "check_double: its cell was missing; it was put back",
@@ -225,9 +219,7 @@ def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: G
     folder = Path(course.directory.format_path(course.directory.autograded_directory, "gil", LESSON))
     assert [file.name for file in folder.iterdir()] == [f"{LESSON}.ipynb"]
     assert press(course, "gil")["success"]
-    second = record.load(course.grades, "gil", LESSON)
-    assert second is not None
-    assert second == first  # the job was done
+    assert recorded(course, "gil") == first  # the job was done
     assert [file.name for file in folder.iterdir()] == [f"{LESSON}.ipynb"]
     assert "its cell had lost its grade_" in (course.grades / "report.html").read_text(encoding="utf-8")
 
@@ -241,11 +233,9 @@ def test_every_door_records_what_it_refuses(course: Grading, root: Path) -> None
     result = press(course, "jon")
     assert not result["success"]
     assert "expected a file, not a link or folder" in result["log"]
-    first = record.load(course.grades, "jon", LESSON)
+    first = recorded(course, "jon")
     commands.grade_class(course, student="jon", force=True)
-    second = record.load(course.grades, "jon", LESSON)
-    assert first is not None
-    assert second is not None
+    second = recorded(course, "jon")
     assert first.problem == second.problem == "expected a file, not a link or folder"
     assert first.scores == second.scores
     assert small_course.grades(course, "jon")["check_double"] == (0.0, False)
@@ -268,9 +258,7 @@ def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypat
         directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="kim")
         assert capture_log(Autograde(coursedir=directory, config=config))["success"]
         assert (into / "timestamp.txt").read_text() == f"{day} 00:00:00 UTC\n"
-        kept = record.load(course.grades, "kim", LESSON)
-        assert kept is not None
-        assert kept.digest == handed(course, "kim").digest
+        assert recorded(course, "kim").digest == handed(course, "kim").digest
     assert judged == ["kim"]  # it is the same notebook
 
 
@@ -304,7 +292,7 @@ def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
     assert points() == expected
     commands.grade_class(course, force=True)
     said = capsys.readouterr().out
-    assert all(f"passed over: {record.one_line(repr(name))} (" in said for name in odd)
+    assert all(f"passed over: {one_line(repr(name))} (" in said for name in odd)
     assert points() == expected
     assert all(press(course, name)["success"] for name in taken)
     for name in ("a\nb", "a*", "cba\u202e", "Zo\u00eb"):

@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from characters import CHARACTERS
+from characters import CHARACTERS, JSON
 from unrolled_grader.judge import outputs
 from unrolled_grader.judge.outputs import Outputs
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(CHARACTERS, max_size=6),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS, max_size=6), inner, max_size=3),
-    max_leaves=10,
-)
 TYPES = st.sampled_from(["text/plain", "image/png", "application/json", "application/x+json", "x/yjson", "text", "/"])
 BUNDLES = st.dictionaries(TYPES | st.text(CHARACTERS, max_size=5), JSON, max_size=3)
 EVENTS = st.dictionaries(

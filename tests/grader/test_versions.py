@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import small_course
 from nbformat import NotebookNode
-from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, rows
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, recorded, rows
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
@@ -93,9 +93,7 @@ def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gra
 
 def graded(course: Grading, student: str) -> Record:
     commands.grade_class(course, student=student)
-    kept = record.load(course.grades, student, LESSON)
-    assert kept is not None
-    return kept
+    return recorded(course, student)
 
 
 def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
@@ -103,8 +101,7 @@ def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
 ) -> None:
     handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
     assert autograde(root, "ann", timing=False)["success"]
-    kept = record.load(course.grades, "ann", LESSON)
-    assert kept is not None
+    kept = recorded(course, "ann")
     monkeypatch.setattr(versions, "performed_by", lambda *arguments: pytest.fail("judged again"))
     assert graded(course, "ann") == kept
     assert autograde(root, "ann", timing=False)["success"]
