@@ -15,7 +15,7 @@ import changing
 import pytest
 import small_course
 from changing import OTHER, files, marked, run, worth
-from small_course import GOOD, LESSON, answered, hand_in
+from small_course import GOOD, LESSON, answered, hand_in, table
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
@@ -31,13 +31,12 @@ from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 WRONG = GOOD | {"double": "def double(number):\n    return number"}
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judge in this process, by reading."""
-    monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(verdicts, "judge", changing.judge)
-    monkeypatch.setattr(sandbox, "problem", lambda: "")
-    monkeypatch.setattr(commands, "warm_up", lambda jobs: None)
+def judge_by_reading(patch: pytest.MonkeyPatch) -> None:
+    """Judge in this process, and run nothing."""
+    patch.setattr(queue, "run", small_course.perform_here)
+    patch.setattr(verdicts, "judge", changing.judge)
+    patch.setattr(sandbox, "problem", lambda: "")
+    patch.setattr(commands, "warm_up", lambda jobs: None)
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +45,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("class")
     with pytest.MonkeyPatch.context() as patch:
         changing.know(patch, folder / "instructors")
-        patch.setattr(queue, "run", small_course.perform_here)
-        patch.setattr(verdicts, "judge", changing.judge)
-        patch.setattr(sandbox, "problem", lambda: "")
+        judge_by_reading(patch)
         root = changing.make(folder)
         for student, answers in {"ann": GOOD, "bob": WRONG}.items():
             hand_in(root, student, answered(root, answers | {"explain_total": f"One call, says {student}."}))
@@ -62,20 +59,20 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, in which the test stands."""
     folder = shutil.copytree(begun, tmp_path / "class")
+    judge_by_reading(monkeypatch)
     changing.know(monkeypatch, folder / "instructors")
     monkeypatch.chdir(folder / "instructors")
     return folder / "instructors"
 
 
 def points(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
-    with (root / "grades" / "scores.csv").open(newline="", encoding="utf-8") as stream:
-        return {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in csv.DictReader(stream)}
+    found = table(root / "grades" / "scores.csv")
+    return {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in found}
 
 
 def logged(root: Path) -> list[tuple[str, ...]]:
     """The log of regrades without the times."""
-    with (root / "grades" / "regrades.csv").open(newline="", encoding="utf-8") as stream:
-        return [tuple(row[1:]) for row in list(csv.reader(stream))[1:]]
+    return [tuple(row.values())[1:] for row in table(root / "grades" / "regrades.csv")]
 
 
 def exported(root: Path) -> list[list[str]]:
@@ -178,9 +175,8 @@ def test_an_answer_in_words_that_people_marked_never_vanishes(root: Path) -> Non
     script = root / "lessons" / f"{LESSON}.py"
     script.write_text(script.read_text(encoding="utf-8").replace("explain_total", "explain_sum"), encoding="utf-8")
     notebooks.build(root)
-    with pytest.raises(
-        CommandError, match="no longer has explain_total, for which people gave points: put the cell back"
-    ):
+    said = "no longer has explain_total, for which people gave points: put the cell back"
+    with pytest.raises(CommandError, match=said):
         Grading.at(root).fill_gradebook(LESSON)
     assert points(root)["ann", "explain_total"] == ("1.5", "2")
     script.write_text(script.read_text(encoding="utf-8").replace("explain_sum", "explain_total"), encoding="utf-8")
@@ -257,20 +253,17 @@ def test_without_the_learners_tree_nothing_is_changed(root: Path) -> None:
     assert json.loads((root.parent / "public" / settings.CHOICES).read_text())["thresholds"] == {"total": 2.0}
 
 
-def test_where_nothing_can_be_judged_nothing_is_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = files(root)
+def test_where_nothing_can_be_judged_or_something_is_graded_nothing_is_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, words = files(root), ("--threshold", "total=2", "--yes")
+    with record.alone(root / "grades"), pytest.raises(CommandError, match="another run grades into"):
+        run(*words, "--later")
     monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is missing")
     with pytest.raises(CommandError, match="bubblewrap is missing"):
-        run("--threshold", "total=2", "--yes")
+        run(*words)
     assert files(root) == before
-    assert run("--threshold", "total=2", "--yes", "--later") == 0
-
-
-def test_while_something_is_graded_nothing_is_changed(root: Path) -> None:
-    before = files(root)
-    with record.alone(root / "grades"), pytest.raises(CommandError, match="another run grades into"):
-        run("--threshold", "total=2", "--yes", "--later")
-    assert files(root) == before
+    assert run(*words, "--later") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
