@@ -20,6 +20,7 @@ from unrolled import checks
 from unrolled.checks import Spec
 from unrolled.checks.exercises.l02_convolution import exercises as lesson02
 from unrolled.checks.spec import case, normal
+from unrolled_grader.box.transport import Worker
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts, judge
 
 ENDS = 120.0
@@ -175,6 +176,14 @@ def alone(source: str) -> Verdicts:
     assert points(verdicts) == {"attack": 0}
     assert points(judged(SUM, {CONTROL: TOTAL})) == {CONTROL: 1}
     return verdicts
+
+
+def printed_in(worker: Worker, source: str) -> str:
+    """What a cell of this source prints."""
+    texts: list[str] = []
+    worker.on_print = lambda name, text: texts.append(text)
+    assert worker.run_cell(source, 60.0) is None
+    return "".join(texts)
 
 
 def printed(verdicts: Verdicts, cell: int) -> str:

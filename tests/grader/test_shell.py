@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import nbformat
 import pytest
@@ -13,7 +13,6 @@ from nbformat.v4 import new_code_cell, new_notebook
 from unrolled_grader.box.transport import Worker
 from unrolled_grader.judge.outputs import Outputs
 
-Run = Callable[[str], list[NotebookNode]]
 LIMIT = 60.0
 
 

@@ -34,6 +34,11 @@ def ends() -> Iterator[tuple[socket.socket, list[int]]]:
         os.close(descriptor)
 
 
+def assert_works(boxed: bool) -> None:
+    with Worker(boxed=boxed) as worker:
+        assert worker.run_cell("1", 30) is None
+
+
 def links(pid: int) -> dict[str, str]:
     return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in (*zygote.NAMESPACES, "user")}
 
@@ -53,8 +58,7 @@ def test_a_worker_is_in_all_namespaces_of_the_box_and_in_none_of_ours() -> None:
 def test_what_cannot_enter_is_an_error_and_the_next_one_works(ends: tuple[socket.socket, list[int]]) -> None:
     with pytest.raises(ZygoteError, match="could not enter the box"):
         zygote.fork({"box": 2**30}, ends[1])
-    with Worker(boxed=True) as worker:
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=True)
 
 
 def test_without_a_box_what_cannot_start_is_an_error_too(ends: tuple[socket.socket, list[int]]) -> None:
@@ -68,8 +72,7 @@ def test_a_warm_process_that_died_is_replaced() -> None:
     first = zygote._warm[0]._process
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    with Worker(boxed=True) as worker:
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=True)
     assert zygote._warm[0]._process.pid != first.pid
 
 
@@ -93,8 +96,7 @@ def test_processes_share_the_warm_process_as_far_as_there_are_lines(tmp_path: Pa
     with queue.run([{"meet": str(tmp_path), "among": 2}] * 2, work, 2, outfit=zygote.shared) as answers:
         assert [line.fileno() for line in lines] == [-1], "it is the process's, and closed here"
         assert sorted(answer["own"] for _, answer in answers if isinstance(answer, dict)) == [False, True]
-    with Worker(boxed=False) as worker:  # what others did with theirs does no harm to our own line
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=False)  # what others did with theirs does no harm to our own line
 
 
 def test_who_shared_a_warm_process_that_died_gets_one_of_its_own(tmp_path: Path) -> None:
@@ -201,8 +203,7 @@ def test_a_fork_of_the_judge_leaves_its_parents_warm_process_alone() -> None:
     if pid == 0:
         os._exit(0 if zygote._warm == [] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    with Worker(boxed=False) as worker:
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=False)
 
 
 def test_threads_of_the_judge_get_a_worker_each() -> None:
