@@ -152,22 +152,24 @@ def know() -> None:
     checks.lessons = lambda: MappingProxyType({LESSON: SPECS})  # type: ignore[assignment]
 
 
+def judge_double(submission: Any, options: Any) -> Any:
+    """In place of the judge: finds every `double` right that is as it should be, and no `total`."""
+    from unrolled_grader.judge import evidence, verdicts
+
+    right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
+    scores = [evidence.Score("double", "pass" if right else "fail", 2.0 * right, 2.0, "")]
+    scores += evidence.without("total", SPECS["total"], "missing", "")
+    return verdicts.Verdicts(submission.notebook, tuple(scores), 0.1, ())
+
+
 def perform_quickly(order: dict[str, Any]) -> dict[str, Any]:
     """`job.perform` for a process of its own, with a judge that only looks whether `double` is right."""
     from unrolled_grader.jobs import job
-    from unrolled_grader.judge import evidence, verdicts
-    from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
-
-    def quick(submission: Submission, options: Options) -> Verdicts:
-        time.sleep(0.1)
-        right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
-        points = 2.0 if right else 0.0
-        scores = [evidence.Score("double", "pass" if right else "fail", points, 2.0, "")]
-        scores += evidence.without("total", SPECS["total"], "missing", "")
-        return Verdicts(submission.notebook, tuple(scores), 0.1, ())
+    from unrolled_grader.judge import verdicts
 
     know()
-    verdicts.judge = quick  # type: ignore[assignment]
+    verdicts.judge = judge_double
+    time.sleep(0.1)
     return job.perform(order)
 
 
@@ -216,7 +218,7 @@ def rows(scores: Iterable[Any]) -> dict[str, tuple[str, float]]:
     return {score.part: (score.verdict, score.points) for score in scores}
 
 
-def autograde(root: Path, student: str, **judge: Any) -> dict[str, Any]:
+def autograde(root: Path, student: str, *, force: bool = True, **judge: Any) -> dict[str, Any]:
     """nbgrader's own Autograde, as its command runs it, with these settings of the judge."""
     from nbgrader.converters import Autograde
     from nbgrader.coursedir import CourseDirectory
@@ -227,7 +229,7 @@ def autograde(root: Path, student: str, **judge: Any) -> dict[str, Any]:
     config = notebooks.nbgrader_config(root)
     config.Judge.update(judge)
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
-    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
+    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=force))
     return result
 
 

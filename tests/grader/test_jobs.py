@@ -23,7 +23,6 @@ from unrolled_grader import commands
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
-from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import intake, opening, verdicts
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
@@ -138,18 +137,6 @@ def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Gradin
     assert judged.students == ["cem", "cem"]
     assert recorded(course, "cem").points == 4
     assert grades(course, "cem")["check_total"] == (2.0, False)
-
-
-def test_a_part_that_needs_a_gpu_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    deferred = Score("a/speed", "deferred", 0.0, 1.0, "")
-    kept = Record("ann", LESSON, "", (deferred,), key=Key("a"), machine={"gpu": None})
-    with_gpu = {"gpu": "H200"}
-    for machine, could in ((with_gpu, True), ({"gpu": None}, False)):
-        monkeypatch.setattr(record, "machine", lambda machine=machine: machine)
-        assert job.could_settle(kept, Options()) is could
-        assert not job.could_settle(kept, Options(timing=False))
-        assert not job.could_settle(replace(kept, machine=with_gpu), Options())
-        assert not job.could_settle(replace(kept, scores=()), Options())
 
 
 def test_where_the_judge_fails_it_is_no_ones_verdict(course: Grading, root: Path, judged: Judged) -> None:

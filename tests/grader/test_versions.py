@@ -173,37 +173,30 @@ def test_a_record_of_a_later_format_is_not_guessed_at() -> None:
 
 def test_points_are_brought_by_share() -> None:
     scores = [Score("a", "pass", 2, 2, ""), Score("a/speed", "fail", 0, 2, ""), Score("gone", "pass", 1, 1, "")]
-    assert versions.converted_points(scores, {"a": 3.0, "new": 2.0}) == (
-        {"check_a": 1.5, "check_new": 0.0},
-        {"check_new"},
-    )
+    found = versions.converted_points(scores, {"a": 3.0, "new": 2.0})
+    assert found == ({"check_a": 1.5, "check_new": 0.0}, {"check_new"})
 
 
 def test_what_is_no_release_is_named_and_leaves_nothing(course: Grading, root: Path, tmp_path: Path) -> None:
-    before = sorted((root / releases.FOLDER).iterdir())
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    same = tmp_path / "same"
-    shutil.copytree(root / releases.FOLDER / OLDER, same)
-    init = same / "lib" / "unrolled" / "__init__.py"
-    for source, said in (
-        (str(empty), "a release holds lib, grader/unrolled_grader, notebooks"),
-        ("v9", "no tag here"),
-        ("--output=x", "expected a tag"),
-        (str(same), "is there already"),
-    ):
+    def refused(source: object, said: str) -> None:
         with pytest.raises(CommandError, match=said):
-            releases.add_release(root, source)
+            releases.add_release(root, str(source))
+
+    before = sorted((root / releases.FOLDER).iterdir())
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "a release holds lib, grader/unrolled_grader, notebooks")
+    refused("v9", "no tag here")
+    refused("--output=x", "expected a tag")
+    same = shutil.copytree(root / releases.FOLDER / OLDER, tmp_path / "same")
+    refused(same, "is there already")
+    init = same / "lib" / "unrolled" / "__init__.py"
     init.write_text(f'__version__ = "{versions.unrolled.__version__}"\n', encoding="utf-8")
-    with pytest.raises(CommandError, match="its notebooks are judged here"):
-        releases.add_release(root, str(same))
+    refused(same, "its notebooks are judged here")
     (same / "lib" / "gone").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(CommandError, match="cannot be copied"):
-        releases.add_release(root, str(same))
+    refused(same, "cannot be copied")
     (same / "lib" / "gone").unlink()
     init.write_text('__version__ = "0.0.5"\n1 / 0\n', encoding="utf-8")
-    with pytest.raises(CommandError, match=r"version 0\.0\.5 does not run with this Python: ZeroDivisionError"):
-        releases.add_release(root, str(same))
+    refused(same, r"version 0\.0\.5 does not run with this Python: ZeroDivisionError")
     assert sorted((root / releases.FOLDER).iterdir()) == before
 
 
