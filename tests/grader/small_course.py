@@ -132,7 +132,11 @@ def released(root: Path) -> NotebookNode:
 
 def answered(root: Path, answers: dict[str, str]) -> NotebookNode:
     """The learner's notebook with these sources in the cells with these grade_ids."""
-    notebook = released(root)
+    return with_answers(released(root), answers)
+
+
+def with_answers(notebook: NotebookNode, answers: dict[str, str]) -> NotebookNode:
+    """The notebook, with these sources in the cells with these grade_ids from now on."""
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         cell.source = answers.get(name, cell.source)

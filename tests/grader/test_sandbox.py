@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,12 +78,9 @@ def test_closing_a_box_ends_all_that_runs_in_it() -> None:
 def spaces() -> set[str]:
     """The process namespaces that anybody is in."""
     found = set()
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and not gone(int(entry.name)):
-                found.add(os.readlink(entry / "ns" / "pid"))
-        except OSError:
-            continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            found |= set() if gone(int(process.name)) else {os.readlink(process / "ns" / "pid")}
     return found
 
 

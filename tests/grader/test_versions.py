@@ -69,12 +69,10 @@ def of_version(version: str, nb: NotebookNode) -> NotebookNode:
     return nb
 
 
-def handed_in_older(root: Path, student: str, double: str) -> Path:
+def handed_in_older(root: Path, student: str) -> Path:
+    """It triples, which is wrong today, and right there."""
     nb = of_version(OLDER, older_notebook(root))
-    for cell in nb.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == "double":
-            cell.source = double
-    return hand_in(root, student, nb)
+    return hand_in(root, student, small_course.with_answers(nb, {"double": TRIPLES}))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +97,7 @@ def graded(course: Grading, student: str) -> Record:
 def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
     course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
+    handed_in_older(root, "ann")
     assert autograde(root, "ann", timing=False)["success"]
     kept = recorded(course, "ann")
     monkeypatch.setattr(versions, "performed_by", lambda *arguments: pytest.fail("judged again"))
@@ -155,7 +153,7 @@ def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course
 def test_a_release_that_fails_grades_nobody(
     course: Grading, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_in_older(root, "eve", TRIPLES)
+    handed_in_older(root, "eve")
     monkeypatch.setattr(versions, "PERFORM", "raise SystemExit('no NumPy there')")
     assert commands.grade_class(course, student="eve") == 1
     assert f"not graded: version {OLDER} cannot grade here: no NumPy there" in capsys.readouterr().out

@@ -167,7 +167,7 @@ def changed(path: Path, seconds: float) -> None:
     os.utime(path, (moment, moment))
 
 
-def test_lab_installs_once_and_starts_the_lab_with_the_lesson(house):
+def test_lab_installs_once_with_cupy_where_a_driver_answers_and_starts_with_the_lesson(house):
     stand_in(house)
     assert make(house, "lab", "LESSON=02").returncode == 0
     assert "install -e .[lab]" in calls(house)
@@ -176,10 +176,7 @@ def test_lab_installs_once_and_starts_the_lab_with_the_lesson(house):
     before = calls(house).count("install -e")
     assert make(house, "lab").returncode == 0
     assert calls(house).count("install -e") == before
-
-
-def test_lab_installs_cupy_only_where_a_driver_answers(house):
-    stand_in(house)
+    (house / ".venv" / ".lab").unlink()
     script(house / "tools" / "nvidia-smi", "#!/bin/sh\necho GPU 0: a GPU\n")
     assert make(house, "lab").returncode == 0
     assert "install -e .[gpu]" in calls(house)
