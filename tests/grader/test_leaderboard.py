@@ -58,6 +58,7 @@ def test_the_median_of_what_was_measured_makes_the_order() -> None:
         eve=speed("crashed", 7.0),
         fay=speed("inconclusive", 50.0),
         gil=speed("pass", 900.0, flag="faster than memory allows: look at the code"),
+        hal=replace(speed("pass", 9.0), part="double/speed"),
     )
     assert [(place.rank, place.name) for place in found] == [
         (1, "dan"), (2, "ada"), (2, "cem"), (4, "bob"), (None, "fay"), (None, "gil")
@@ -69,9 +70,8 @@ def test_a_name_that_several_chose_is_numbered() -> None:
     assert [place.name for place in found] == ["Fox (2) (2)", "Fox (2)", "Fox"]
 
 
-def test_other_parts_and_what_could_not_be_graded_have_no_place() -> None:
+def test_other_lessons_and_what_could_not_be_graded_have_no_place() -> None:
     records = [
-        Record("ada", LESSON, "", (replace(speed("pass", 9.0), part="double/speed"),)),
         Record("bob", "08_kernels", "", (speed("pass", 9.0),)),
         Record("cem", LESSON, "", (speed("pass", 9.0),), problem="not valid JSON"),
     ]

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,18 +19,6 @@ from unrolled_grader.box import cgroup, sandbox, wire, zygote
 from unrolled_grader.box.transport import Worker
 from unrolled_grader.box.zygote import ZygoteError
 from unrolled_grader.jobs import queue
-
-
-@pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, list[int]]]:
-    """Our end of a socket, and what a worker is handed."""
-    ours, theirs = socket.socketpair()
-    theirs_too = [theirs.detach(), wire.new_arena(), os.open(os.devnull, os.O_WRONLY), os.open(os.devnull, os.O_WRONLY)]
-    ours.settimeout(30)
-    with ours:
-        yield ours, theirs_too
-    for descriptor in theirs_too:
-        os.close(descriptor)
 
 
 def assert_works(boxed: bool) -> None:
@@ -55,15 +42,17 @@ def test_a_worker_is_in_all_namespaces_of_the_box_and_in_none_of_ours() -> None:
         assert all(inside[name] != outside[name] for name in inside)
 
 
-def test_what_cannot_enter_is_an_error_and_the_next_one_works(ends: tuple[socket.socket, list[int]]) -> None:
-    with pytest.raises(ZygoteError, match="could not enter the box"):
-        zygote.fork({"box": 2**30}, ends[1])
-    assert_works(boxed=True)
-
-
-def test_without_a_box_what_cannot_start_is_an_error_too(ends: tuple[socket.socket, list[int]]) -> None:
-    with pytest.raises(ZygoteError, match="nosuch"):
-        zygote.fork({"baseline": {"module": "unrolled", "name": "nosuch"}}, ends[1])
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [({"box": 2**30}, "could not enter the box"), ({"baseline": {"module": "unrolled", "name": "nosuch"}}, "nosuch")],
+)
+def test_what_cannot_start_is_an_error_and_the_next_one_works(order: Any, says: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(os.devnull, "w") as null, os.fdopen(wire.new_arena()) as arena:
+        handed = [theirs.fileno(), arena.fileno(), null.fileno(), null.fileno()]
+        with pytest.raises(ZygoteError, match=says):
+            zygote.fork(order, handed)
+    assert_works(boxed="box" in order)
 
 
 def test_a_warm_process_that_died_is_replaced() -> None:
@@ -178,9 +167,7 @@ def test_the_list_of_fonts_lies_in_the_cache_of_whoever_grades(monkeypatch: pyte
         assert eventually(lambda: where in environment.read_text().split("\0"))
 
 
-def test_only_absolute_entries_of_the_path_go_along(
-    ends: tuple[socket.socket, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_absolute_entries_of_the_path_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside a notebook, called like a module, must not be imported outside of the box."""
     (tmp_path / "json.py").write_text("raise SystemExit('imported')")
     monkeypatch.chdir(tmp_path)
