@@ -101,10 +101,6 @@ def graded_twice(root: Path) -> Path:
     return root
 
 
-def root_of(course: Grading) -> Path:
-    return Path(course.directory.root)
-
-
 def zipped(name: str) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -132,7 +128,7 @@ def files_with(root: Path, *texts: bytes) -> list[str]:
 
 
 def test_every_trace_is_gone(course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]) -> None:
-    root = root_of(course)
+    root = Path(course.directory.root)
     places = {line.partition(",")[0] for line in forget.remaining(root, ADA).found}
     for file in ("grades/scores.csv", "grades/regrades.csv", "roster.csv", "course.toml", "canvas.csv",
                  "grades/similar/index.html", f"grader/submitted/ada/{LESSON}/journal.json",
@@ -160,7 +156,7 @@ def test_every_trace_is_gone(course: Grading, forgotten: Forget, capsys: pytest.
 
 
 def test_who_is_killed_on_the_way_starts_it_again(course: Grading, forgotten: Forget, tmp_path: Path) -> None:
-    root = root_of(course)
+    root = Path(course.directory.root)
     left = shutil.copytree(root, tmp_path / "left")
     steps = len([*forget.deleted(course, "ada", root / "roster.csv")])
     assert steps > 10
@@ -177,7 +173,7 @@ def test_who_is_killed_on_the_way_starts_it_again(course: Grading, forgotten: Fo
 def test_what_a_killed_change_of_the_class_left_goes_too(
     course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = root_of(course)
+    root = Path(course.directory.root)
     for folder in (staged.PART, staged.DONE, staged.READY):
         (root / folder).mkdir()
         (root / folder / "0").write_text("[extensions.ada]\n")
@@ -193,7 +189,7 @@ def test_what_a_killed_change_of_the_class_left_goes_too(
 
 
 def test_the_others_stay(course: Grading, forgotten: Forget) -> None:
-    root = root_of(course)
+    root = Path(course.directory.root)
 
     def theirs() -> list[bytes]:
         return [path.read_bytes() for name in ("adam", "bob")
@@ -232,7 +228,7 @@ def test_it_asks_first_and_names_what_it_does_not_know(
 
 
 def test_what_is_left_is_said(course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]) -> None:
-    root = root_of(course)
+    root = Path(course.directory.root)
     hand_in(root, "bob", answered(root, {"explain_total": "I worked with Ada Lovelace."}))
     (root / "lists").mkdir()
     (root / "roster.csv").rename(root / "lists" / "all.csv")
@@ -271,9 +267,10 @@ def test_their_row_goes_and_nobody_elses_whatever_the_id(text: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_a_list_keeps_its_encoding(course: Grading, forgotten: Forget, encoding: str) -> None:
     text = "id;name\r\nada;Ada Lovelace\r\nbob;Bób\r\n"
-    (root_of(course) / "list.csv").write_bytes(text.encode(encoding))
+    file = Path(course.directory.root) / "list.csv"
+    file.write_bytes(text.encode(encoding))
     assert forgotten("ada", "--yes") == 0
-    assert (root_of(course) / "list.csv").read_bytes() == text.replace("ada;Ada Lovelace\r\n", "").encode(encoding)
+    assert file.read_bytes() == text.replace("ada;Ada Lovelace\r\n", "").encode(encoding)
 
 
 def test_ids_links_and_an_index_that_lead_elsewhere_delete_nothing_there(root: Path, tmp_path: Path) -> None:

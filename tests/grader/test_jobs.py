@@ -253,24 +253,28 @@ def test_a_gradebook_that_cannot_be_written_grades_nobody(
     assert commands.grade_class(course, student="kim") == 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "again"),
-    [
-        *(("unrolled_grader/" + name, True) for name in ("box/wire.py", "judge/walk.py", "jobs/job.py")),
-        *(("unrolled/" + name, True) for name in ("ops/conv.py", "checks/compare.py")),
-        *(("unrolled_grader/" + name, False) for name in ("results/inert.py", "jobs/queue.py", "commands.py")),
-        *(("unrolled/" + name, False) for name in ("show/style.py", "cli/lab.py", "checks/course.json")),
-    ],
+JUDGES = (
+    *("unrolled_grader/box/wire.py", "unrolled_grader/judge/walk.py", "unrolled_grader/jobs/job.py"),
+    *("unrolled/ops/conv.py", "unrolled/checks/compare.py"),
 )
-def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, changed: str, again: bool) -> None:
+OTHERS = (
+    *("unrolled_grader/results/inert.py", "unrolled_grader/jobs/queue.py", "unrolled_grader/commands.py"),
+    *("unrolled/show/style.py", "unrolled/cli/lab.py", "unrolled/checks/course.json"),
+)
+
+
+def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path) -> None:
     for package in (unrolled, unrolled_grader):
         source = Path(package.__file__).parent
         shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     folders = tmp_path / "unrolled", tmp_path / "unrolled_grader"
-    before = job.code_hash(*folders)
-    with Path(tmp_path, changed).open("a", encoding="utf-8") as file:
-        file.write("\n")
-    assert (job.code_hash(*folders) != before) == again
+    hashes = [job.code_hash(*folders)]
+    for changed in (*OTHERS, *JUDGES):
+        with (tmp_path / changed).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        hashes.append(job.code_hash(*folders))
+    assert len(set(hashes[: len(OTHERS) + 1])) == 1
+    assert len(set(hashes)) == 1 + len(JUDGES)
 
 
 def test_what_forks_the_judges_loads_only_what_judges_need() -> None:
