@@ -165,11 +165,7 @@ def answer(x):
     assert cp.get_default_memory_pool().used_bytes() > before
     assert cp.clock() > 0
     assert np.array_equal(cp.asnumpy(cp.asarray(np.arange(5)) * 2), [0, 2, 4, 6, 8])
-    assert np.array_equal(cp.random.default_rng(0).random(3).get().shape, (3,))
-    try:
-        cp.empty(2**40)
-    except MemoryError as error:
-        assert "limit set to" in str(error) or "Out of memory" in str(error)
+    assert cp.random.default_rng(0).random(3).get().shape == (3,)
     return y
 """
     spec = Spec(

@@ -68,13 +68,10 @@ def test_results_are_plain_data(shared: Worker) -> None:
 
 
 def test_binding_describes_the_function(shared: Worker) -> None:
-    shared.run_cell("def f(a, b=1, *c, d): pass\nx = 3\nclass Odd:\n    @property\n    def g(self): 1 / 0", LIMIT)
-    assert shared.bind("f", "") == {
-        "bound": "function",
-        "parameters": [["a", 1, False], ["b", 1, True], ["c", 2, False], ["d", 3, False]],
-        "callable": True,
-        "borrowed": None,
-    }
+    shared.run_cell("def f(a, b=1, *c, d): pass\nx = 3\nclass Odd: g = property(lambda self: 1 / 0)", LIMIT)
+    parameters = [["a", 1, False], ["b", 1, True], ["c", 2, False], ["d", 3, False]]
+    described = {"bound": "function", "parameters": parameters, "callable": True, "borrowed": None}
+    assert shared.bind("f", "") == described
     assert shared.bind("x", "") == {"bound": "int", "parameters": None, "callable": False, "borrowed": None}
     assert shared.bind("nosuch", "")["unbound"][0] == "NameError"
     assert shared.bind("Odd().g", "")["unbound"] == ["ZeroDivisionError", "division by zero"]
@@ -220,8 +217,7 @@ def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
     source = f"""\
     import gc, os
     class Deadly:
-        @property
-        def g(self): os._exit(0)
+        g = property(lambda self: os._exit(0))
     def f(network=None):
         if network is not None: network.forward(1)
         if {stage in ("call", "go", "ask")}: os._exit(0)
