@@ -5,6 +5,7 @@ The lesson's notebook imports this very file, so that its checks know specs whic
 
 from __future__ import annotations
 
+import csv
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -131,7 +132,11 @@ def released(root: Path) -> NotebookNode:
 
 def answered(root: Path, answers: dict[str, str]) -> NotebookNode:
     """The learner's notebook with these sources in the cells with these grade_ids."""
-    notebook = released(root)
+    return with_answers(released(root), answers)
+
+
+def with_answers(notebook: NotebookNode, answers: dict[str, str]) -> NotebookNode:
+    """The notebook, with these sources in the cells with these grade_ids from now on."""
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         cell.source = answers.get(name, cell.source)
@@ -151,22 +156,24 @@ def know() -> None:
     checks.lessons = lambda: MappingProxyType({LESSON: SPECS})  # type: ignore[assignment]
 
 
+def judge_double(submission: Any, options: Any) -> Any:
+    """In place of the judge: finds every `double` right that is as it should be, and no `total`."""
+    from unrolled_grader.judge import evidence, verdicts
+
+    right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
+    scores = [evidence.Score("double", "pass" if right else "fail", 2.0 * right, 2.0, "")]
+    scores += evidence.without("total", SPECS["total"], "missing", "")
+    return verdicts.Verdicts(submission.notebook, tuple(scores), 0.1, ())
+
+
 def perform_quickly(order: dict[str, Any]) -> dict[str, Any]:
     """`job.perform` for a process of its own, with a judge that only looks whether `double` is right."""
     from unrolled_grader.jobs import job
-    from unrolled_grader.judge import evidence, verdicts
-    from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
-
-    def quick(submission: Submission, options: Options) -> Verdicts:
-        time.sleep(0.1)
-        right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
-        points = 2.0 if right else 0.0
-        scores = [evidence.Score("double", "pass" if right else "fail", points, 2.0, "")]
-        scores += evidence.without("total", SPECS["total"], "missing", "")
-        return Verdicts(submission.notebook, tuple(scores), 0.1, ())
+    from unrolled_grader.judge import verdicts
 
     know()
-    verdicts.judge = quick  # type: ignore[assignment]
+    verdicts.judge = judge_double
+    time.sleep(0.1)
     return job.perform(order)
 
 
@@ -185,12 +192,37 @@ def perform_here(
     yield ((order, outcome(order)) for order in orders)
 
 
+def recorded(course: Any, student: str) -> Any:
+    """The record of what a student handed in."""
+    from unrolled_grader.jobs import record
+
+    kept = record.load(course.grades, student, LESSON)
+    assert kept is not None
+    return kept
+
+
+def table(file: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, by column."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def command(course: Any, patch: Any, *words: str) -> int:
+    """Type `unrolled` and these words in the course's folder; the exit code."""
+    from unrolled import cli
+
+    root = Path(course.directory.root)
+    patch.chdir(root)
+    patch.setattr("unrolled.cli.checkout.find", lambda: root)
+    return cli.main(list(words))
+
+
 def rows(scores: Iterable[Any]) -> dict[str, tuple[str, float]]:
     """Verdict and points by part."""
     return {score.part: (score.verdict, score.points) for score in scores}
 
 
-def autograde(root: Path, student: str, **judge: Any) -> dict[str, Any]:
+def autograde(root: Path, student: str, *, force: bool = True, **judge: Any) -> dict[str, Any]:
     """nbgrader's own Autograde, as its command runs it, with these settings of the judge."""
     from nbgrader.converters import Autograde
     from nbgrader.coursedir import CourseDirectory
@@ -201,7 +233,7 @@ def autograde(root: Path, student: str, **judge: Any) -> dict[str, Any]:
     config = notebooks.nbgrader_config(root)
     config.Judge.update(judge)
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
-    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
+    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=force))
     return result
 
 

@@ -15,7 +15,7 @@ import changing
 import pytest
 import small_course
 from changing import OTHER, files, marked, run, worth
-from small_course import GOOD, LESSON, answered, hand_in
+from small_course import GOOD, LESSON, answered, hand_in, table
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
@@ -28,16 +28,16 @@ from unrolled_grader.jobs import queue, record
 from unrolled_grader.judge import verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
+CHANGED = {"instructors/course.toml", f"instructors/{settings.CHOICES}", f"learners/{settings.CHOICES}"}
 WRONG = GOOD | {"double": "def double(number):\n    return number"}
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judge in this process, by reading."""
-    monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(verdicts, "judge", changing.judge)
-    monkeypatch.setattr(sandbox, "problem", lambda: "")
-    monkeypatch.setattr(commands, "warm_up", lambda jobs: None)
+def judge_by_reading(patch: pytest.MonkeyPatch) -> None:
+    """Judge in this process, and run nothing."""
+    patch.setattr(queue, "run", small_course.perform_here)
+    patch.setattr(verdicts, "judge", changing.judge)
+    patch.setattr(sandbox, "problem", lambda: "")
+    patch.setattr(commands, "warm_up", lambda jobs: None)
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("class")
     with pytest.MonkeyPatch.context() as patch:
         changing.know(patch, folder / "instructors")
-        patch.setattr(queue, "run", small_course.perform_here)
-        patch.setattr(verdicts, "judge", changing.judge)
-        patch.setattr(sandbox, "problem", lambda: "")
+        judge_by_reading(patch)
         root = changing.make(folder)
         for student, answers in {"ann": GOOD, "bob": WRONG}.items():
             hand_in(root, student, answered(root, answers | {"explain_total": f"One call, says {student}."}))
@@ -62,20 +60,20 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, in which the test stands."""
     folder = shutil.copytree(begun, tmp_path / "class")
+    judge_by_reading(monkeypatch)
     changing.know(monkeypatch, folder / "instructors")
     monkeypatch.chdir(folder / "instructors")
     return folder / "instructors"
 
 
 def points(root: Path) -> dict[tuple[str, str], tuple[str, str]]:
-    with (root / "grades" / "scores.csv").open(newline="", encoding="utf-8") as stream:
-        return {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in csv.DictReader(stream)}
+    found = table(root / "grades" / "scores.csv")
+    return {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in found}
 
 
 def logged(root: Path) -> list[tuple[str, ...]]:
     """The log of regrades without the times."""
-    with (root / "grades" / "regrades.csv").open(newline="", encoding="utf-8") as stream:
-        return [tuple(row[1:]) for row in list(csv.reader(stream))[1:]]
+    return [tuple(row.values())[1:] for row in table(root / "grades" / "regrades.csv")]
 
 
 def exported(root: Path) -> list[list[str]]:
@@ -101,8 +99,7 @@ def test_a_threshold_in_week_two(root: Path, capsys: pytest.CaptureFixture[str])
     assert run("--threshold", "total=2", "--yes") == 0
     assert [file.name for file in (root / staged.DONE).iterdir()] == [staged.PLAN]  # no copy of course.toml
     changed = {name for name, content in files(root).items() if before.get(name) != content}
-    library = f"lib/{settings.CHOICES.removeprefix('lib/')}"
-    assert changed == {"instructors/course.toml", f"instructors/{library}", f"learners/{library}"}
+    assert changed == CHANGED
     assert (root / seeds.FILE).read_bytes() == seed
     assert settings.read(root).thresholds == {"total": 2.0}
     assert points(root)["ann", "total/speed"] == ("1", "1")
@@ -121,9 +118,8 @@ def test_points_change_and_nothing_leaves_on_two_scales(
 ) -> None:
     assert run("--points", "double=4", "--points", "total/speed=0", "--later", "--yes") == 0
     said = capsys.readouterr().out
-    assert "  double: 4 points, not 2\n" in said
-    assert "  7 points at most, not 6\n" in said
-    assert "to be judged again: `unrolled grade 07`" in said
+    for line in ("  double: 4 points, not 2\n", "  7 points at most, not 6\n", "judged again: `unrolled grade 07`"):
+        assert line in said
     for tree in (root, root.parent / "learners"):
         assert worth(tree) == {"check_double": 4, "check_total": 1, "explain_total": 2}
     with pytest.raises(SystemExit):
@@ -176,14 +172,14 @@ def test_another_variant_takes_the_place_of_an_exercise(root: Path, capsys: pyte
 
 def test_an_answer_in_words_that_people_marked_never_vanishes(root: Path) -> None:
     script = root / "lessons" / f"{LESSON}.py"
-    script.write_text(script.read_text(encoding="utf-8").replace("explain_total", "explain_sum"), encoding="utf-8")
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace("explain_total", "explain_sum"), encoding="utf-8")
     notebooks.build(root)
-    with pytest.raises(
-        CommandError, match="no longer has explain_total, for which people gave points: put the cell back"
-    ):
+    said = "no longer has explain_total, for which people gave points: put the cell back"
+    with pytest.raises(CommandError, match=said):
         Grading.at(root).fill_gradebook(LESSON)
     assert points(root)["ann", "explain_total"] == ("1.5", "2")
-    script.write_text(script.read_text(encoding="utf-8").replace("explain_sum", "explain_total"), encoding="utf-8")
+    script.write_text(text, encoding="utf-8")
     notebooks.build(root)
     commands.grade_class(Grading.at(root))
     assert points(root)["ann", "explain_total"] == ("1.5", "2")
@@ -257,20 +253,17 @@ def test_without_the_learners_tree_nothing_is_changed(root: Path) -> None:
     assert json.loads((root.parent / "public" / settings.CHOICES).read_text())["thresholds"] == {"total": 2.0}
 
 
-def test_where_nothing_can_be_judged_nothing_is_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = files(root)
+def test_where_nothing_can_be_judged_or_something_is_graded_nothing_is_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, words = files(root), ("--threshold", "total=2", "--yes")
+    with record.alone(root / "grades"), pytest.raises(CommandError, match="another run grades into"):
+        run(*words, "--later")
     monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is missing")
     with pytest.raises(CommandError, match="bubblewrap is missing"):
-        run("--threshold", "total=2", "--yes")
+        run(*words)
     assert files(root) == before
-    assert run("--threshold", "total=2", "--yes", "--later") == 0
-
-
-def test_while_something_is_graded_nothing_is_changed(root: Path) -> None:
-    before = files(root)
-    with record.alone(root / "grades"), pytest.raises(CommandError, match="another run grades into"):
-        run("--threshold", "total=2", "--yes", "--later")
-    assert files(root) == before
+    assert run(*words, "--later") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -293,11 +286,7 @@ def test_killed_anywhere_it_is_the_old_class_or_becomes_the_new_one(root: Path, 
         assert run(*words) == 0
         assert settings.read(root).thresholds == {"total": 2.0}
         new = files(root)
-        assert {name for name in new if new[name] != old.get(name)} == {
-            "instructors/course.toml",
-            f"instructors/{settings.CHOICES}",
-            f"learners/{settings.CHOICES}",
-        }
+        assert {name for name in new if new[name] != old.get(name)} == CHANGED
         if ended == 0:
             break
         shutil.rmtree(folder)

@@ -118,14 +118,11 @@ def test_an_order_that_kills_its_workers_is_given_up_and_no_other(
     assert "ended" in lost[1]
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense"])
-def test_an_unknown_scheduler_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_scheduler_is_named_and_without_dask_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "CONNECT", 0.5)
-    with pytest.raises(queue.SchedulerError, match=address):
-        answered([], double, 1, address)
-
-
-def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("tcp://127.0.0.1:1", "nonsense"):
+        with pytest.raises(queue.SchedulerError, match=address):
+            answered([], double, 1, address)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(queue.SchedulerError, match=r"-e ..\[cluster\]"):
         answered([], double, 1, "tcp://127.0.0.1:8786")

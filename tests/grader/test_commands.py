@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from small_course import table
 
 from unrolled_grader.authoring import sample
 from unrolled_grader.jobs import record
@@ -40,25 +40,29 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def python(root: Path, *words: str, path: str = "/usr/bin:/bin", given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python with these words in `root`, without the environment's scripts on PATH."""
+    command, environment = [sys.executable, *words], {**os.environ, "PATH": path}
+    return subprocess.run(command, cwd=root, env=environment, input=given, capture_output=True, text=True, timeout=300)
+
+
 def run(root: Path, *command: str, code: int = 0) -> str:
-    """Run a command of the environment in `root`, without the environment's scripts on PATH; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=root,
-        env={**os.environ, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    """What a command of the environment printed, which has to end with this code."""
+    done = python(root, "-m", *command)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
+def assert_refused(done: subprocess.CompletedProcess[str], said: str) -> None:
+    """It ended with one line, which says this."""
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def rows(root: Path) -> list[dict[str, str]]:
     """The rows of scores.csv; what was measured differs from run to run, so it is left out."""
-    with (root / "grades" / "scores.csv").open(newline="", encoding="utf-8") as stream:
-        found = list(csv.DictReader(stream))
+    found = table(root / "grades" / "scores.csv")
     return [row | {"verdict": "", "detail": ""} if row["check"].endswith("/speed") else row for row in found]
 
 
@@ -84,25 +88,17 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
 
 
 def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
-    grade = (sys.executable, "-m", "unrolled.cli", "grade")
+    grade = ("-m", "unrolled.cli", "grade")
     hasty = "import sys; from unrolled.cli import main; from unrolled_grader.jobs import queue; queue.CONNECT = 0.5"
-    seeks = (sys.executable, "-c", f"{hasty}; sys.exit(main(sys.argv[1:]))", "grade")
+    seeks = ("-c", f"{hasty}; sys.exit(main(sys.argv[1:]))", "grade")
     for words, said in (
         (("--explain", "right", "00", "none"), "has ink, not none"),
         (("--explain", "nobody\x1b[2J", "00", "ink"), "nothing is recorded of 'nobody\\x1b[2J', 00_start_here"),
         (("--force", "--scheduler", "tcp://127.0.0.1:1"), "127.0.0.1:1"),
     ):
-        command = seeks if "--scheduler" in words else grade
-        done = subprocess.run(
-            [*command, *words], cwd=checkout, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 1
-        assert said in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert_refused(python(checkout, *(seeks if "--scheduler" in words else grade), *words), said)
     with record.alone(checkout / "grades"):
-        done = subprocess.run(grade, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "another run grades into" in done.stderr
+        assert_refused(python(checkout, *grade), "another run grades into")
 
 
 COUNT, NO_FOLDER = "expected a whole number from 1 to 1,000", "expected a folder"
@@ -153,17 +149,20 @@ WRONG = [
     ("wheelhouse --python 2.7", "invalid choice"),
 ]
 HEAVY = {
-    "IPython",
-    "jupytext",
-    "matplotlib",
-    "nbclient",
-    "nbconvert",
-    "nbformat",
-    "nbgrader",
-    "numpy",
-    "sphinx",
+    *("IPython", "jupytext", "matplotlib", "nbclient", "nbconvert", "nbformat", "nbgrader", "numpy", "sphinx"),
     "sqlalchemy",
 }
+PROGRAM = """\
+import contextlib, io, json, shlex, sys
+from unrolled.cli import main
+for words in json.load(sys.stdin):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        try: code = main(shlex.split(words))
+        except SystemExit as stop: code = stop.code
+    print(json.dumps([words, code, said.getvalue().splitlines()[-1]]))
+print(json.dumps(sorted(sys.modules)))
+"""
 
 
 def files(root: Path) -> set[Path]:
@@ -171,31 +170,13 @@ def files(root: Path) -> set[Path]:
     return {file for file in root.rglob("*") if file.is_file() and not file.name.endswith(("-shm", "-wal"))}
 
 
-def test_a_wrong_argument_is_named_before_anything_heavy_loads(
-    checkout: Path,
-) -> None:
+def test_a_wrong_argument_is_named_before_anything_heavy_loads_and_nothing_is_deleted(checkout: Path) -> None:
     """A table in one process: what is heavy takes seconds to load, and none of it is there at the end."""
-    program = (
-        "import contextlib, io, json, shlex, sys\n"
-        "from unrolled.cli import main\n"
-        "for words in json.load(sys.stdin):\n"
-        "    said = io.StringIO()\n"
-        "    with contextlib.redirect_stderr(said):\n"
-        "        try: code = main(shlex.split(words))\n"
-        "        except SystemExit as stop: code = stop.code\n"
-        "    print(json.dumps([words, code, said.getvalue().splitlines()[-1]]))\n"
-        "print(json.dumps(sorted(sys.modules)))\n"
-    )
+    mine = checkout / "grades" / "demo" / "mine.txt"  # the demo would delete it
+    mine.parent.mkdir(parents=True)
+    mine.touch()
     before = files(checkout)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        input=json.dumps([words for words, _ in WRONG]),
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = python(checkout, "-c", PROGRAM, given=json.dumps([words for words, _ in WRONG]))
     assert not done.returncode, done.stderr
     *found, modules = map(json.loads, done.stdout.splitlines())
     for (words, expected), (_, code, said) in zip(WRONG, found, strict=True):
@@ -216,46 +197,18 @@ def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Pa
         "    sys.exit(main(['demo', '--lessons', 'all']))\n"
     )
     (checkout / "grader" / "sample_class").mkdir()
-    said = subprocess.run(
-        [sys.executable, tmp_path / "two.py"],
-        cwd=checkout,
-        env={**os.environ, "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    ).stdout
+    done = python(checkout, str(tmp_path / "two.py"), path=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
     (line,) = [line for line in said.split("\n") if "bubblewrap" in line]
     assert line.startswith("Without a sandbox")
     assert "`sudo apt-get install bubblewrap`" in line
     assert max(map(len, said.partition("\n\n")[2].partition("\n\n")[0].split("\n"))) <= 100
     grades = checkout / "grades" / "demo" / "grades"
-    with (grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
-        judged = [row for row in csv.DictReader(stream) if row["check"] != "explain_ratio"]
-    assert {row["student"]: row["points"] for row in judged if row["check"] == "ink"} == {
-        "another_way": "1",
-        "untouched": "0",
-    }
+    judged = [row for row in table(grades / "scores.csv") if row["check"] != "explain_ratio"]
+    points = {row["student"]: row["points"] for row in judged if row["check"] == "ink"}
+    assert points == {"another_way": "1", "untouched": "0"}
     assert all(row["detail"].startswith("(graded without a sandbox)") for row in judged)
     assert "NO SANDBOX: 2 of 2" in (grades / "report.html").read_text(encoding="utf-8")
-
-    refused = subprocess.run(
-        [sys.executable, "-m", "unrolled.cli", "grade", "--force"],
-        cwd=checkout,
-        env={**os.environ, "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert refused.returncode == 1
-    assert "`sudo apt-get install bubblewrap`" in refused.stderr
-    assert refused.stderr.count("\n") == 1
-
-
-def test_an_unknown_lesson_of_the_demo_is_named_and_nothing_is_deleted(checkout: Path) -> None:
-    kept = checkout / "grades" / "demo" / "mine.txt"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.touch()
-    run(checkout, "unrolled.cli", "demo", "--lessons", "99", code=1)
-    assert kept.exists()
+    refused = python(checkout, "-m", "unrolled.cli", "grade", "--force", path=str(tmp_path))
+    assert_refused(refused, "`sudo apt-get install bubblewrap`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -19,11 +20,9 @@ from unrolled_grader.judge.evidence import Score
 
 
 def pairs(count: int, ratio: float) -> list[Pair]:
-    sides = ("baseline", "candidate")
-    return [
-        Pair(TimedBlock(1, ratio * (1 + 0.01 * (n % 3)), 1.0), TimedBlock(4, 4.0, 4.0), sides[n % 2])  # type: ignore[arg-type]
-        for n in range(count)
-    ]
+    baselines = [TimedBlock(1, ratio * (1 + 0.01 * (n % 3)), 1.0) for n in range(count)]
+    sides = itertools.cycle(("baseline", "candidate"))
+    return [Pair(one, TimedBlock(4, 4.0, 4.0), side) for one, side in zip(baselines, sides, strict=False)]  # type: ignore[arg-type]
 
 
 def timing(ratio: float, count: int = 8, control: float = 1.0) -> dict[str, Any]:
@@ -86,10 +85,7 @@ FORGED: dict[str, tuple[Change, str]] = {
     "text": (lambda data: data["pairs"][0]["baseline"].update(wall="1"), "damaged: TypeError"),
     "no calls": (lambda data: data["pairs"][0]["baseline"].update(calls=0), "damaged: ZeroDivisionError"),
     "no pairs": (lambda data: data.pop("pairs"), "damaged: ValueError: data is no verdict: pairs missing"),
-    "held back": (
-        lambda data: data.update(outcome="inconclusive", reason="I say so"),
-        "outcome fail, recorded is inconclusive",
-    ),
+    "held back": (lambda data: data.update(outcome="inconclusive", reason="I say so"), "recorded is inconclusive"),
 }
 
 
@@ -109,10 +105,7 @@ def test_a_forged_or_damaged_measurement_is_named(change: Change, said: str) -> 
         (kept("pass", 1.0), "the verdict is pass, but nothing was measured"),
         (kept("pass", 1.0, timing(1.0), timing(1.0)), "measured fail, fail, which does not settle on pass"),
         (kept("inconclusive", 1.0, timing(1.0)), "measured fail, which does not settle on inconclusive"),
-        (
-            kept("inconclusive", 1.0, *[timing(2.2, 32)] * 4),
-            "measured undecided, undecided, undecided, undecided, which does not settle on",
-        ),
+        (kept("inconclusive", 1.0, *[timing(2.2, 32)] * 4), f"measured {'undecided, ' * 4}which does not settle on"),
         (kept("fail", 1.0, timing(1.0), timing(1.0)), "1 of 1 points cannot come from the verdict fail"),
         (kept("pass", 5.0, timing(4.0)), "5 of 1 points cannot come from the verdict pass"),
     ],

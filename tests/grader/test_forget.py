@@ -8,7 +8,8 @@ import json
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ import small_course
 from nbgrader.api import Gradebook
 from small_course import GOOD, LESSON, answered, hand_in
 
-import unrolled.cli
 from unrolled.cli import CommandError
 from unrolled_grader import commands
 from unrolled_grader.classroom import staged
@@ -102,10 +102,6 @@ def graded_twice(root: Path) -> Path:
     return root
 
 
-def root_of(course: Grading) -> Path:
-    return Path(course.directory.root)
-
-
 def zipped(name: str) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -113,10 +109,17 @@ def zipped(name: str) -> bytes:
     return buffer.getvalue()
 
 
-def run(course: Grading, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.chdir(root_of(course))
-    monkeypatch.setattr("unrolled.cli.checkout.find", lambda: root_of(course))
-    return unrolled.cli.main(list(words))
+Forget = Callable[..., int]
+
+
+@pytest.fixture
+def forgotten(course: Grading, monkeypatch: pytest.MonkeyPatch) -> Forget:
+    """A function that types `unrolled forget` and its words."""
+    return partial(small_course.command, course, monkeypatch, "forget")
+
+
+def traces_of_ada(root: Path) -> list[str]:
+    return files_with(root, b"Lovelace", b"lovelace", b"9000017", b"said ada.")
 
 
 def files_with(root: Path, *texts: bytes) -> list[str]:
@@ -125,10 +128,8 @@ def files_with(root: Path, *texts: bytes) -> list[str]:
     return [str(path.relative_to(root)) for path in files if any(text in path.read_bytes() for text in texts)]
 
 
-def test_every_trace_is_gone(
-    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = root_of(course)
+def test_every_trace_is_gone(course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(course.directory.root)
     places = {line.partition(",")[0] for line in forget.remaining(root, ADA).found}
     for file in ("grades/scores.csv", "grades/regrades.csv", "roster.csv", "course.toml", "canvas.csv",
                  "grades/similar/index.html", f"grader/submitted/ada/{LESSON}/journal.json",
@@ -137,16 +138,10 @@ def test_every_trace_is_gone(
         assert file in places
     databases = ("grades/grades.db", "grader/gradebook.db")
     assert {*databases} <= {*files_with(root, b"ada07_doubling", b"Lovelace")}
-
-    assert run(course, monkeypatch, "forget", "ada", "--yes") == 0
+    assert forgotten("ada", "--yes") == 0
     output = capsys.readouterr().out
-    for what in (
-        "grader/submitted/ada/",
-        "gradebook.db",
-        "grades.db: ",
-        "course.toml: [ext",
-        "grader/received/students/ada",
-    ):
+    submitted, received = "grader/submitted/ada/", "grader/received/students/ada"
+    for what in (submitted, received, "gradebook.db", "grades.db: ", "course.toml: [ext"):
         assert f"deleted  {what}" in output
     assert "still found" not in output
     assert "text files for exactly: ada; Ada Lovelace; a.lovelace@example.org.\n" in output
@@ -154,18 +149,16 @@ def test_every_trace_is_gone(
     for limit in ("other spellings", "parts of a name", "git's history", "the learning platform"):
         assert limit in output
     # In the gradebook, a random id that happens to end in "ada" may stand before the lesson's name.
-    assert files_with(root, b"Lovelace", b"lovelace", b"9000017", b"said ada.") == []
+    assert traces_of_ada(root) == []
     assert "grades/grades.db" not in files_with(root, b"ada07_doubling")
     for database in databases:
         with sqlite3.connect(root / database) as base:
             assert base.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
-def test_who_is_killed_on_the_way_starts_it_again(
-    course: Grading, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    root, left = root_of(course), tmp_path / "left"
-    shutil.copytree(root, left)
+def test_who_is_killed_on_the_way_starts_it_again(course: Grading, forgotten: Forget, tmp_path: Path) -> None:
+    root = Path(course.directory.root)
+    left = shutil.copytree(root, tmp_path / "left")
     steps = len([*forget.deleted(course, "ada", root / "roster.csv")])
     assert steps > 10
     for done in range(steps):
@@ -174,37 +167,37 @@ def test_who_is_killed_on_the_way_starts_it_again(
         running = forget.deleted(course, "ada", root / "roster.csv")
         assert len([*itertools.islice(running, done)]) == done
         running.close()  # type: ignore[attr-defined]
-        assert run(course, monkeypatch, "forget", "ada", "--yes") == 0
-        assert files_with(root, b"Lovelace", b"lovelace", b"9000017", b"said ada.") == []
+        assert forgotten("ada", "--yes") == 0
+        assert traces_of_ada(root) == []
 
 
 def test_what_a_killed_change_of_the_class_left_goes_too(
-    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = root_of(course)
+    root = Path(course.directory.root)
     for folder in (staged.PART, staged.DONE, staged.READY):
         (root / folder).mkdir()
         (root / folder / "0").write_text("[extensions.ada]\n")
         (root / folder / staged.PLAN).write_text('{"files": {}, "reasons": {}}')
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    assert run(course, monkeypatch, "forget", "ada", "--yes") == 1
+    assert forgotten("ada", "--yes") == 1
     assert "`unrolled class change` finishes it; nothing was deleted" in capsys.readouterr().err
     assert before == {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     shutil.rmtree(root / staged.READY)
-    assert run(course, monkeypatch, "forget", "ada", "--yes") == 0
+    assert forgotten("ada", "--yes") == 0
     assert not (root / staged.PART).exists()
     assert [path.name for path in (root / staged.DONE).iterdir()] == [staged.PLAN]
 
 
-def test_the_others_stay(course: Grading, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = root_of(course)
+def test_the_others_stay(course: Grading, forgotten: Forget) -> None:
+    root = Path(course.directory.root)
 
     def theirs() -> list[bytes]:
         return [path.read_bytes() for name in ("adam", "bob")
                 for path in sorted(root.glob(f"grader/*/{name}/**/*")) if path.is_file()]  # fmt: skip
 
     before = theirs()
-    assert run(course, monkeypatch, "forget", "ada", "--yes") == 0
+    assert forgotten("ada", "--yes") == 0
     assert before == theirs() != []
     assert (root / "roster.csv").read_text() == "".join(ROSTER.splitlines(keepends=True)[i] for i in (0, 1, 3))
     assert (root / "course.toml").read_text() == TOML.replace(
@@ -222,30 +215,28 @@ def test_the_others_stay(course: Grading, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_it_asks_first_and_names_what_it_does_not_know(
-    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, forgotten: Forget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (name,) = [pseudonyms.of(pseudonyms.key(course.grades), "ada")]
+    name = pseudonyms.of(pseudonyms.key(course.grades), "ada")
     for answer, student, said in (("yes", "ada", "nothing was deleted"), ("ada", "Ada", "'Ada' is no id")):
         monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
-        assert run(course, monkeypatch, "forget", student) == 1
+        assert forgotten(student) == 1
         assert said in capsys.readouterr().err
     assert (course.submitted / "ada").is_dir()
     monkeypatch.setattr("builtins.input", lambda prompt: "ada")
-    assert run(course, monkeypatch, "forget", "ada") == 0
+    assert forgotten("ada") == 0
     assert f"In pseudonymous exports this student is {name}." in capsys.readouterr().out
 
 
-def test_what_is_left_is_said(
-    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = root_of(course)
+def test_what_is_left_is_said(course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(course.directory.root)
     hand_in(root, "bob", answered(root, {"explain_total": "I worked with Ada Lovelace."}))
     (root / "lists").mkdir()
     (root / "roster.csv").rename(root / "lists" / "all.csv")
     (root / "by_ada.zip").write_bytes(zipped("inner ada"))
     (root / "notes.txt").write_text("adam and canada\nLOVELACE\nask ada!\n")
     (root / "old").symlink_to(root.parent)
-    assert run(course, monkeypatch, "forget", "ada", "--yes", "--roster", str(root / "lists" / "all.csv")) == 1
+    assert forgotten("ada", "--yes", "--roster", str(root / "lists" / "all.csv")) == 1
     assert "ada" not in (root / "lists" / "all.csv").read_text().split(",")
     found = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("still", "Not searched, as"))]
     assert found[:2] == ["still found: by_ada.zip, its name: ada", "still found: notes.txt, line 3: ada"]
@@ -275,11 +266,12 @@ def test_their_row_goes_and_nobody_elses_whatever_the_id(text: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_a_list_keeps_its_encoding(course: Grading, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+def test_a_list_keeps_its_encoding(course: Grading, forgotten: Forget, encoding: str) -> None:
     text = "id;name\r\nada;Ada Lovelace\r\nbob;Bób\r\n"
-    (root_of(course) / "list.csv").write_bytes(text.encode(encoding))
-    assert run(course, monkeypatch, "forget", "ada", "--yes") == 0
-    assert (root_of(course) / "list.csv").read_bytes() == text.replace("ada;Ada Lovelace\r\n", "").encode(encoding)
+    file = Path(course.directory.root) / "list.csv"
+    file.write_bytes(text.encode(encoding))
+    assert forgotten("ada", "--yes") == 0
+    assert file.read_bytes() == text.replace("ada;Ada Lovelace\r\n", "").encode(encoding)
 
 
 def test_ids_links_and_an_index_that_lead_elsewhere_delete_nothing_there(root: Path, tmp_path: Path) -> None:

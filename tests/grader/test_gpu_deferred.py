@@ -6,7 +6,6 @@ what is measured.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,13 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import small_course
-from small_course import GOOD, LESSON, answered, hand_in
+from small_course import GOOD, LESSON, answered, grades, hand_in, recorded, table
 
 from unrolled import checks, device
 from unrolled.checks.spec import normal
 from unrolled_grader import commands
 from unrolled_grader.box import sandbox
-from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
 from unrolled_grader.judge import intake
@@ -72,16 +70,7 @@ def with_gpu(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
 def grade(course: Grading) -> dict[str, dict[str, str]]:
     """Grade the class; the rows of scores.csv by student and part."""
     assert commands.grade_class(course) == 0
-    with (course.grades / "scores.csv").open(encoding="utf-8", newline="") as file:
-        return {f"{row['student']} {row['check']}": row for row in csv.DictReader(file)}
-
-
-def waits(course: Grading, student: str) -> tuple[float, bool]:
-    """Points of the cell in nbgrader's gradebook, and whether a person is asked to look."""
-    with gradebook.opened(course.directory) as book:
-        grades = book.find_submission_notebook(LESSON, LESSON, student).grades
-        (grade,) = [grade for grade in grades if grade.name == "check_total"]
-        return float(grade.auto_score), bool(grade.needs_manual_grade)
+    return {f"{row['student']} {row['check']}": row for row in table(course.grades / "scores.csv")}
 
 
 def test_deferred_and_completed(course: Grading, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,30 +81,28 @@ def test_deferred_and_completed(course: Grading, monkeypatch: pytest.MonkeyPatch
     assert (late["verdict"], late["points"], late["max_points"]) == ("deferred", "0", "1")
     assert late["detail"] == "needs a GPU, and this machine has none: the points are withheld, not lost"
     assert rows["bob total/speed"]["verdict"] == "missing"
-    assert waits(course, "ann") == (1.0, True)
-    assert waits(course, "bob") == (0.0, False)
+    assert grades(course, "ann")["check_total"] == (1.0, True)
+    assert grades(course, "bob")["check_total"] == (0.0, False)
     page = report.page(record.load_all(course.grades))
     assert "<b>1</b>deferred" in page
     assert "this machine has none" in page
 
-    before = record.load(course.grades, "ann", LESSON)
+    before = recorded(course, "ann")
     grade(course)
-    assert record.load(course.grades, "ann", LESSON) == before, "nothing new here, so nothing is judged again"
+    assert recorded(course, "ann") == before, "nothing new here, so nothing is judged again"
 
     with_gpu(monkeypatch, "a simulated one")
     rows = grade(course)
     assert (rows["ann total/speed"]["verdict"], rows["ann total/speed"]["points"]) == ("pass", "1")
-    assert waits(course, "ann") == (2.0, False)
-    done = record.load(course.grades, "ann", LESSON)
-    assert done is not None
+    assert grades(course, "ann")["check_total"] == (2.0, False)
+    done = recorded(course, "ann")
     assert done.machine["gpu"] == "a simulated one"
     assert "<b>0</b>deferred" in report.page(record.load_all(course.grades))
-    with (course.grades / "regrades.csv").open(encoding="utf-8", newline="") as file:
-        (line,) = csv.DictReader(file)
+    (line,) = table(course.grades / "regrades.csv")
     assert (line["student"], line["part"], line["before"], line["after"]) == ("ann", "total/speed", "0", "1")
     assert line["reason"] == "completed: deferred"
     grade(course)
-    assert record.load(course.grades, "ann", LESSON) == done
+    assert recorded(course, "ann") == done
 
 
 def test_a_clusters_gpus_settle_what_this_machine_cannot(

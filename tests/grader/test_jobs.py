@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import nbformat
 import pytest
-from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, released
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, recorded, released
 from sqlalchemy.exc import SQLAlchemyError
 
 import unrolled
@@ -23,7 +23,6 @@ from unrolled_grader import commands
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
-from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import intake, opening, verdicts
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
@@ -76,10 +75,8 @@ def test_a_sanitized_notebook_has_what_was_handed_out_and_ids_do_not_count(root:
     data = nbformat.writes(nb).encode()
     ours = job.sanitized(opening.opened(data, LESSON, SPECS), released(root))
     marked = {cell.metadata.nbgrader.grade_id: cell for cell in ours.cells if "nbgrader" in cell.metadata}
-    assert (marked["check_double"].source, marked["check_total"].source) == (
-        "check.double(double)",
-        "check.total(total)",
-    )
+    assert marked["check_double"].source == "check.double(double)"
+    assert marked["check_total"].source == "check.total(total)"
     assert marked["check_double"].metadata.nbgrader.points == 2
     assert ours.metadata[job.REPAIRS] == [["check_total", "its text was changed; it is as handed out again", False]]
     whole = answered(root, {"double": GOOD["double"], "check_total": "1"})
@@ -90,14 +87,12 @@ def test_a_sanitized_notebook_has_what_was_handed_out_and_ids_do_not_count(root:
 def test_what_one_door_judged_no_other_judges_again(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "ann", answered(root, GOOD))
     assert commands.grade_class(course, student="ann") == 0
-    first = record.load(course.grades, "ann", LESSON)
-    assert first is not None
+    first = recorded(course, "ann")
     assert (first.flags, first.sandbox, first.seeds) == (("look at cell 7",), "a box", (7,))
     assert autograde(root, "ann")["success"]
     file_of(root, "ann").write_bytes(file_of(root, "ann").read_bytes() + b"\n")  # saved again
     commands.grade_class(course, student="ann")
-    again = record.load(course.grades, "ann", LESSON)
-    assert again is not None
+    again = recorded(course, "ann")
     assert again == replace(first, digest=again.digest)
     assert judged.students == ["ann"]
     commands.grade_class(course, student="ann", force=True)
@@ -111,25 +106,21 @@ def test_what_one_door_judged_no_other_judges_again(course: Grading, root: Path,
 @pytest.mark.parametrize(
     "change",
     [
-        lambda patch, root: patch.setattr(job, "_code", lambda: b"new specs"),
-        lambda patch, root: patch.setattr(job, "environment", lambda options: "Python 4"),
-        lambda patch, root: patch.setenv("UNROLLED_UNSAFE_NO_SANDBOX", "1"),
+        lambda patch: patch.setattr(job, "_code", lambda: b"new specs"),
+        lambda patch: patch.setattr(job, "environment", lambda options: "Python 4"),
+        lambda patch: patch.setenv("UNROLLED_UNSAFE_NO_SANDBOX", "1"),
     ],
     ids=["specs", "environment", "sandbox"],
 )
 def test_another_judge_judges_again(
-    change: Callable[[pytest.MonkeyPatch, Path], None],
-    course: Grading,
-    root: Path,
-    judged: Judged,
-    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[pytest.MonkeyPatch], None], course: Grading, root: Path, judged: Judged
 ) -> None:
     hand_in(root, "bob", answered(root, GOOD))
     commands.grade_class(course, student="bob")
-    judged.clear()
-    change(monkeypatch, root)
-    commands.grade_class(course, student="bob")
-    assert judged.students == ["bob"]
+    with pytest.MonkeyPatch.context() as patch:
+        change(patch)
+        commands.grade_class(course, student="bob")
+    assert judged.students == ["bob", "bob"]
 
 
 def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Grading, root: Path, judged: Judged) -> None:
@@ -139,43 +130,21 @@ def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Gradin
     for _ in range(2):
         commands.grade_class(quick, student="cem")
     assert judged.students == ["cem"]
-    kept = record.load(course.grades, "cem", LESSON)
-    assert kept is not None
-    assert kept.scores[2].verdict == "deferred"
+    assert recorded(course, "cem").scores[2].verdict == "deferred"
     assert grades(course, "cem")["check_total"] == (1.0, True)  # marked for a person
     for course_ in (course, course, quick):
         commands.grade_class(course_, student="cem")
     assert judged.students == ["cem", "cem"]
-    kept = record.load(course.grades, "cem", LESSON)
-    assert kept is not None
-    assert kept.points == 4
+    assert recorded(course, "cem").points == 4
     assert grades(course, "cem")["check_total"] == (2.0, False)
 
 
-def test_a_part_that_needs_a_gpu_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    deferred = Score("a/speed", "deferred", 0.0, 1.0, "")
-    kept = Record("ann", LESSON, "", (deferred,), key=Key("a"), machine={"gpu": None})
-    with_gpu = {"gpu": "H200"}
-    for machine, could in ((with_gpu, True), ({"gpu": None}, False)):
-        monkeypatch.setattr(record, "machine", lambda machine=machine: machine)
-        assert job.could_settle(kept, Options()) is could
-        assert not job.could_settle(kept, Options(timing=False))
-        assert not job.could_settle(replace(kept, machine=with_gpu), Options())
-        assert not job.could_settle(replace(kept, scores=()), Options())
-
-
-def test_where_the_judge_fails_it_is_no_ones_verdict(
-    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(submission: Submission, options: Options) -> Verdicts:
-        raise ZeroDivisionError("in the judge")
-
+def test_where_the_judge_fails_it_is_no_ones_verdict(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "dan", answered(root, GOOD))
-    with monkeypatch.context() as patch:
-        patch.setattr(verdicts, "judge", fail)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "judge", Mock(side_effect=ZeroDivisionError("in the judge")))
         commands.grade_class(course, student="dan")
-    kept = record.load(course.grades, "dan", LESSON)
-    assert kept is not None
+    kept = recorded(course, "dan")
     assert kept.points == 0
     assert "grade again" in kept.scores[0].flag
     commands.grade_class(course, student="dan")
@@ -183,14 +152,11 @@ def test_where_the_judge_fails_it_is_no_ones_verdict(
 
 
 def test_what_is_our_fault_grades_nobody(
-    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(submission: Submission, options: Options) -> Verdicts:
-        raise OSError(28, "No space left on device")
-
     hand_in(root, "eve", answered(root, GOOD))
-    with monkeypatch.context() as patch:
-        patch.setattr(verdicts, "judge", full)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "judge", Mock(side_effect=OSError(28, "No space left on device")))
         assert commands.grade_class(course, student="eve") == 1
         assert "not graded: [Errno 28] No space left on device" in capsys.readouterr().out
         assert not autograde(root, "eve")["success"]
@@ -201,15 +167,10 @@ def test_what_is_our_fault_grades_nobody(
     assert record.states(course.grades)["eve", LESSON] == ("done", 2)
 
 
-def test_what_was_judged_and_not_applied_is_applied(
-    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(course: Grading, handed: intake.Handed, problem: str = "") -> Record:
-        raise KeyboardInterrupt
-
+def test_what_was_judged_and_not_applied_is_applied(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "fay", answered(root, GOOD))
-    with monkeypatch.context() as patch:
-        patch.setattr(Grading, "apply", killed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Grading, "apply", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             commands.grade_class(course, student="fay")
     assert record.states(course.grades)["fay", LESSON] == ("done", 1)
@@ -219,19 +180,13 @@ def test_what_was_judged_and_not_applied_is_applied(
     assert judged.students == ["fay"]
 
 
-def test_a_page_that_a_killed_run_was_renewing_is_made_by_the_next(
-    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_a_killed_run_was_renewing_is_made_by_the_next(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "lou", answered(root, GOOD))
     commands.grade_class(course, student="lou")
     page = course.feedback / "lou" / LESSON / f"{LESSON}.html"
-
-    def killed(course: Grading, converter: type, handed: intake.Handed) -> dict[str, Any]:
-        shutil.rmtree(page.parent)  # as nbgrader begins
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Grading, "_convert", killed)
+    shutil.rmtree(page.parent)  # as nbgrader begins
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Grading, "_convert", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             course._renew_feedback("lou", LESSON)
     assert course.done(handed(root, "lou")) is None
@@ -264,11 +219,9 @@ def test_an_order_and_its_answer_are_json_and_a_broken_file_raises_nothing(
     assert notebook is not None
     nbformat.validate(notebook)
     file.write_bytes(b"\0")
+    damaged = "the file holds null bytes: it is no notebook, or it was damaged on the way"
     found, notebook = job.result_of(job.perform(order))
-    assert (found.problem, notebook) == (
-        "the file holds null bytes: it is no notebook, or it was damaged on the way",
-        None,
-    )
+    assert (found.problem, notebook) == (damaged, None)
     with pytest.raises(job.JobError, match="another version of the course"):
         job.perform({**order, "specs": "others"})
 
@@ -290,37 +243,38 @@ def test_a_result_that_cannot_be_read_grades_nobody(
 
 
 def test_a_gradebook_that_cannot_be_written_grades_nobody(
-    course: Grading, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def locked(*arguments: Any, **options: Any) -> None:
-        raise SQLAlchemyError("database is locked")
-
     hand_in(root, "kim", answered(root, GOOD)).write_bytes(b"\0")
-    with monkeypatch.context() as patch:
-        patch.setattr(gradebook, "save_zero", locked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gradebook, "save_zero", Mock(side_effect=SQLAlchemyError("database is locked")))
         assert commands.grade_class(course, student="kim") == 1
     assert "not graded: the gradebook cannot be written: database is locked" in capsys.readouterr().out
     assert commands.grade_class(course, student="kim") == 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "again"),
-    [
-        *(("unrolled_grader/" + name, True) for name in ("box/wire.py", "judge/walk.py", "jobs/job.py")),
-        *(("unrolled/" + name, True) for name in ("ops/conv.py", "checks/compare.py")),
-        *(("unrolled_grader/" + name, False) for name in ("results/inert.py", "jobs/queue.py", "commands.py")),
-        *(("unrolled/" + name, False) for name in ("show/style.py", "cli/lab.py", "checks/course.json")),
-    ],
+JUDGES = (
+    *("unrolled_grader/box/wire.py", "unrolled_grader/judge/walk.py", "unrolled_grader/jobs/job.py"),
+    *("unrolled/ops/conv.py", "unrolled/checks/compare.py"),
 )
-def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, changed: str, again: bool) -> None:
+OTHERS = (
+    *("unrolled_grader/results/inert.py", "unrolled_grader/jobs/queue.py", "unrolled_grader/commands.py"),
+    *("unrolled/show/style.py", "unrolled/cli/lab.py", "unrolled/checks/course.json"),
+)
+
+
+def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path) -> None:
     for package in (unrolled, unrolled_grader):
         source = Path(package.__file__).parent
         shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     folders = tmp_path / "unrolled", tmp_path / "unrolled_grader"
-    before = job.code_hash(*folders)
-    with Path(tmp_path, changed).open("a", encoding="utf-8") as file:
-        file.write("\n")
-    assert (job.code_hash(*folders) != before) == again
+    hashes = [job.code_hash(*folders)]
+    for changed in (*OTHERS, *JUDGES):
+        with (tmp_path / changed).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        hashes.append(job.code_hash(*folders))
+    assert len(set(hashes[: len(OTHERS) + 1])) == 1
+    assert len(set(hashes)) == 1 + len(JUDGES)
 
 
 def test_what_forks_the_judges_loads_only_what_judges_need() -> None:

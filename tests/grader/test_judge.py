@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,12 @@ def under(verdicts: Verdicts, check: str) -> str:
     return text
 
 
-def always(seconds: float) -> Any:
-    """A race whose candidate takes so many seconds a call, and its baseline one. Nothing is timed."""
+def race_of(seconds: float, pairs: int = 8, control: float = 1.0) -> Any:
+    """A race in which the candidate takes so many seconds a call, the baseline one, and in its control `control`."""
 
     def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
-        pairs = [Pair(TimedBlock(1, 1.0), TimedBlock(1, seconds))] * 8
-        return conclude(pairs, [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8, spec.speed.at_least)
+        raced, controlled = (Pair(TimedBlock(1, 1.0), TimedBlock(1, took)) for took in (seconds, control))
+        return conclude([raced] * pairs, [controlled] * 8, spec.speed.at_least)
 
     return race
 
@@ -91,36 +92,35 @@ def test_a_worker_that_is_killed_from_outside_costs_nothing(root: Path, monkeypa
     """As the system does for want of memory: here in a cell, in a case, and the baseline's in a block."""
     killed: list[str] = []
 
-    def once(method: str) -> None:
-        original = getattr(Worker, method)
-
+    def first_killed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def patched(self: Worker, *arguments: Any) -> Any:
             if method not in killed:
                 killed.append(method)
                 self.send_signal(signal.SIGKILL)
             return original(self, *arguments)
 
-        monkeypatch.setattr(Worker, method, patched)
+        return patched
 
     for method in ("run_cell", "call", "go"):
-        once(method)
+        monkeypatch.setattr(Worker, method, first_killed(method, getattr(Worker, method)))
     verdicts = judged(root, GOOD, options=Options())
     assert killed == ["run_cell", "call", "go"]
     assert {score.verdict for score in verdicts.scores} == {"pass"}
+    assert verdicts.scores[-1].timings[0]["pairs"]  # a real race: the answer is some hundred times as fast
 
 
-def test_a_cell_that_ends_the_worker_costs_its_own_exercise_alone(root: Path) -> None:
-    verdicts = judged(root, {"double": "import os\nos._exit(0)", "total": GOOD["total"]})
-    assert rows(verdicts.scores)["double"] == ("crashed", 0.0)
-    assert rows(verdicts.scores)["total"] == ("pass", 1.0)
-
-
-def test_a_cell_that_never_ends_is_a_timeout(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("source", "verdict", "says"),
+    [("import os\nos._exit(0)", "crashed", ""), (STUBBORN, "timeout", "its cell was stopped after 1 s")],
+    ids=["ends the worker", "never ends"],
+)
+def test_such_a_cell_costs_its_own_exercise_alone(
+    source: str, verdict: str, says: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(walk, "CELL_LIMIT", 1.0)
-    verdicts = judged(root, {"double": STUBBORN, "total": GOOD["total"]})
-    assert rows(verdicts.scores)["double"] == ("timeout", 0.0)
-    assert "its cell was stopped after 1 s" in verdicts.scores[0].detail
-    assert rows(verdicts.scores)["total"] == ("pass", 1.0)
+    scores = judged(root, {"double": source, "total": GOOD["total"]}).scores
+    assert (rows(scores)["double"], rows(scores)["total"]) == ((verdict, 0.0), ("pass", 1.0))
+    assert says in scores[0].detail
 
 
 def test_no_cell_is_started_once_time_is_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,9 +184,15 @@ def test_a_speed_is_settled_by_a_pass_or_by_two_fails(outcomes: list[str], settl
     assert settle(outcomes) == settled
 
 
-def test_a_fail_is_measured_again_in_a_new_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fail_is_measured_again_in_a_new_worker_and_what_no_memory_allows_is_flagged(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The runs are real, the outcomes are given: nothing here depends on how fast the machine is."""
-    monkeypatch.setattr(checking, "time_against_baseline", always(1.0))
+    monkeypatch.setattr(checking, "time_against_baseline", race_of(1e-9))
+    speed = judged(root, GOOD, options=Options()).scores[-1]
+    assert (speed.verdict, speed.points) == ("pass", 1.0)
+    assert "GB/s of inputs and results" in speed.flag
+    monkeypatch.setattr(checking, "time_against_baseline", race_of(1.0))
     verdicts = judged(root, GOOD, options=Options())
     speed = verdicts.scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == ("fail", 0.0, 2)
@@ -195,39 +201,14 @@ def test_a_fail_is_measured_again_in_a_new_worker(root: Path, monkeypatch: pytes
     assert len(set(verdicts.seeds)) == 2
 
 
-def left_open(control: float) -> Any:
-    """A race that is too close to call; in its control the baseline takes so many times as long as itself."""
-
-    def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
-        pairs = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.1 / spec.speed.at_least))] * 32
-        return conclude(pairs, [Pair(TimedBlock(1, 1.0), TimedBlock(1, control))] * 8, spec.speed.at_least)
-
-    return race
-
-
 @pytest.mark.parametrize(("control", "verdict", "points"), [(1.0, "fail", 0.0), (1.5, "inconclusive", 1.0)])
 def test_a_speed_that_stays_open_earns_its_points_only_where_the_machine_was_the_cause(
     root: Path, monkeypatch: pytest.MonkeyPatch, control: float, verdict: str, points: float
 ) -> None:
-    monkeypatch.setattr(checking, "time_against_baseline", left_open(control))
+    monkeypatch.setattr(checking, "time_against_baseline", race_of(1.1 / 5, 32, control))  # too close: 5 is asked
     speed = judged(root, GOOD, options=Options()).scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == (verdict, points, 4)
     assert bool(speed.flag) == (verdict == "inconclusive")
     outcome = "inconclusive" if points else "undecided"
     assert f"Measured 4 times: {', '.join([outcome] * 4)}." in speed.detail
     assert ("the machine was quiet enough to tell" in speed.detail) == (verdict == "fail")
-
-
-def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "time_against_baseline", always(1e-9))
-    speed = judged(root, GOOD, options=Options()).scores[-1]
-    assert (speed.verdict, speed.points) == ("pass", 1.0)
-    assert "GB/s of inputs and results" in speed.flag
-
-
-@pytest.mark.timed
-def test_a_real_race(root: Path) -> None:
-    """The answer is some hundred times as fast as its baseline; five times is asked."""
-    speed = judged(root, GOOD, options=Options()).scores[-1]
-    assert (speed.verdict, speed.points) == ("pass", 1.0)
-    assert speed.timings[0]["pairs"]

@@ -15,7 +15,6 @@ import small_course
 from nbformat.v4 import new_code_cell, new_notebook
 from small_course import GOOD, LESSON, SPECS, answered, hand_in
 
-import unrolled.cli
 from unrolled import checks, journal
 from unrolled.checks import Report
 from unrolled.checks.compare import Remark
@@ -59,6 +58,7 @@ def test_the_median_of_what_was_measured_makes_the_order() -> None:
         eve=speed("crashed", 7.0),
         fay=speed("inconclusive", 50.0),
         gil=speed("pass", 900.0, flag="faster than memory allows: look at the code"),
+        hal=replace(speed("pass", 9.0), part="double/speed"),
     )
     assert [(place.rank, place.name) for place in found] == [
         (1, "dan"), (2, "ada"), (2, "cem"), (4, "bob"), (None, "fay"), (None, "gil")
@@ -70,9 +70,8 @@ def test_a_name_that_several_chose_is_numbered() -> None:
     assert [place.name for place in found] == ["Fox (2) (2)", "Fox (2)", "Fox"]
 
 
-def test_other_parts_and_what_could_not_be_graded_have_no_place() -> None:
+def test_other_lessons_and_what_could_not_be_graded_have_no_place() -> None:
     records = [
-        Record("ada", LESSON, "", (replace(speed("pass", 9.0), part="double/speed"),)),
         Record("bob", "08_kernels", "", (speed("pass", 9.0),)),
         Record("cem", LESSON, "", (speed("pass", 9.0),), problem="not valid JSON"),
     ]
@@ -97,11 +96,9 @@ def test_a_line_of_code_asks_and_nothing_else(source: str, name: str) -> None:
     assert leaderboard.requested_name(new_notebook(cells=[new_code_cell(source)])) == name
     assert leaderboard.requested_name(None) == ""
     if name:
-        assert name not in leaderboard.without_name(source)
-        assert (
-            leaderboard.requested_name(new_notebook(cells=[new_code_cell(leaderboard.without_name(source))]))
-            == "someone"
-        )
+        without = leaderboard.without_name(source)
+        assert name not in without
+        assert leaderboard.requested_name(new_notebook(cells=[new_code_cell(without)])) == "someone"
 
 
 def test_the_call_says_what_it_does_and_keeps_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,17 +198,10 @@ def test_a_class_has_those_who_asked_and_were_measured_and_no_ids(course: Gradin
     assert not re.search(r"\bs\d\d\b|quux", section)
 
 
-def run(course: Grading, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    root = Path(course.directory.root)
-    monkeypatch.chdir(root)
-    monkeypatch.setattr("unrolled.cli.checkout.find", lambda: root)
-    return unrolled.cli.main(list(words))
-
-
 def test_who_is_forgotten_or_hands_in_again_without_the_line_is_on_it_no_more(
     course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(course, monkeypatch, "forget", "s06", "--yes") == 0
+    assert small_course.command(course, monkeypatch, "forget", "s06", "--yes") == 0
     assert "still found" not in capsys.readouterr().out
     assert [row[:2] for row in shown(course)] == [("1", SCRIPT), ("2", "Twin (2)"), ("3", "Twin"), ("", "Fox 7")]
     sent(Path(course.directory.root), "s02", "# no more")
@@ -225,7 +215,7 @@ def test_who_is_forgotten_or_hands_in_again_without_the_line_is_on_it_no_more(
 def test_an_export_under_pseudonyms_holds_no_such_name(
     course: Grading, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert run(course, monkeypatch, "pseudonymous", str(tmp_path / "out"), "--texts") == 0
+    assert small_course.command(course, monkeypatch, "pseudonymous", str(tmp_path / "out"), "--texts") == 0
     texts = [file.read_text(encoding="utf-8") for file in (tmp_path / "out").rglob("*") if file.is_file()]
     assert sum("journal.leaderboard(" in text for text in texts) == len(NAMES)
     assert not [text for text in texts if re.search("Fox|Twin|alert", text)]

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import small_course
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
-from nbgrader.converters import Autograde
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
-from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
+from small_course import GOOD, LESSON, answered, hand_in, perform_here, recorded, released, table
 
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue, record
-from unrolled_grader.judge import evidence, intake, repair, verdicts
-from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.jobs import queue
+from unrolled_grader.jobs.record import one_line
+from unrolled_grader.judge import intake, repair, verdicts
+from unrolled_grader.judge.verdicts import Verdicts
 
 RIGHT = {"double": GOOD["double"], "explain_total": "One call instead of many."}
 """Without `total`: nothing in these tests depends on a measurement."""
@@ -65,8 +63,7 @@ def grades(course: Grading, student: str) -> Iterator[tuple[Gradebook, dict[str,
 
 
 def scores_csv(course: Grading) -> list[dict[str, str]]:
-    with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return table(course.grades / "scores.csv")
 
 
 def handed(course: Grading, student: str) -> intake.Handed:
@@ -105,11 +102,8 @@ def test_scores_csv_agrees_and_has_a_row_for_words(course: Grading) -> None:
 def test_no_answer_is_commented(course: Grading) -> None:
     with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
         comments = gradebook.find_submission_notebook(LESSON, LESSON, "ann").comments
-        assert {comment.name: comment.auto_comment for comment in comments} == {
-            "double": None,
-            "total": "No response.",
-            "explain_total": None,
-        }
+        said = {comment.name: comment.auto_comment for comment in comments}
+    assert said == {"double": None, "total": "No response.", "explain_total": None}
 
 
 def test_feedback_is_written_for_what_opened(course: Grading) -> None:
@@ -165,16 +159,11 @@ def test_a_submission_that_breaks_later_loses_what_it_had(course: Grading, root:
 
 
 def test_what_nbgrader_cannot_open_is_recorded(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(handed: Any, released: Any) -> Any:
-        raise ValueError("no such cell")
-
-    monkeypatch.setattr(repair, "repaired", fail)
+    monkeypatch.setattr(repair, "repaired", Mock(side_effect=ValueError("no such cell")))
     hand_in(root, "fay", answered(root, RIGHT))
     commands.grade_class(course, student="fay")
-    kept = record.load(course.grades, "fay", LESSON)
-    assert kept is not None
-    assert kept.points == 0
-    assert kept.problem == "it cannot be repaired: ValueError: no such cell"
+    kept = recorded(course, "fay")
+    assert (kept.points, kept.problem) == (0, "it cannot be repaired: ValueError: no such cell")
 
 
 def damage(root: Path, student: str) -> Path:
@@ -194,16 +183,12 @@ def damage(root: Path, student: str) -> Path:
     return folder
 
 
-def nbgraders(course: Grading) -> Any:
-    """The configuration that nbgrader's own commands read."""
-    return notebooks.nbgrader_config(Path(course.directory.root))
-
-
 def press(course: Grading, student: str) -> dict[str, Any]:
     """Autograde as formgrader's button does it: through the API, inside a running event loop."""
 
     async def pressed() -> dict[str, Any]:
-        result: dict[str, Any] = NbGraderAPI(config=nbgraders(course)).autograde(LESSON, student)
+        config = notebooks.nbgrader_config(Path(course.directory.root))
+        result: dict[str, Any] = NbGraderAPI(config=config).autograde(LESSON, student)
         return result
 
     return asyncio.run(pressed())
@@ -213,8 +198,7 @@ def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: G
     """On real kernels. What else was handed in neither runs, nor is copied, nor stops anything."""
     damage(root, "gil")
     commands.grade_class(course, student="gil")
-    first = record.load(course.grades, "gil", LESSON)
-    assert first is not None
+    first = recorded(course, "gil")
     assert first.repairs == (
         "double: its cell had lost its grade_id; taken is the cell that defines double",
         "check_double: its cell was missing; it was put back",
@@ -225,9 +209,7 @@ def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: G
     folder = Path(course.directory.format_path(course.directory.autograded_directory, "gil", LESSON))
     assert [file.name for file in folder.iterdir()] == [f"{LESSON}.ipynb"]
     assert press(course, "gil")["success"]
-    second = record.load(course.grades, "gil", LESSON)
-    assert second is not None
-    assert second == first  # the job was done
+    assert recorded(course, "gil") == first  # the job was done
     assert [file.name for file in folder.iterdir()] == [f"{LESSON}.ipynb"]
     assert "its cell had lost its grade_" in (course.grades / "report.html").read_text(encoding="utf-8")
 
@@ -241,11 +223,9 @@ def test_every_door_records_what_it_refuses(course: Grading, root: Path) -> None
     result = press(course, "jon")
     assert not result["success"]
     assert "expected a file, not a link or folder" in result["log"]
-    first = record.load(course.grades, "jon", LESSON)
+    first = recorded(course, "jon")
     commands.grade_class(course, student="jon", force=True)
-    second = record.load(course.grades, "jon", LESSON)
-    assert first is not None
-    assert second is not None
+    second = recorded(course, "jon")
     assert first.problem == second.problem == "expected a file, not a link or folder"
     assert first.scores == second.scores
     assert small_course.grades(course, "jon")["check_double"] == (0.0, False)
@@ -253,38 +233,22 @@ def test_every_door_records_what_it_refuses(course: Grading, root: Path) -> None
 
 def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So nbgrader knows a later submission from one that is graded."""
-    judged = []
-
-    def judge_nothing(submission: Submission, options: Options) -> Verdicts:
-        judged.append(submission.student)
-        return Verdicts(submission.notebook, (), 0.0, ())
-
-    monkeypatch.setattr(verdicts, "judge", judge_nothing)
+    judge = Mock(side_effect=lambda submission, options: Verdicts(submission.notebook, (), 0.0, ()))
+    monkeypatch.setattr(verdicts, "judge", judge)
     folder = hand_in(root, "kim", answered(root, RIGHT)).parent
     into = Path(course.directory.format_path(course.directory.autograded_directory, "kim", LESSON))
     for day in ("2030-01-01", "2030-01-01", "2030-01-02"):
         (folder / "timestamp.txt").write_text(f"{day} 00:00:00 UTC\n")
-        config = nbgraders(course)
-        directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="kim")
-        assert capture_log(Autograde(coursedir=directory, config=config))["success"]
+        assert small_course.autograde(root, "kim", force=False)["success"]
         assert (into / "timestamp.txt").read_text() == f"{day} 00:00:00 UTC\n"
-        kept = record.load(course.grades, "kim", LESSON)
-        assert kept is not None
-        assert kept.digest == handed(course, "kim").digest
-    assert judged == ["kim"]  # it is the same notebook
-
-
-def judge_at_once(submission: Submission, options: Options) -> Verdicts:
-    """Find every `double` right that is as it should be."""
-    right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
-    scores = [evidence.Score("double", "pass" if right else "fail", 2.0 * right, 2.0, "")]
-    return Verdicts(submission.notebook, (*scores, *evidence.without("total", SPECS["total"], "missing", "")), 0.1, ())
+        assert recorded(course, "kim").digest == handed(course, "kim").digest
+    judge.assert_called_once()  # it is the same notebook
 
 
 def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(verdicts, "judge", judge_at_once)
+    monkeypatch.setattr(verdicts, "judge", small_course.judge_double)
     root = small_course.make(tmp_path / "checkout")
     monkeypatch.chdir(root)
     taken, odd = ("ann", "O'Neil, Ünal", "{x}%s", "=1."), ("a\nb", " ann", "a*", "cba\u202e", "Zoe\u0308", "Zo\u00eb")
@@ -297,14 +261,13 @@ def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
         rows = [row for row in scores_csv(course) if row["check"] == "double"]
         return {row["student"].removeprefix("'"): row["points"] for row in rows}
 
-    directory = CourseDirectory(config=nbgraders(course), assignment_id=LESSON, student_id="*")
-    result = capture_log(Autograde(coursedir=directory, config=nbgraders(course)))
+    result = small_course.autograde(root, "*")
     assert result["success"], result
     assert all(f"Set aside: the student's folder {name!r}: " in result["log"] for name in odd)
     assert points() == expected
     commands.grade_class(course, force=True)
     said = capsys.readouterr().out
-    assert all(f"passed over: {record.one_line(repr(name))} (" in said for name in odd)
+    assert all(f"passed over: {one_line(repr(name))} (" in said for name in odd)
     assert points() == expected
     assert all(press(course, name)["success"] for name in taken)
     for name in ("a\nb", "a*", "cba\u202e", "Zo\u00eb"):

@@ -177,11 +177,9 @@ def spec_of(reference: Any) -> checks.Spec:
 def both(functions: dict[str, str], specs: dict[str, checks.Spec], before: str = "") -> Iterator[tuple[str, Any, Any]]:
     """(name, what the learner's check finds, what the judge finds) of each function; one worker for all."""
     source = SET_UP + before + "\n" + "\n".join(functions.values())
-    cells = [new_code_cell(source)]
-    for name in functions:
-        cells.append(new_code_cell(f"check.{name}({name})"))
-        cells[-1].metadata["nbgrader"] = {"grade_id": f"check_{name}", "grade": True, "solution": False}
-    notebook = new_notebook(cells=cells)
+    marks = {name: {"grade_id": f"check_{name}", "grade": True, "solution": False} for name in functions}
+    checked = [new_code_cell(f"check.{name}({name})", metadata={"nbgrader": mark}) for name, mark in marks.items()]
+    notebook = new_notebook(cells=[new_code_cell(source), *checked])
     verdicts = judge(Submission("ann", "07_doubling", notebook, specs), Options(timing=False))
     found = {score.part: (score.verdict, score.points, score.detail) for score in verdicts.scores}
     space: dict[str, Any] = {}

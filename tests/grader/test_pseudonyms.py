@@ -6,7 +6,9 @@ import csv
 import json
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import nbformat
 import pytest
@@ -14,7 +16,6 @@ import small_course
 from nbformat.v4 import new_output
 from small_course import GOOD, LESSON, answered, hand_in
 
-import unrolled.cli
 from unrolled.cli import CommandError
 from unrolled_grader import commands
 from unrolled_grader.grading import Grading
@@ -90,10 +91,10 @@ def test_an_export_names_nobody(course: Grading, tmp_path: Path) -> None:
 def test_texts_come_only_if_asked_for_and_are_warned_of(
     course: Grading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("unrolled.cli.checkout.find", lambda: Path(course.directory.root))
-    assert unrolled.cli.main(["pseudonymous", str(tmp_path / "out")]) == 0
+    export = partial(small_course.command, course, monkeypatch, "pseudonymous")
+    assert export(str(tmp_path / "out")) == 0
     assert "findings are left out, as they may hold names; --texts adds them" in capsys.readouterr().out
-    assert unrolled.cli.main(["pseudonymous", str(tmp_path / "all"), "--texts"]) == 0
+    assert export(str(tmp_path / "all"), "--texts") == 0
     assert "WARNING: notebooks, journals and findings are there as they were written" in capsys.readouterr().out
     made = files(tmp_path / "all")
     assert "NOT taken out" in made["README.txt"]
@@ -123,15 +124,12 @@ def test_two_exports_agree_and_another_key_does_not(course: Grading, tmp_path: P
 def test_nothing_is_overwritten_and_nothing_half_done_stays(
     course: Grading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(into: Path, records: object) -> Path:
-        raise OSError("no space left")
-
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine.txt").touch()
     with pytest.raises(CommandError, match="is there already"):
         pseudonyms.export(course, tmp_path / "there")
     with monkeypatch.context() as patch:
-        patch.setattr(record, "write_scores", full)
+        patch.setattr(record, "write_scores", Mock(side_effect=OSError("no space left")))
         with pytest.raises(OSError, match="no space"):
             pseudonyms.export(course, tmp_path / "full")
     (course.grades / pseudonyms.KEY).write_text("abc")

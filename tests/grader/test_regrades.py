@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 import pytest
 import small_course
 from nbgrader.api import Gradebook
-from small_course import GOOD, LESSON, answered, hand_in
+from small_course import GOOD, LESSON, answered, hand_in, table
 
 from unrolled_grader import commands
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue
 from unrolled_grader.jobs.record import Key, Record
-from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge import verdicts
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.verdicts import Verdicts
 from unrolled_grader.results import regrades
@@ -28,12 +27,9 @@ KEPT = Record("ann", LESSON, "1", (Score("double", "pass", 2.0, 2.0, ""), Score(
 
 def lines(grades: Path) -> list[tuple[str, ...]]:
     """The log without the times."""
-    if not (grades / "regrades.csv").exists():
-        return []
-    with (grades / "regrades.csv").open(newline="", encoding="utf-8") as file:
-        head, *rows = csv.reader(file)
-    assert tuple(head) == regrades.COLUMNS
-    return [tuple(row[1:]) for row in rows]
+    rows = table(grades / "regrades.csv") if (grades / "regrades.csv").exists() else []
+    assert all(tuple(row) == regrades.COLUMNS for row in rows)
+    return [tuple(row.values())[1:] for row in rows]
 
 
 def changed(part: str, verdict: str, points: float, **others: Any) -> Record:
@@ -82,20 +78,16 @@ def test_first_marks_are_no_regrade_and_what_goes_is_logged(tmp_path: Path) -> N
 
 @pytest.fixture
 def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Grading:
-    """A class of one, whose answer in words waits; the judge gives what `points` says."""
+    """A class of one, whose answer in words waits."""
     monkeypatch.setattr(queue, "run", small_course.perform_here)
     hand_in(root, "ann", answered(root, GOOD | {"explain_total": "One call."}))
     return Grading.at(root)
 
 
-def judge_gives(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    def gives(points: float) -> None:
-        score = evidence.Score("double", "pass" if points else "fail", points, 2.0, "")
-        monkeypatch.setattr(
-            verdicts, "judge", lambda submission, options: Verdicts(submission.notebook, (score,), 0.1, ())
-        )
-
-    return gives
+def judge_gives(monkeypatch: pytest.MonkeyPatch, points: float) -> None:
+    score = Score("double", "pass" if points else "fail", points, 2.0, "")
+    judge = lambda submission, options: Verdicts(submission.notebook, (score,), 0.1, ())  # noqa: E731
+    monkeypatch.setattr(verdicts, "judge", judge)
 
 
 @contextmanager
@@ -108,13 +100,12 @@ def answer(course: Grading) -> Iterator[Any]:
 
 
 def test_a_regrade_keeps_what_a_person_gave(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gives = judge_gives(monkeypatch)
-    gives(2.0)
+    judge_gives(monkeypatch, 2.0)
     commands.grade_class(course)
     with answer(course) as grade:
         assert grade.needs_manual_grade
         grade.manual_score, grade.needs_manual_grade = 1.5, False
-    gives(0.0)
+    judge_gives(monkeypatch, 0.0)
     commands.grade_class(course, force=True, reason="the judge was wrong")
     assert lines(course.grades) == [("ann", LESSON, "double", "2", "0", "the judge was wrong")]
     with answer(course) as grade:
@@ -128,6 +119,5 @@ def test_a_regrade_keeps_what_a_person_gave(course: Grading, root: Path, monkeyp
     commands.grade_class(course)
     with answer(course) as grade:
         assert (grade.score, grade.needs_manual_grade) == (1.5, True)  # the text is another: a person looks again
-    assert (
-        "explain_total,1.5,2,marked,to be read again: the answer changed" in (course.grades / "scores.csv").read_text()
-    )
+    said = "explain_total,1.5,2,marked,to be read again: the answer changed"
+    assert said in (course.grades / "scores.csv").read_text()

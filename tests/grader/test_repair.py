@@ -69,10 +69,8 @@ def names(notebook: NotebookNode) -> list[str]:
 def test_a_sound_notebook_is_left_alone(solved: NotebookNode, given: NotebookNode) -> None:
     for handed in (solved, given):
         nb, notes = repaired(handed, given)
-        assert notes == []
-        assert [(cell.cell_type, cell.source, cell.id) for cell in nb.cells] == [
-            (cell.cell_type, cell.source, cell.id) for cell in handed.cells
-        ]
+        before, after = ([(cell.cell_type, cell.source, cell.id) for cell in one.cells] for one in (handed, nb))
+        assert (after, notes) == (before, [])
 
 
 @pytest.mark.parametrize("minor", [0, 4, 5])
@@ -80,10 +78,8 @@ def test_every_grade_id_lost_on_colab_is_found_again(solved: NotebookNode, given
     nb, notes = repaired(colab(solved, minor=minor), given)
     assert [cell.source for cell in nb.cells] == [cell.source for cell in solved.cells]
     assert names(nb) == IN_ORDER
-    assert notes[:2] == [
-        "double: its cell had lost its grade_id; taken is the cell that defines double",
-        "total: its cell had lost its grade_id; taken is the cell that defines total",
-    ]
+    lost = "{0}: its cell had lost its grade_id; taken is the cell that defines {0}"
+    assert notes[:2] == [lost.format("double"), lost.format("total")]
     assert len(notes) == 5
     assert nb.metadata.unrolled.lesson == LESSON
 
@@ -133,9 +129,8 @@ def test_which_of_several_cells_is_the_exercises(
 ) -> None:
     place = at(solved, "double")
     stub = given.cells[at(given, "double")].source
-    solved.cells[place : place + 1] = [
-        code(stub if source is None else source, "double" if carries else None) for source, carries in cells
-    ]
+    made = [code(stub if source is None else source, "double" if carries else None) for source, carries in cells]
+    solved.cells[place : place + 1] = made
     nb, notes = repaired(solved, given)
     assert at(nb, "double") == place + chosen
     assert [cell.source for cell in nb.cells] == [cell.source for cell in solved.cells]
@@ -226,12 +221,8 @@ def test_an_answer_in_words_is_found_by_its_place(solved: NotebookNode, given: N
 
 def test_an_answer_in_words_is_found_by_the_text_it_came_with(solved: NotebookNode, given: NotebookNode) -> None:
     moved = nbformat.v4.new_markdown_cell(f"Your answer here.\n\n{WORDS}")
-    solved.cells = [
-        moved,
-        *(cell for cell in solved.cells[:-1] if cell.source != "Why is one faster?"),
-        code("last = 1"),
-    ]
-    solved.cells.insert(2, solved.cells.pop(0))
+    others = [cell for cell in solved.cells[:-1] if cell.source != "Why is one faster?"]
+    solved.cells = [*others[:2], moved, *others[2:], code("last = 1")]
     nb, _ = repaired(solved, given)
     assert WORDS in nb.cells[at(nb, "explain_total")].source
 

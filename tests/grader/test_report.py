@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import tracemalloc
 from collections.abc import Iterator
@@ -9,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import simulated
 
+from unrolled import checks
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.results import figures, report
@@ -135,21 +136,36 @@ def test_an_empty_class_has_a_report() -> None:
     assert "Nothing has been graded yet" in report.page([])
 
 
+def a_class(students: int, lessons: int = 6) -> Iterator[Record]:
+    """A record a student and lesson, one at a time, with all parts of the lesson's checks."""
+    dice = random.Random(0)
+    for number in range(students):
+        for lesson, specs in sorted(checks.lessons().items())[:lessons]:
+            scores = (score for name, spec in specs.items() for score in some_scores(dice, name, spec))
+            yield Record(f"student{number:03}", lesson, "", tuple(scores))
+
+
+def some_scores(dice: random.Random, name: str, spec: checks.Spec) -> Iterator[Score]:
+    right = dice.random() < 0.7
+    detail = "" if right else "case 'stride 2': differs at (0, 1): expected 4, got 3"
+    yield Score(name, "pass" if right else "fail", float(spec.points * right), float(spec.points), detail)
+    if spec.speed is not None:
+        timing = {"ratio": dice.lognormvariate(2, 1), "at_least": spec.speed.at_least}
+        yield Score(f"{name}/speed", "pass", 1.0, 1.0, f"{timing['ratio']:.1f}x", "", (timing,))
+
+
 def test_parts_are_in_the_order_of_lessons_and_checks() -> None:
-    parts = [*tallied(simulated.a_class(5, lessons=2)).verdicts]
+    parts = [*tallied(a_class(5, lessons=2)).verdicts]
     assert [part.lesson for part in parts] == sorted(part.lesson for part in parts)
     assert [part.name for part in parts if part.lesson.startswith("00")] == ["ink", "ink/speed"]
 
 
 def heavy_class() -> Iterator[Record]:
     """600 records with all their measured pairs."""
-    for one in simulated.a_class(100):
-        scores = (replace(score, timings=tuple(map(with_pairs, score.timings))) for score in one.scores)
-        yield replace(one, scores=tuple(scores))
-
-
-def with_pairs(timing: dict[str, Any]) -> dict[str, Any]:
-    return {**timing, "pairs": [[0.01, 0.02] for _ in range(32)]}
+    for one in a_class(100):
+        for timing in (timing for score in one.scores for timing in score.timings):
+            timing["pairs"] = [[0.01, 0.02] for _ in range(32)]
+        yield one
 
 
 def test_a_large_class_keeps_no_timings() -> None:
@@ -163,4 +179,4 @@ def test_a_large_class_keeps_no_timings() -> None:
 
 
 def test_a_large_class_fits_a_page() -> None:
-    assert len(report.page(simulated.a_class(200))) < 1_000_000
+    assert len(report.page(a_class(200))) < 1_000_000

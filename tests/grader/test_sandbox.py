@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from stage import printed_in
 from waiting import eventually, gone
 
 from unrolled_grader.box import sandbox
@@ -19,38 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60.0
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with Worker(boxed=True) as worker:
-        yield worker
-
-
-@pytest.fixture
-def run(worker: Worker) -> Callable[[str], str]:
-    """Runs a cell in the box, and gives what it prints."""
-    printed: list[str] = []
-
-    def run(source: str) -> str:
-        worker.on_print = lambda name, text: printed.append(text)
-        printed.clear()
-        assert worker.run_cell(source, LIMIT) is None
-        return "".join(printed)
-
-    return run
-
-
-Run = Callable[[str], str]
-
-
 # What code in the box sees
 
 
-def test_the_home_is_empty(run: Run) -> None:
-    assert run("import os; print(os.path.expanduser('~'), os.getcwd(), os.listdir('.'))").split() == [
-        "/tmp",
-        "/tmp/notebook",
-        "[]",
-    ]
+def test_the_home_is_empty() -> None:
+    source = "import os; print(os.path.expanduser('~'), os.getcwd(), os.listdir('.'))"
+    with Worker(boxed=True) as worker:
+        assert printed_in(worker, source).split() == ["/tmp", "/tmp/notebook", "[]"]
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
@@ -62,12 +39,9 @@ try:
     for n in range(1000):
         with open(f"{folder}/{{n}}", "wb") as file: file.write(chunk)
 except OSError as error: print(errno.errorcode[error.errno], n)"""
-    printed: list[str] = []
     with Worker(boxed=True) as worker:
-        worker.on_print = lambda name, text: printed.append(text)
-        assert worker.run_cell(source, LIMIT) is None
+        code, chunks = printed_in(worker, source).split()
         full = shared_memory()
-    code, chunks = "".join(printed).split()
     assert code == "ENOSPC"
     assert int(chunks) * 8 * 2**20 <= sandbox.SCRATCH
     assert eventually(lambda: full - shared_memory() > 100_000)  # others, beside this test, may use more or less of it
@@ -104,12 +78,9 @@ def test_closing_a_box_ends_all_that_runs_in_it() -> None:
 def spaces() -> set[str]:
     """The process namespaces that anybody is in."""
     found = set()
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and not gone(int(entry.name)):
-                found.add(os.readlink(entry / "ns" / "pid"))
-        except OSError:
-            continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            found |= set() if gone(int(process.name)) else {os.readlink(process / "ns" / "pid")}
     return found
 
 
@@ -133,31 +104,32 @@ worker.run_cell("print('busy', flush=True)\\nwhile True: pass", 600)"""
 
 
 @pytest.fixture
-def afresh() -> Iterator[None]:
-    """What was found out about this system is forgotten, before and after."""
-    for found in (sandbox.problem, sandbox.version, sandbox._arguments):
-        found.cache_clear()
-    yield
-    for found in (sandbox.problem, sandbox.version, sandbox._arguments):
-        found.cache_clear()
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """A function that puts a script in the place of bwrap. What was found out about this system is forgotten."""
+
+    def put(script: str) -> None:
+        program = tmp_path / "bwrap"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def forget() -> None:
+        for found in (sandbox.problem, sandbox.version, sandbox._arguments):
+            found.cache_clear()
+
+    forget()
+    yield put
+    forget()
 
 
-def stand_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that is called bwrap and does this."""
-    program = folder / "bwrap"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-
-def test_here_it_works(afresh: None) -> None:
+@pytest.mark.usefixtures("stand_in")
+def test_here_it_works() -> None:
     assert sandbox.problem() == ""
     assert sandbox.version().startswith("bubblewrap ")
 
 
-def test_a_missing_bubblewrap_is_named_with_what_installs_it(
-    afresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("stand_in")
+def test_a_missing_bubblewrap_is_named_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert sandbox.problem() == f"bubblewrap, which holds student code, is not installed. {sandbox.INSTALL}"
     assert "sudo apt-get install bubblewrap" in sandbox.problem()
@@ -165,58 +137,50 @@ def test_a_missing_bubblewrap_is_named_with_what_installs_it(
         sandbox.Box()
 
 
-def test_another_system_is_named(afresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("stand_in")
+def test_another_system_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "runs on Linux alone" in sandbox.problem()
     assert "--unsafe-no-sandbox" in sandbox.problem()
 
 
+CONTAINERS = ("/.dockerenv", "/run/.containerenv")
+REFUSED, ENDED = "(bwrap: No permissions to create new namespace)", "bubblewrap ended at once"
+
+
 @pytest.mark.parametrize(
-    ("file", "text", "advice"),
+    ("sign", "said", "advice"),
     [
-        ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "apparmor_restrict_unprivileged_userns=0"),
-        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl kernel.unprivileged_userns_clone=1"),
-        ("/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
+        (
+            ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+            REFUSED,
+            "apparmor_restrict_unprivileged_userns=0",
+        ),
+        (("/proc/sys/kernel/unprivileged_userns_clone", "0"), REFUSED, "sysctl kernel.unprivileged_userns_clone=1"),
+        (("/proc/sys/user/max_user_namespaces", "0"), REFUSED, "sudo sysctl user.max_user_namespaces=10000"),
+        (CONTAINERS[0], ENDED, "--security-opt seccomp=unconfined"),
+        (CONTAINERS[1], ENDED, "--security-opt"),
+        ("", ENDED, "--unsafe-no"),
     ],
 )
-def test_what_forbids_namespaces_is_named_with_the_line_that_helps(
-    file: str, text: str, advice: str, afresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_it_does_not_work_the_reason_is_named_with_the_line_that_helps(
+    sign: object, said: str, advice: str, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in(tmp_path, "echo 'bwrap: No permissions to create new namespace' >&2; exit 1", monkeypatch)
-    monkeypatch.setattr(sandbox, "_says", lambda asked, said: (asked, said) == (file, text))
+    """A file of the kernel's with this text in it forbids namespaces; another file marks a container."""
+    stand_in(f"echo '{REFUSED.strip('()')}' >&2; exit 1" if said == REFUSED else "exit 1")
+    monkeypatch.setattr(sandbox, "_says", lambda *asked: asked == sign)
+    there = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda self: str(self) == sign if str(self) in CONTAINERS else there(self))
     problem = sandbox.problem()
-    assert "does not work here (bwrap: No permissions to create new namespace)" in problem
+    assert said in problem
     assert advice in problem
     assert "\n" not in problem
 
 
-@pytest.mark.parametrize(
-    ("mark", "advice"),
-    [
-        ("/.dockerenv", "--security-opt seccomp=unconfined"),
-        ("/run/.containerenv", "--security-opt"),
-        ("", "--unsafe-no"),
-    ],
-)
-def test_a_container_is_told_apart(
-    mark: str, advice: str, afresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stand_in(tmp_path, "exit 1", monkeypatch)
-    monkeypatch.setattr(sandbox, "_says", lambda asked, said: False)
-    there = Path.exists
-    containers = ("/.dockerenv", "/run/.containerenv")
-    monkeypatch.setattr(Path, "exists", lambda self: str(self) == mark if str(self) in containers else there(self))
-    assert "bubblewrap ended at once" in sandbox.problem()
-    assert advice in sandbox.problem()
-
-
-def test_a_room_that_is_built_but_ends_is_no_room(
-    afresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_room_that_is_built_but_ends_is_no_room(stand_in: Callable[[str], None]) -> None:
     """It tells of its first process, and then what should keep it open does not start."""
     tells = 'while [ "$1" != --info-fd ]; do shift; done; echo \'{"child-pid": 1}\' > /dev/fd/$2'
-    script = f"{tells}; echo no cat >&2; exit 1"
-    stand_in(tmp_path, script, monkeypatch)
+    stand_in(f"{tells}; echo no cat >&2; exit 1")
     with pytest.raises(sandbox.SandboxError, match="no cat"):
         sandbox.Box()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from small_course import LESSON, answered, hand_in
@@ -30,16 +32,8 @@ LOOP = """\
             raise ValueError(f"{place} is too many")
     return np.float32(result)
 """
-RENAMED = """\
-    s = 0.0
-    for k, value in enumerate(data):
-        # another comment
-        if value != 0:
-            s = s + float(value) * 1.0
-        elif k > len(data):
-            raise ValueError(f"{k} is too many")
-    return np.float32(s)
-"""
+NAMES = {"# running": "# another comment", "result": "s", "place": "k", "number": "value", "(x)": "(data)"}
+RENAMED = functools.reduce(lambda text, name: text.replace(name, NAMES[name]), NAMES, LOOP)
 OTHER = """\
     halves = [x[: len(x) // 2], x[len(x) // 2 :]]
     while len(halves) > 1:
@@ -127,9 +121,8 @@ def test_every_answer_of_the_library_has_a_source():
 def pages(root: Path) -> Path:
     """What is written of a class: two near-copies, one of them HTML, a broken file and an untouched one."""
     sentinel = root / "executed"
-    hostile = LOOP.replace(
-        "running", "<script>alert(1)</script> </pre><img src=x onerror=alert(1)> \x1b[2J \x00 \u202e\u200b"
-    )
+    signs = "<script>alert(1)</script> </pre><img src=x onerror=alert(1)> \x1b[2J \x00 \u202e\u200b"
+    hostile = LOOP.replace("running", signs)
     runs = f"    open({str(sentinel)!r}, 'w')\n"
     for student, code in {"ann": LOOP, "ben": OTHER, "<b>eve": hostile, "run": runs + OTHER}.items():
         source = STUB.replace("    raise NotImplementedError\n", code)
@@ -182,10 +175,7 @@ def test_the_report_shows_no_more_than_the_nearest(monkeypatch: pytest.MonkeyPat
 
 def test_a_cell_is_compared_as_far_as_it_counts(monkeypatch: pytest.MonkeyPatch):
     """The time to find what was handed out grows with the lines on both sides: ten million empty ones are too many."""
-    seen: list[int] = []
-    without_docstrings = near_copies._without_docstrings
-    monkeypatch.setattr(
-        near_copies, "_without_docstrings", lambda source: seen.append(len(source)) or without_docstrings(source)
-    )
+    seen = Mock(wraps=near_copies._without_docstrings)
+    monkeypatch.setattr(near_copies, "_without_docstrings", seen)
     assert own("\n" * 1_000_000, "a\n\nb\n") == ""
-    assert max(seen) <= near_copies.LONGEST + 5
+    assert max(len(call.args[0]) for call in seen.call_args_list) <= near_copies.LONGEST + 5

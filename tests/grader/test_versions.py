@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import small_course
 from nbformat import NotebookNode
-from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, rows
+from small_course import GOOD, LESSON, SPECS, answered, autograde, grades, hand_in, perform_here, recorded, rows
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
@@ -69,12 +69,10 @@ def of_version(version: str, nb: NotebookNode) -> NotebookNode:
     return nb
 
 
-def handed_in_older(root: Path, student: str, double: str) -> Path:
+def handed_in_older(root: Path, student: str) -> Path:
+    """It triples, which is wrong today, and right there."""
     nb = of_version(OLDER, older_notebook(root))
-    for cell in nb.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == "double":
-            cell.source = double
-    return hand_in(root, student, nb)
+    return hand_in(root, student, small_course.with_answers(nb, {"double": TRIPLES}))
 
 
 @pytest.fixture(scope="module")
@@ -93,18 +91,15 @@ def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gra
 
 def graded(course: Grading, student: str) -> Record:
     commands.grade_class(course, student=student)
-    kept = record.load(course.grades, student, LESSON)
-    assert kept is not None
-    return kept
+    return recorded(course, student)
 
 
 def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
     course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
+    handed_in_older(root, "ann")
     assert autograde(root, "ann", timing=False)["success"]
-    kept = record.load(course.grades, "ann", LESSON)
-    assert kept is not None
+    kept = recorded(course, "ann")
     monkeypatch.setattr(versions, "performed_by", lambda *arguments: pytest.fail("judged again"))
     assert graded(course, "ann") == kept
     assert autograde(root, "ann", timing=False)["success"]
@@ -158,7 +153,7 @@ def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course
 def test_a_release_that_fails_grades_nobody(
     course: Grading, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_in_older(root, "eve", TRIPLES)
+    handed_in_older(root, "eve")
     monkeypatch.setattr(versions, "PERFORM", "raise SystemExit('no NumPy there')")
     assert commands.grade_class(course, student="eve") == 1
     assert f"not graded: version {OLDER} cannot grade here: no NumPy there" in capsys.readouterr().out
@@ -176,37 +171,30 @@ def test_a_record_of_a_later_format_is_not_guessed_at() -> None:
 
 def test_points_are_brought_by_share() -> None:
     scores = [Score("a", "pass", 2, 2, ""), Score("a/speed", "fail", 0, 2, ""), Score("gone", "pass", 1, 1, "")]
-    assert versions.converted_points(scores, {"a": 3.0, "new": 2.0}) == (
-        {"check_a": 1.5, "check_new": 0.0},
-        {"check_new"},
-    )
+    found = versions.converted_points(scores, {"a": 3.0, "new": 2.0})
+    assert found == ({"check_a": 1.5, "check_new": 0.0}, {"check_new"})
 
 
 def test_what_is_no_release_is_named_and_leaves_nothing(course: Grading, root: Path, tmp_path: Path) -> None:
-    before = sorted((root / releases.FOLDER).iterdir())
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    same = tmp_path / "same"
-    shutil.copytree(root / releases.FOLDER / OLDER, same)
-    init = same / "lib" / "unrolled" / "__init__.py"
-    for source, said in (
-        (str(empty), "a release holds lib, grader/unrolled_grader, notebooks"),
-        ("v9", "no tag here"),
-        ("--output=x", "expected a tag"),
-        (str(same), "is there already"),
-    ):
+    def refused(source: object, said: str) -> None:
         with pytest.raises(CommandError, match=said):
-            releases.add_release(root, source)
+            releases.add_release(root, str(source))
+
+    before = sorted((root / releases.FOLDER).iterdir())
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "a release holds lib, grader/unrolled_grader, notebooks")
+    refused("v9", "no tag here")
+    refused("--output=x", "expected a tag")
+    same = shutil.copytree(root / releases.FOLDER / OLDER, tmp_path / "same")
+    refused(same, "is there already")
+    init = same / "lib" / "unrolled" / "__init__.py"
     init.write_text(f'__version__ = "{versions.unrolled.__version__}"\n', encoding="utf-8")
-    with pytest.raises(CommandError, match="its notebooks are judged here"):
-        releases.add_release(root, str(same))
+    refused(same, "its notebooks are judged here")
     (same / "lib" / "gone").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(CommandError, match="cannot be copied"):
-        releases.add_release(root, str(same))
+    refused(same, "cannot be copied")
     (same / "lib" / "gone").unlink()
     init.write_text('__version__ = "0.0.5"\n1 / 0\n', encoding="utf-8")
-    with pytest.raises(CommandError, match=r"version 0\.0\.5 does not run with this Python: ZeroDivisionError"):
-        releases.add_release(root, str(same))
+    refused(same, r"version 0\.0\.5 does not run with this Python: ZeroDivisionError")
     assert sorted((root / releases.FOLDER).iterdir()) == before
 
 

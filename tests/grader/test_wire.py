@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
+import itertools
 import json
 import os
 import socket
@@ -19,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from characters import CHARACTERS
+from characters import CHARACTERS, JSON
 from unrolled_grader.box import wire
 from unrolled_grader.box.wire import Channel, WireError
 
@@ -36,11 +38,6 @@ VALUES = st.recursive(
         st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple) | st.dictionaries(KEYS, inner, max_size=4)
     ),
     max_leaves=12,
-)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(CHARACTERS, max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS, max_size=8), inner, max_size=3),
-    max_leaves=20,
 )
 WORDS = ["list", "tuple", "iterator", "dict", "float", "array", "scalar", "foreign", "object", "remote"]
 NEAR = st.recursive(
@@ -173,8 +170,6 @@ def test_of_what_cannot_travel_the_name_of_its_type_arrives(thing: Any) -> None:
 
 
 def test_iterators_arrive_as_iterators_and_endless_ones_end() -> None:
-    import itertools
-
     back = there_and_back(i * i for i in range(4))
     assert isinstance(back, Iterator)
     assert list(back) == [0, 1, 4, 9]
@@ -221,6 +216,7 @@ HUGE = 10**900
         {"array": ["<f4", [HUGE] * 60, 0]},
         {"array": ["<f4", [1] * 65, 0]},
         {"list": [{"array": ["|u1", [wire.ARENA // 2], 0]}] * 3},
+        functools.reduce(lambda inner, _: {"list": [inner]}, range(20_000), 1),
     ],
 )
 def test_what_no_worker_sends_is_refused_before_anything_is_read(coded: Any) -> None:
@@ -228,26 +224,6 @@ def test_what_no_worker_sends_is_refused_before_anything_is_read(coded: Any) -> 
     with pytest.raises(WireError):
         wire.decode(coded, lambda offset, size: memory.get(offset, min(size, 1)) if size > 2**29 else bytearray(size))
     assert memory.read == 0
-
-
-def test_arrays_that_claim_the_same_bytes_take_no_more_memory_than_the_file() -> None:
-    asked = []
-
-    def get(offset: int, size: int) -> bytearray:
-        asked.append(size)
-        return bytearray(size)
-
-    with pytest.raises(WireError, match="more than the shared file holds"):
-        wire.decode({"list": [{"array": ["|u1", [2**24], 0]}] * 100_000}, get)
-    assert sum(asked) <= wire.ARENA
-
-
-def test_a_value_nested_too_deeply_is_refused() -> None:
-    coded: Any = 1
-    for _ in range(20_000):
-        coded = {"list": [coded]}
-    with pytest.raises(WireError, match="nested too deeply"):
-        wire.decode(coded, Memory().get)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "", "two words", "\ud800", "x" * 1000, None, ["list"]])
@@ -297,14 +273,7 @@ def frame(data: bytes) -> bytes:
 @settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(CHARACTERS, max_size=5), JSON, max_size=2), max_size=4), st.integers(1, 7))
 def test_messages_arrive_however_they_are_cut(messages: list[dict[str, Any]], size: int) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        sender, receiver = Channel(ours), Channel(theirs)
-        for message in messages:
-            sender.send(message)
-        ours.shutdown(socket.SHUT_WR)
-        sent = theirs.recv(1 << 20) if messages else b""
-        ours.close()
+    sent = b"".join(frame(json.dumps(message).encode()) for message in messages)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         receiver, arrived = Channel(theirs), []
@@ -324,13 +293,6 @@ def test_the_end_of_the_other_side_is_told_also_within_a_message(ends: tuple[Cha
     with pytest.raises(EOFError):
         channel.receive()
     assert channel.pending
-
-
-def test_a_message_that_is_too_long_is_refused_by_its_head(ends: tuple[Channel, socket.socket]) -> None:
-    channel, other = ends
-    other.sendall(struct.pack("!I", wire.MESSAGE_LIMIT + 1))
-    with pytest.raises(WireError, match="at most 16,000,000"):
-        channel.receive()
 
 
 def test_a_message_that_is_too_long_is_not_sent(ends: tuple[Channel, socket.socket]) -> None:

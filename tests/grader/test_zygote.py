@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,9 @@ from unrolled_grader.box.zygote import ZygoteError
 from unrolled_grader.jobs import queue
 
 
-@pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, list[int]]]:
-    """Our end of a socket, and what a worker is handed."""
-    ours, theirs = socket.socketpair()
-    theirs_too = [theirs.detach(), wire.new_arena(), os.open(os.devnull, os.O_WRONLY), os.open(os.devnull, os.O_WRONLY)]
-    ours.settimeout(30)
-    with ours:
-        yield ours, theirs_too
-    for descriptor in theirs_too:
-        os.close(descriptor)
+def assert_works(boxed: bool) -> None:
+    with Worker(boxed=boxed) as worker:
+        assert worker.run_cell("1", 30) is None
 
 
 def links(pid: int) -> dict[str, str]:
@@ -50,16 +42,17 @@ def test_a_worker_is_in_all_namespaces_of_the_box_and_in_none_of_ours() -> None:
         assert all(inside[name] != outside[name] for name in inside)
 
 
-def test_what_cannot_enter_is_an_error_and_the_next_one_works(ends: tuple[socket.socket, list[int]]) -> None:
-    with pytest.raises(ZygoteError, match="could not enter the box"):
-        zygote.fork({"box": 2**30}, ends[1])
-    with Worker(boxed=True) as worker:
-        assert worker.run_cell("1", 30) is None
-
-
-def test_without_a_box_what_cannot_start_is_an_error_too(ends: tuple[socket.socket, list[int]]) -> None:
-    with pytest.raises(ZygoteError, match="nosuch"):
-        zygote.fork({"baseline": {"module": "unrolled", "name": "nosuch"}}, ends[1])
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [({"box": 2**30}, "could not enter the box"), ({"baseline": {"module": "unrolled", "name": "nosuch"}}, "nosuch")],
+)
+def test_what_cannot_start_is_an_error_and_the_next_one_works(order: Any, says: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(os.devnull, "w") as null, os.fdopen(wire.new_arena()) as arena:
+        handed = [theirs.fileno(), arena.fileno(), null.fileno(), null.fileno()]
+        with pytest.raises(ZygoteError, match=says):
+            zygote.fork(order, handed)
+    assert_works(boxed="box" in order)
 
 
 def test_a_warm_process_that_died_is_replaced() -> None:
@@ -68,8 +61,7 @@ def test_a_warm_process_that_died_is_replaced() -> None:
     first = zygote._warm[0]._process
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    with Worker(boxed=True) as worker:
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=True)
     assert zygote._warm[0]._process.pid != first.pid
 
 
@@ -93,8 +85,7 @@ def test_processes_share_the_warm_process_as_far_as_there_are_lines(tmp_path: Pa
     with queue.run([{"meet": str(tmp_path), "among": 2}] * 2, work, 2) as answers:
         assert [line.fileno() for line in lines] == [-1], "it is the process's, and closed here"
         assert sorted(answer["own"] for _, answer in answers if isinstance(answer, dict)) == [False, True]
-    with Worker(boxed=False) as worker:  # what others did with theirs does no harm to our own line
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=False)  # what others did with theirs does no harm to our own line
 
 
 def test_who_shared_a_warm_process_that_died_gets_one_of_its_own(tmp_path: Path) -> None:
@@ -176,21 +167,19 @@ def test_the_list_of_fonts_lies_in_the_cache_of_whoever_grades(monkeypatch: pyte
         assert eventually(lambda: where in environment.read_text().split("\0"))
 
 
-def test_only_absolute_entries_of_the_path_go_along(
-    ends: tuple[socket.socket, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_absolute_entries_of_the_path_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside a notebook, called like a module, must not be imported outside of the box."""
     (tmp_path / "json.py").write_text("raise SystemExit('imported')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", ".", *sys.path, str(tmp_path / "absolute")])
     zygote.end()
-    source = (
-        "import sys; found = [entry for entry in sys.path[1:] if not entry.startswith('/')]; assert not found, found"
-    )
+    source = f"""\
+import sys
+assert sys.path[0] == ""
+assert [entry for entry in sys.path[1:] if not entry.startswith("/")] == []
+assert {str(tmp_path / "absolute")!r} in sys.path"""
     with Worker(boxed=True) as worker:
         assert worker.run_cell(source, 30) is None
-        assert worker.run_cell(f"assert {str(tmp_path / 'absolute')!r} in sys.path", 30) is None
-        assert worker.run_cell("assert sys.path[0] == ''", 30) is None
     zygote.end()
 
 
@@ -201,8 +190,7 @@ def test_a_fork_of_the_judge_leaves_its_parents_warm_process_alone() -> None:
     if pid == 0:
         os._exit(0 if zygote._warm == [] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    with Worker(boxed=False) as worker:
-        assert worker.run_cell("1", 30) is None
+    assert_works(boxed=False)
 
 
 def test_threads_of_the_judge_get_a_worker_each() -> None:
@@ -222,12 +210,9 @@ def test_threads_of_the_judge_get_a_worker_each() -> None:
 
 
 def test_the_warm_process_ends_with_its_judge() -> None:
-    source = (
-        "from unrolled_grader.box import transport, zygote\n"
-        "w = transport.Worker(boxed=False); print(w.pid, flush=True);"
-    )
-    source += "print(zygote._warm[0]._process.pid, flush=True); import os; os.kill(os.getpid(), 9)"
+    source = "import os; from unrolled_grader.box import transport, zygote; w = transport.Worker(boxed=False); "
+    source += "print(w.pid, zygote._warm[0]._process.pid, flush=True); os.kill(os.getpid(), 9)"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=600)
-    pids = [int(line) for line in done.stdout.split()]
+    pids = [int(word) for word in done.stdout.split()]
     assert len(pids) == 2
     assert eventually(lambda: all(map(gone, pids)))

@@ -32,10 +32,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def notebook_of(tmp_path: Path, text: str, address: Address | None = None):
+def notebook_of(tmp_path: Path, text: str = LESSON, address: Address | None = None, **options):
     file = tmp_path / "07_doubling.py"
     file.write_text(text, encoding="utf-8")
-    return notebooks.solution_notebook(file, address or Address())
+    return notebooks.solution_notebook(file, address or Address(), **options)
 
 
 def test_the_solution_is_complete_and_holds_no_trace_of_jupytext(built):
@@ -82,7 +82,7 @@ def test_a_version_in_the_lesson_is_replaced(tmp_path, call):
 
 
 def test_without_an_address_there_is_no_badge_and_the_cell_says_what_to_do(tmp_path):
-    nb = notebook_of(tmp_path, LESSON)
+    nb = notebook_of(tmp_path)
     assert nb.cells[0].source == "# Doubling\n\nTen minutes. You will double a number."
     assert "set repository and tag in pyproject.toml" in nb.cells[1].source
 
@@ -137,20 +137,15 @@ SPEED = checks.Speed(baseline=abs, inputs={}, at_least=4.5, points=1, against=""
 QUOTING = "First {points} points. At least {T} times as fast,\nsays `{T}`. At most {launches} launches."
 
 
-def with_spec(folder, spec, text=LESSON):
-    (folder / "07_doubling.py").write_text(text, encoding="utf-8")
-    return notebooks.solution_notebook(folder / "07_doubling.py", Address(), asked={"double": spec})
-
-
 def test_a_check_is_worth_what_its_spec_says(tmp_path):
-    plain = notebook_of(tmp_path, LESSON)
-    worth = with_spec(tmp_path, SPEC, LESSON.replace('"points": 1, ', "", 1))
+    plain, pointless = notebook_of(tmp_path), LESSON.replace('"points": 1, ', "", 1)
+    worth = notebook_of(tmp_path, pointless, asked={"double": SPEC})
     assert [one.id for one, other in zip(plain.cells, worth.cells, strict=True) if one != other] == ["check_double"]
     assert worth.cells[5].metadata.nbgrader.points == 3
     with pytest.raises(LessonError, match="07_doubling: the cell check_double: take its points out"):
-        with_spec(tmp_path, SPEC)
+        notebook_of(tmp_path, asked={"double": SPEC})
     with pytest.raises(LessonError, match="07_doubling: the cell check_double: there is no spec for it"):
-        notebook_of(tmp_path, LESSON.replace('"points": 1, ', "", 1))
+        notebook_of(tmp_path, pointless)
 
 
 @pytest.mark.parametrize(
@@ -206,15 +201,10 @@ def test_a_script_with_another_name_is_refused(course):
 
 def test_another_hash_seed_and_time_zone_give_the_same_bytes(built):
     """Another process, so that nothing that varies between processes can hide."""
-    code = (
-        "import sys, pathlib; from unrolled_grader.authoring import notebooks\n"
-        "print(notebooks.check(pathlib.Path(sys.argv[1])))"
-    )
+    find = "from pathlib import Path; from unrolled_grader.authoring import notebooks"
+    code = f"{find}; print(notebooks.check(Path({str(built)!r})))"
     env = {**os.environ, "PYTHONHASHSEED": "123", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
-    result = subprocess.run(
-        [sys.executable, "-c", code, str(built)], env=env, capture_output=True, text=True, check=True
-    )
-    assert result.stdout == "[]\n"
+    assert subprocess.check_output([sys.executable, "-c", code], env=env, text=True) == "[]\n"
 
 
 def test_check_names_what_differs_is_missing_or_stale_and_build_repairs_it(course):
@@ -223,8 +213,13 @@ def test_check_names_what_differs_is_missing_or_stale_and_build_repairs_it(cours
     notebook.write_bytes(notebook.read_bytes() + b" ")
     (course / SOLUTION).unlink()
     gone = course / "notebooks" / "08_gone"
-    gone.mkdir()
-    (gone / "08_gone.ipynb").write_text("{}", encoding="utf-8")
+    leftovers = [
+        notebook.parent / ".ipynb_checkpoints" / "07_doubling-checkpoint.ipynb",
+        notebook.parent / "journal.json",
+    ]
+    for file in (gone / "08_gone.ipynb", *leftovers):  # a learner's are not the build's business
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("{}", encoding="utf-8")
     expected = [
         Change("differs", NOTEBOOK),
         Change("stale", "notebooks/08_gone/08_gone.ipynb"),
@@ -234,16 +229,7 @@ def test_check_names_what_differs_is_missing_or_stale_and_build_repairs_it(cours
     assert notebooks.build(course) == expected
     assert notebooks.check(course) == []
     assert not gone.exists()
-
-
-def test_a_learners_leftovers_beside_a_notebook_are_not_the_builds_business(course):
-    notebooks.build(course)
-    checkpoints = course / "notebooks" / "07_doubling" / ".ipynb_checkpoints"
-    checkpoints.mkdir()
-    (checkpoints / "07_doubling-checkpoint.ipynb").write_text("{}", encoding="utf-8")
-    (course / "notebooks" / "07_doubling" / "journal.json").write_text("{}", encoding="utf-8")
-    assert notebooks.build(course) == []
-    assert (checkpoints / "07_doubling-checkpoint.ipynb").exists()
+    assert all(file.exists() for file in leftovers)
 
 
 def test_a_course_without_lessons_builds(course):
@@ -255,6 +241,8 @@ def test_formgraders_generate_gives_the_same_bytes(course, monkeypatch):
     """With a database, from the course's root."""
     from nbgrader.apps import NbGraderAPI
 
+    directory = notebooks.nbgrader_config(course).CourseDirectory
+    assert (directory.root, directory.submitted_directory) == (str(course), "grader/submitted")
     notebooks.build(course)
     committed = (course / NOTEBOOK).read_bytes()
     (course / NOTEBOOK).unlink()
@@ -264,13 +252,6 @@ def test_formgraders_generate_gives_the_same_bytes(course, monkeypatch):
     assert result["success"], result
     assert (course / NOTEBOOK).read_bytes() == committed
     assert (course / "grader" / "gradebook.db").exists()
-
-
-def test_the_configuration_is_found_from_the_root_and_points_into_grader(course):
-    directory = notebooks.nbgrader_config(course).CourseDirectory
-    assert directory.root == str(course)
-    assert directory.db_url == f"sqlite:///{course}/grader/gradebook.db"
-    assert directory.submitted_directory == "grader/submitted"
 
 
 def test_the_command_builds_checks_and_says_so(course, monkeypatch, capsys):
@@ -295,9 +276,8 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_lesson(course, monkey
 
 
 def test_a_body_that_stands_in_the_library_is_written_out():
-    source = (
-        "def f(x):\n    ### BEGIN SOLUTION\n    # body of unrolled.ops.amdahl.amdahl_speedup\n    ### END SOLUTION\n"
-    )
+    body = "    # body of unrolled.ops.amdahl.amdahl_speedup"
+    source = f"def f(x):\n    ### BEGIN SOLUTION\n{body}\n    ### END SOLUTION\n"
     lines = specs.with_bodies("07_doubling", source).splitlines()
     assert (lines[1], lines[-1]) == ("    ### BEGIN SOLUTION", "    ### END SOLUTION")
     assert "    return " in lines[-2]

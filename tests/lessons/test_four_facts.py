@@ -67,15 +67,16 @@ def test_fact_2_the_learners_notebook_holds_no_solution(lesson):
     text = lesson.notebook.read_text(encoding="utf-8")
     assert "BEGIN SOLUTION" not in text
     assert "BEGIN HIDDEN" not in text
-    solved = {cell.metadata.nbgrader.grade_id: cell for cell in solution_cells(lesson.solution)}
-    for cell in solution_cells(lesson.notebook):
+    solved = {cell.metadata.nbgrader.grade_id: cell for cell in marked_cells(lesson.solution, "solution")}
+    for cell in marked_cells(lesson.notebook, "solution"):
         kept = set(lines_of_solution(solved[cell.metadata.nbgrader.grade_id])) & set(cell.source.splitlines())
         assert not {line for line in kept if len(line.strip()) > 3}
 
 
-def solution_cells(path):
+def marked_cells(path, mark):
+    """The cells of a notebook that nbgrader knows as this: `grade` or `solution`."""
     notebook = nbformat.read(path, as_version=4)
-    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get(mark)]
 
 
 def lines_of_solution(cell):
@@ -90,22 +91,15 @@ def lines_of_solution(cell):
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=str)
 def test_notebook_points_are_those_of_the_specs(lesson):
-    notebook = nbformat.read(lesson.notebook, as_version=4)
-    cells = {
-        cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader.points
-        for cell in notebook.cells
-        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
-    }
-    assert cells == {f"check_{name}": spec.total_points for name, spec in lesson.specs.items()}
+    marks = [cell.metadata.nbgrader for cell in marked_cells(lesson.notebook, "grade") if cell.cell_type == "code"]
+    worth = {mark.grade_id: mark.points for mark in marks}
+    assert worth == {f"check_{name}": spec.total_points for name, spec in lesson.specs.items()}
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=str)
 def test_each_lesson_asks_for_words_once(lesson):
-    notebook = nbformat.read(lesson.solution, as_version=4)
-    graded = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
-    written = [cell for cell in graded if cell.cell_type == "markdown"]
-    assert len(written) == 1
-    assert "rubric" in written[0].source.lower()
+    (written,) = [cell for cell in marked_cells(lesson.solution, "grade") if cell.cell_type == "markdown"]
+    assert "rubric" in written.source.lower()
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=str)

@@ -8,33 +8,21 @@ import textwrap
 from pathlib import Path
 
 import jupytext
-import nbformat
 import pytest
 from lessons_found import EXERCISES, ROOT, Exercise
 
 from unrolled import checks
 from unrolled.notebook.cells import grade_id
-from unrolled_grader.authoring import variants
 
 ANSWER = re.compile(r"^ +# your code here|^ +### BEGIN SOLUTION", re.MULTILINE)
 
 
-def handed_out(lesson: str) -> list[nbformat.NotebookNode]:
-    """The cells of the learner's notebook."""
-    return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4).cells
-
-
 def unanswered(exercise: Exercise) -> tuple[str, dict[str, object]]:
     """The cell of an exercise up to where the answer goes, and what the notebook imports."""
-    cells = handed_out(exercise.lesson)
+    cells = exercise.cells("notebooks")
     names: dict[str, object] = {}
-    for cell in cells:
-        if cell.cell_type == "code":
-            for line in re.findall(r"^(?:import|from) .+$", cell.source, re.MULTILINE):
-                exec(line, names)
-    variant = ROOT / "lessons" / variants.FOLDER / f"{exercise.lesson[:2]}_{exercise}.py"
-    if variant.exists():
-        cells = jupytext.read(variant, fmt="py:percent").cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    exec("\n".join(re.findall(r"^(?:import|from) .+$", code, re.MULTILINE)), names)
     source = next(cell.source for cell in cells if grade_id(cell) == exercise.name)
     start = ANSWER.search(source)
     assert start, f"no place for the answer in {exercise}"
@@ -79,9 +67,8 @@ def test_no_line_of_a_sentence_is_read_as_a_bullet(file: Path) -> None:
     """A formula that is wrapped before its minus would begin a list."""
     for cell in jupytext.read(file, fmt="py:percent").cells:
         if cell.cell_type == "markdown":
-            for paragraph in re.split(
-                r"\n\s*\n", re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL)
-            ):
+            prose = re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL)
+            for paragraph in re.split(r"\n\s*\n", prose):
                 first, *others = paragraph.strip().split("\n")
                 if not re.match(r"[-+*] |\d+[.)] ", first):
                     bullets = [line for line in others if re.match(r"[-+*] |1[.)] ", line)]

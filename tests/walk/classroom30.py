@@ -119,19 +119,11 @@ TWO = {1: "perfect", 2: "off_by_one"}
 """Who hands in lesson 12, with the answers of a student of the sample class."""
 
 
-def convolution(root: Path) -> bytes:
-    """Canvas's zip of lesson 02."""
-    books = {number: sample.notebook(root, student, CONVOLUTION) for number, student in SIX.items()}
-    files = {number: written(book) for number, book in books.items()} | {3: saved(books[3])}
-    return canvas_zip([Upload(CLASS[number - 1], data, f"{CONVOLUTION}.ipynb") for number, data in files.items()])
-
-
-def many_devices(root: Path) -> bytes:
-    """Canvas's zip of lesson 12."""
-    books = {number: sample.notebook(root, student, MANY_DEVICES) for number, student in TWO.items()}
-    return canvas_zip(
-        [Upload(CLASS[number - 1], written(book), f"{MANY_DEVICES}.ipynb") for number, book in books.items()]
-    )
+def sample_download(root: Path, lesson: str, students: dict[int, str], by_colab: tuple[int, ...] = ()) -> bytes:
+    """Canvas's zip of a lesson with answers of the sample class; some of them Colab saved."""
+    books = {number: sample.notebook(root, student, lesson) for number, student in students.items()}
+    files = {number: (saved if number in by_colab else written)(book) for number, book in books.items()}
+    return canvas_zip([Upload(CLASS[number - 1], data, f"{lesson}.ipynb") for number, data in files.items()])
 
 
 def marked(walk: Walk) -> None:
@@ -176,8 +168,10 @@ MEANWHILE = {
     "canvas_gradebook": canvas_gradebook,
     "first_download": lambda walk: downloads(walk, "submissions.zip", first_download(walk.folder)),
     "second_download": lambda walk: downloads(walk, "submissions-2.zip", second_download(walk.folder)),
-    "convolution": lambda walk: downloads(walk, "convolution.zip", convolution(walk.folder)),
-    "many_devices": lambda walk: downloads(walk, "many_devices.zip", many_devices(walk.folder)),
+    "convolution": lambda walk: downloads(
+        walk, "convolution.zip", sample_download(walk.folder, CONVOLUTION, SIX, by_colab=(3,))
+    ),
+    "many_devices": lambda walk: downloads(walk, "many_devices.zip", sample_download(walk.folder, MANY_DEVICES, TWO)),
     "marked": marked,
 }
 """What the page's comments name."""

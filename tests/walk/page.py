@@ -112,17 +112,9 @@ def shortened(lines: list[str], limit: int) -> list[str]:
 
 def same(text: str) -> str:
     """A block without what differs from run to run: seconds, ratios, moments, pseudonyms, ids."""
-    ratio, tests = r"[\d.,]+x faster than the baseline[^;]*", r"\d+ deselected in [\d.]+s"
-    for pattern in (
-        ratio,
-        tests,
-        r"\d+(?= s\b)",
-        r"\d{4}-\d\d-\d\dT[\d:.+]+",
-        r"\bs-[a-z2-7]{10}\b",
-        r"\b[0-9a-f]{16}\b",
-    ):
-        text = re.sub(pattern, "?", text)
-    return text
+    ratios, tests = r"[\d.,]+x faster than the baseline[^;]*", r"\d+ deselected in [\d.]+s"
+    seconds, moments, names = r"\d+(?= s\b)", r"\d{4}-\d\d-\d\dT[\d:.+]+", r"\bs-[a-z2-7]{10}\b|\b[0-9a-f]{16}\b"
+    return re.sub("|".join([ratios, tests, seconds, moments, names]), "?", text)
 
 
 def added(text: str, lines: str, above: str | None) -> str:

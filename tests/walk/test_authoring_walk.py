@@ -32,9 +32,8 @@ def test_the_learners_have_what_was_added(walk: Walk) -> None:
             worth |= {mark["grade_id"]: mark["points"]} if mark.get("grade") else {}
     checks = {"check_ink": 3, "check_most_ink": 2, "check_double": 1, "check_double_all": 2}
     assert worth == {**checks, "explain_ratio": 1, "explain_doubling": 2}
-    assert "[99 Doubling](notebooks/99_doubling/99_doubling.ipynb)" in (theirs / "README.md").read_text(
-        encoding="utf-8"
-    )
+    readme = (theirs / "README.md").read_text(encoding="utf-8")
+    assert "[99 Doubling](notebooks/99_doubling/99_doubling.ipynb)" in readme
     assert walk.command(f"diff -rq lib/unrolled {theirs}/lib/unrolled | grep -v __pycache__") == ""
 
 

@@ -72,12 +72,9 @@ def test_a_bare_machine_gets_what_is_missing_and_all_tests_run(machine):
     assert (sorted(rest[:2]), rest[2:]) == (SET_UP, TESTS)
 
 
-@pytest.mark.parametrize("lacks", ["nothing", "root"])
-def test_nothing_is_installed_where_nothing_lacks_or_nothing_can_be(machine, lacks):
-    if lacks == "nothing":
-        script(machine.folder / ".ci" / "lacks", "")
-    else:
-        machine.has("id", "echo 1000")
+@pytest.mark.parametrize(("file", "says"), [(".ci/lacks", ""), ("bin/id", "echo 1000")], ids=["nothing", "root"])
+def test_nothing_is_installed_where_nothing_lacks_or_nothing_can_be(machine, file, says):
+    script(machine.folder / file, says)
     assert machine.run().returncode == 0
     assert (sorted(machine.log[:2]), machine.log[2:]) == (SET_UP, TESTS)
 

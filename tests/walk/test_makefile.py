@@ -41,11 +41,13 @@ def house(tmp_path: Path) -> Path:
     (root / ".ci").mkdir(parents=True)
     for file in ("Makefile", "pyproject.toml", ".ci/venv", ".ci/lacks", ".ci/stage"):
         shutil.copy(ROOT / file, root / file)
+    script(root / "tools" / "nvidia-smi", "#!/bin/sh\nexit 9\n")  # no GPU, even where there is one
     return root
 
 
 def make(house: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "PYTHON", "MFLAGS"))}
+    env["PATH"] = f"{house / 'tools'}:{env['PATH']}"
     return subprocess.run(["make", *arguments], cwd=house, env={**env, **environment}, capture_output=True, text=True)
 
 
@@ -98,10 +100,10 @@ def test_one_line_says_what_is_wrong_with_python(house, tmp_path, pretends, says
     assert not (house / ".venv").exists()
 
 
-def test_what_is_installed_and_how_long_it_takes_is_said_first(house, tmp_path):
+def test_what_is_installed_and_how_long_it_takes_is_said_first(house):
     stand_in(house)
     for target, what in (("lab", "JupyterLab"), ("demo", "nbgrader")):
-        line, *_, last = messages(make(house, target, PATH=without_gpu(tmp_path)))
+        line, *_, last = messages(make(house, target))
         assert line.startswith("Installing into .venv, once: ")
         assert what in line
         assert re.search(r"\d+ packages, \d+ MB; \d+ s of one core", line)
@@ -165,39 +167,29 @@ def changed(path: Path, seconds: float) -> None:
     os.utime(path, (moment, moment))
 
 
-def without_gpu(tmp_path: Path) -> str:
-    script(tmp_path / "gpu" / "nvidia-smi", "#!/bin/sh\nexit 9\n")
-    return f"{tmp_path / 'gpu'}:{os.environ['PATH']}"
-
-
-def test_lab_installs_once_and_starts_the_lab_with_the_lesson(house, tmp_path):
+def test_lab_installs_once_with_cupy_where_a_driver_answers_and_starts_with_the_lesson(house):
     stand_in(house)
-    path = without_gpu(tmp_path)
-    assert make(house, "lab", "LESSON=02", PATH=path).returncode == 0
+    assert make(house, "lab", "LESSON=02").returncode == 0
     assert "install -e .[lab]" in calls(house)
     assert "gpu" not in calls(house)
     assert calls(house).endswith("lab 02\n")
     before = calls(house).count("install -e")
-    assert make(house, "lab", PATH=path).returncode == 0
+    assert make(house, "lab").returncode == 0
     assert calls(house).count("install -e") == before
-
-
-def test_lab_installs_cupy_only_where_a_driver_answers(house, tmp_path):
-    stand_in(house)
-    script(tmp_path / "gpu" / "nvidia-smi", "#!/bin/sh\necho GPU 0: a GPU\n")
-    assert make(house, "lab", PATH=f"{tmp_path / 'gpu'}:{os.environ['PATH']}").returncode == 0
+    (house / ".venv" / ".lab").unlink()
+    script(house / "tools" / "nvidia-smi", "#!/bin/sh\necho GPU 0: a GPU\n")
+    assert make(house, "lab").returncode == 0
     assert "install -e .[gpu]" in calls(house)
 
 
-def test_a_larger_environment_serves_a_smaller_target_without_pip(house, tmp_path):
+def test_a_larger_environment_serves_a_smaller_target_without_pip(house):
     stand_in(house)
-    path = without_gpu(tmp_path)
     changed(house / "pyproject.toml", -60)
     (house / ".venv" / ".dev").touch()
-    assert make(house, "lab", PATH=path).returncode == 0
+    assert make(house, "lab").returncode == 0
     assert "install" not in calls(house)
     changed(house / "pyproject.toml", 60)
-    assert make(house, "lab", PATH=path).returncode == 0
+    assert make(house, "lab").returncode == 0
     assert "install -e .[lab]" in calls(house), "pyproject.toml has changed since"
 
 

@@ -61,16 +61,13 @@ def test_the_guide_names_every_file_and_no_more_than_ten() -> None:
 
 
 def test_every_list_has_the_new_lesson(course: Path) -> None:
-    assert "| [99 Doubling](notebooks/99_doubling/99_doubling.ipynb) | 10 | double a number" in read(
-        course, "README.md"
-    )
-    assert "| [99 Doubling](lessons/99_doubling.ipynb) | 10 |" in read(course, "site/index.md")
-    assert "\n99 Doubling <lessons/99_doubling>\n" in read(course, "site/index.md")
-    assert "\n99 Doubling <99_doubling>\n" in read(course, "site/notes/index.md")
-
-
-def read(root: Path, path: str) -> str:
-    return (root / path).read_text(encoding="utf-8")
+    for page, line in (
+        ("README.md", "| [99 Doubling](notebooks/99_doubling/99_doubling.ipynb) | 10 | double a number"),
+        ("site/index.md", "| [99 Doubling](lessons/99_doubling.ipynb) | 10 |"),
+        ("site/index.md", "\n99 Doubling <lessons/99_doubling>\n"),
+        ("site/notes/index.md", "\n99 Doubling <99_doubling>\n"),
+    ):
+        assert line in (course / page).read_text(encoding="utf-8")
 
 
 def test_the_facts_hold_for_it(course: Path) -> None:

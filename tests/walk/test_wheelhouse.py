@@ -45,26 +45,13 @@ def test_the_wheel_holds_all_of_the_library_and_the_same_tree_gives_the_same_byt
     held = set(zipfile.ZipFile(wheel).namelist())
     assert ours <= held, ours - held
     assert not any("__pycache__" in name for name in held)
-    assert {name.split("/")[0] for name in held} == {
-        "unrolled",
-        "unrolled_grader",
-        f"unrolled-{unrolled.__version__}.dist-info",
-    }
+    about = f"unrolled-{unrolled.__version__}.dist-info"
+    assert {name.split("/")[0] for name in held} == {"unrolled", "unrolled_grader", about}
 
 
 def test_the_wheel_works_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--target",
-        str(tmp_path / "at"),
-    ]
-    subprocess.run([*pip, str(wheel)], check=True)
+    options = ["--quiet", "--no-deps", "--no-index", "--target", str(tmp_path / "at")]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True)
     env = {**os.environ, "PYTHONPATH": str(tmp_path / "at")}
     command = [sys.executable, "-c", CHECK, str(tmp_path)]
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
@@ -95,11 +82,10 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in place of the index: what every system needs, and what one needs alone."""
     folder = tmp_path / "index"
     a_wheel(folder, "common", "py3-none-any", 'onlywin; sys_platform == "win32"', 'soon; python_version >= "3.99"')
+    python = f"cp{PYTHON.replace('.', '')}"
     for tag in ("manylinux_2_17_x86_64", "macosx_11_0_arm64", "win_amd64"):  # no Mac with Intel
-        a_wheel(folder, "fast", f"cp{PYTHON.replace('.', '')}-cp{PYTHON.replace('.', '')}-{tag}", version="2.0")
-    a_wheel(
-        folder, "fast", f"cp{PYTHON.replace('.', '')}-cp{PYTHON.replace('.', '')}-manylinux_2_99_x86_64", version="3.0"
-    )
+        a_wheel(folder, "fast", f"{python}-{python}-{tag}", version="2.0")
+    a_wheel(folder, "fast", f"{python}-{python}-manylinux_2_99_x86_64", version="3.0")
     a_wheel(folder, "onlywin", "py3-none-win_amd64")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -140,16 +126,8 @@ def installed(house: Path, target: Target, into: Path) -> subprocess.CompletedPr
     """The README's line, into a folder, where no network can be reached."""
     off = ["bwrap", "--dev-bind", "/", "/", "--unshare-net"]
     held = shutil.which("bwrap") and subprocess.run([*off, "true"], capture_output=True).returncode == 0
-    options = [
-        "--no-index",
-        "--find-links",
-        "wheels",
-        "--require-hashes",
-        "-r",
-        target.requirements,
-        "--target",
-        str(into),
-    ]
+    options = ["--no-index", "--find-links", "wheels", "--require-hashes"]
+    options += ["-r", target.requirements, "--target", str(into)]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     env |= {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "PIP_CONFIG_FILE": os.devnull}
     command = [*(off if held else []), sys.executable, "-m", "pip", "install", "--quiet", *options]

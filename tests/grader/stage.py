@@ -6,6 +6,7 @@ which defines `answer`. Honest controls are judged in the same submission, last:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from unrolled import checks
 from unrolled.checks import Spec
 from unrolled.checks.exercises.l02_convolution import exercises as lesson02
 from unrolled.checks.spec import case, normal
+from unrolled_grader.box.transport import Worker
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts, judge
 
 ENDS = 120.0
@@ -85,13 +87,12 @@ class Attack:
     says: str = ""
 
 
-def notebook(answers: Mapping[str, str], before: Sequence[str] = (), after: Sequence[str] = ()) -> NotebookNode:
-    """A notebook with an answer and a check for each name, and cells of the student's before and after."""
+def notebook(answers: Mapping[str, str], before: Sequence[str] = ()) -> NotebookNode:
+    """A notebook with an answer and a check for each name, below cells of the student's."""
     cells = [_cell(source, f"before{place}") for place, source in enumerate((IMPORTS, *before))]
     for name, source in answers.items():
         cells.append(_cell(f"{source}\n{name} = answer", name))
         cells.append(_cell(f"check.{name}({name})", f"check_{name}"))
-    cells += [_cell(source, f"after{place}") for place, source in enumerate(after)]
     return new_notebook(cells=cells)
 
 
@@ -103,16 +104,13 @@ def _cell(source: str, name: str) -> NotebookNode:
 
 
 def judged(
-    spec: Spec,
-    answers: Mapping[str, str],
-    *,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
-    options: Options = UNTIMED,
+    spec: Spec, answers: Mapping[str, str], *, before: Sequence[str] = (), options: Options = UNTIMED
 ) -> Verdicts:
-    """Judge a notebook whose exercises all ask the same."""
-    specs = dict.fromkeys(answers, spec)
-    return judge(Submission("eve", "07_doubling", notebook(answers, before, after), specs), options)
+    """Judge a notebook whose exercises all ask the same. It ends in time, whatever they do."""
+    started, specs = time.monotonic(), dict.fromkeys(answers, spec)
+    verdicts = judge(Submission("eve", "07_doubling", notebook(answers, before), specs), options)
+    assert time.monotonic() - started < ENDS * len(answers)
+    return verdicts
 
 
 def controlled(attempts: Mapping[str, str], honest: str) -> dict[str, str]:
@@ -149,16 +147,17 @@ def contest(
     honest: str,
     *,
     before: Sequence[str] = (),
-    after: Sequence[str] = (),
     between: bool = False,
+    apart: bool = False,
 ) -> Verdicts:
     """Judge attacks and an honest control in one submission: no attack earns a point, the control earns all.
 
-    With `between`, a control stands below each attack.
+    With `between`, a control stands below each attack. Attacks that break what is below them are judged `apart` from
+    the control, which is a submission of its own.
     """
     attempts = {attack.name: attack.source for attack in attacks}
-    answers = (controlled(attempts, honest) if between else attempts) | {CONTROL: honest}
-    verdicts = judged(spec, answers, before=before, after=after)
+    answers = (controlled(attempts, honest) if between else attempts) | ({} if apart else {CONTROL: honest})
+    verdicts = judged(spec, answers, before=before)
     earned = points(verdicts)
     assert earned == {name: spec.points if is_control(name) else 0 for name in answers}, verdicts.scores
     details = SimpleNamespace(**{score.part: score.detail for score in verdicts.scores})
@@ -166,7 +165,25 @@ def contest(
         said = getattr(details, attack.name)
         assert attack.says in said, said
         assert attack.says or "raised" not in said, said
+    if apart:
+        assert points(judged(spec, {CONTROL: honest}, before=before)) == {CONTROL: spec.points}
     return verdicts
+
+
+def alone(source: str) -> Verdicts:
+    """Judge this attack on SUM, which may break what is below it, apart from the honest control."""
+    verdicts = judged(SUM, {"attack": source})
+    assert points(verdicts) == {"attack": 0}
+    assert points(judged(SUM, {CONTROL: TOTAL})) == {CONTROL: 1}
+    return verdicts
+
+
+def printed_in(worker: Worker, source: str) -> str:
+    """What a cell of this source prints."""
+    texts: list[str] = []
+    worker.on_print = lambda name, text: texts.append(text)
+    assert worker.run_cell(source, 60.0) is None
+    return "".join(texts)
 
 
 def printed(verdicts: Verdicts, cell: int) -> str:
