@@ -193,7 +193,7 @@ def test_a_function_that_lives_elsewhere_is_not_withheld_from_here():
 
 LAUNCHED = {"add_kernel", "add_kernel_backwards"}  # kernels that the spec launches: they can call no Python at all
 ALL = [
-    pytest.param(name, answer, id=f"{name}-{getattr(answer, '__qualname__', answer)}")
+    pytest.param(name, answer, id=f"{name}-{getattr(answer, '__qualname__', 'partial')}")
     for name, spec in checks.all_specs().items()
     for answer in answers_of(spec)
     if name not in LAUNCHED
