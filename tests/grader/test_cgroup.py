@@ -80,7 +80,7 @@ def test_where_no_group_can_be_made_there_is_none(
         assert worker.cpu_seconds() > 0.4  # of the worker alone
         with worker.frozen(), worker.thawed():
             assert worker.run_cell("1", 30) is None
-        assert worker.run_cell("x = bytearray(4 * 2**30)", 30) == ("MemoryError", "")
+        assert worker.run_cell("x = bytearray(4 * 2**30)", 30) == ("MemoryError", "", "")
 
 
 # From here on with real groups

@@ -73,7 +73,7 @@ def test_the_table_lists_only_what_fetch_can_load() -> None:
         assert entry.source
         assert entry.size > 0 or entry.ready()
     assert [entry.name for entry in data.available()] == ["digits", *cli.DATA_SETS]
-    assert [source.name for source in data.sources.SOURCES] == [*cli.DATA_SETS]
+    assert [source.name for source in data.fetching.SOURCES] == [*cli.DATA_SETS]
     assert [len(part) for part in data.load("digits")] == [1500, 297]
 
 
