@@ -10,8 +10,12 @@ import hashlib
 import itertools
 import os
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
+
+from nbgrader.utils import parse_utc
 
 from unrolled_grader.judge import intake
 from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry, put, without_empty
@@ -22,31 +26,43 @@ TAKEN_BACK = "the roster that named its student was taken back: collect it again
 def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "") -> None:
     """Place a notebook in `submitted`; what lay there, such as the entry `last`, stays in `received`.
 
-    Raises OSError if something lies in the way.
+    With `last`, what is half done is ended. Raises OSError if something lies in the way.
     """
     folder = submitted / wanted.student / wanted.lesson
     target = folder / f"{wanted.lesson}.ipynb"
     if any(path.is_symlink() for path in (folder.parent, folder, target)):
         raise OSError(f"a link lies in the way in {folder}")
-    if target.exists():
-        digest = hashlib.sha256(target.read_bytes()).hexdigest()
-        before = [entry for entry in received.entries.values() if entry.notebook == digest and entry.kept]
-        others = {_stamp(entry) for entry in before if entry.student == wanted.student} - {_stamp(wanted)}
-        if digest == wanted.notebook and intake.time_stamp(folder) not in others:
-            return  # it lies there; if a person corrected its time, that stays
+    digest = hashlib.sha256(target.read_bytes()).hexdigest() if target.exists() else ""
+    lies, stamp, kept = digest == wanted.notebook, intake.time_stamp(folder), received.entries.values()
+    mine = [entry for entry in kept if (entry.student, entry.lesson) == (wanted.student, wanted.lesson)]
+    # a time that a person corrected stays; another attempt's does not, beside a notebook that was put there by hand
+    before = [entry for entry in mine if stamp and stamp == _stamp(entry) != _stamp(wanted)]
+    if lies and not before and not last:
+        return
+    if digest and not lies:
+        before = [entry for entry in kept if entry.notebook == digest and entry.kept]
         if not before:
             raise OSError(f"{target} was put there or changed by hand; move it away first")
-        # theirs, or what a roster no longer says is theirs
-        before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
-        for name in (intake.TIME_STAMP, JOURNAL):
-            _retire(folder / name, received.folder(before[0]))
+    # theirs, or what a roster no longer says is theirs
+    before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
+    for name in (intake.TIME_STAMP, JOURNAL) if before else ():
+        _retire(folder / name, received.folder(before[0]))
     folder.mkdir(parents=True, exist_ok=True)
-    kept = received.folder(wanted)
-    if (kept / JOURNAL).is_file():
-        put(folder / JOURNAL, (kept / JOURNAL).read_bytes())
-    if stamp := _retired_stamp(kept) or _stamp(wanted).encode():
-        put(folder / intake.TIME_STAMP, stamp)
-    put(target, _notebook(kept, wanted.notebook), replacing=True)
+    home = received.folder(wanted)
+    put(target, _notebook(home, wanted.notebook), replacing=True)
+    if (home / JOURNAL).is_file():
+        put(folder / JOURNAL, (home / JOURNAL).read_bytes())
+    if written := _retired_stamp(home) or _stamp(wanted).encode():
+        put(folder / intake.TIME_STAMP, written)
+
+
+def timed(received: Received, submitted: Path, entry: ReceivedEntry, *, lies: bool) -> ReceivedEntry:
+    """Return an entry with its time as a person corrected it, in `submitted` if it lies there, or before."""
+    stamp = intake.time_stamp(submitted / entry.student / entry.lesson) if lies else ""
+    with suppress(ValueError, OverflowError):
+        when = parse_utc(stamp or _retired_stamp(received.folder(entry)).decode()).replace(tzinfo=timezone.utc)
+        return replace(entry, when=when.isoformat(timespec="seconds"))
+    return entry
 
 
 def lying(submitted: Path, student: str, lesson: str) -> str:
