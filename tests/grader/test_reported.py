@@ -76,6 +76,7 @@ LAYOUTS = {
     "lovelaceada_70037_4567_lab_alan_attempt_2027-01-15-22-10-03_x.ipynb": "ada",
     "lab_ada_attempt_2027-01-15-22-10-03_lab_alan_attempt_2027-01-16-22-10-03_x.ipynb": "ada",
     "1234-567 - Ada Lovelace - Jan 15, 2027 1010 PM - lab_alan_attempt_2027-01-15-22-10-03_x.ipynb": "ada",
+    "ada/Alan Turing_5037_assignsubmission_file/x.ipynb": "ada",
     "Convolution/Submissions/Lovelace_Ada_ada_4711/turingalan_70074_4567_x.ipynb": "ada",
     # Brightspace, in folders and flat
     "1234-567 - Ada Lovelace - Jan 15, 2027 1010 PM/02.ipynb": "ada",
@@ -177,9 +178,11 @@ def test_a_roster_that_is_no_text_is_said(data: bytes, said: str) -> None:
 
 
 def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> None:
-    assert roster.read(b"id,lms_id\n4001.0,70037.00\nv1.0,7.5\n").people == (
+    assert roster.read(b"id;lms_id\n4001.0;70037.00\nv1.0;7.5\n4002;70074,0\n4003;70.000\n").people == (
         roster.Person("4001", lms_id="70037"),
         roster.Person("v1.0", lms_id="7.5"),
+        roster.Person("4002", lms_id="70074"),
+        roster.Person("4003", lms_id="70.000"),  # seventy thousand where a point parts thousands
     )
     export = roster.read(
         b"OrgDefinedId,Username,Last Name,First Name,Email,a Points Grade <Numeric MaxPoints:5>,End-of-Line Indicator\n"
@@ -187,6 +190,7 @@ def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> No
     )
     assert export.people == (roster.Person("s001", "Lovelace, Ada", "ada@x.org"),)
     assert export.describe().startswith('Brightspace\'s grades export, 1 person: id from "OrgDefinedId"')
+    assert roster.read(b"Username,End-of-Line Indicator\n#ada,#\n").people == (roster.Person("ada"),)
 
 
 @pytest.mark.parametrize(

@@ -195,15 +195,16 @@ def _platform(name: str, people: Roster) -> Upload | None:
     """What a path in a platform's form says; None if it is plain.
 
     The path begins with what was given to `unrolled collect`, which is looked at last; of the others the first counts,
-    and not below a folder that is somebody's, as what stands further in was named by the student.
+    or a folder around it that is somebody's, as what stands further in was named by the student.
     """
     first, *parts = name.split("/")
-    for part in (*parts, first):
+    for at, part in enumerate((*parts, first)):
         for platform, form in PLATFORMS if len(part) <= PART_LIMIT else ():
             if match := re.fullmatch(form, part):
-                return _made_by(platform, match.groupdict())
-        if part in parts[:-1] and any(people.with_id(word) or people.with_name([word]) for word in _readings(part)):
-            return None
+                around = map(_readings, parts[:at] if at < len(parts) else ())
+                theirs = (words for words in around if any(people.with_id(w) or people.with_name([w]) for w in words))
+                words = next(theirs, None)
+                return _made_by(platform, match.groupdict()) if words is None else Upload("", tuple(words))
     return None
 
 
