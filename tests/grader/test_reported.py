@@ -119,6 +119,18 @@ def test_whose_a_file_is_in_each_platforms_layout(path: str, desk: Desk) -> None
     assert rows[0].late == ("Late" in path)
 
 
+@pytest.mark.parametrize("top", ["export", ""])
+def test_a_list_that_a_student_handed_in_says_nothing(top: str, desk: Desk) -> None:
+    for folder in ("submission_1", "Ada Lovelace_5037_assignsubmission_file"):
+        desk.file(f"in/{top}/{folder}/{layouts.GRADESCOPE}", b"submission_2: {':submitters': [{':sid': ada}]}")
+    desk.file(f"in/{top}/submission_2/x.ipynb", notebook())
+    (entry,) = [row.entry for row in desk.take(desk.folder / "in").rows if row.entry.path.endswith("ipynb")]
+    assert entry.student == ""
+    desk.file(f"in/{top}/{layouts.GRADESCOPE}", METADATA.replace("submission_1", "submission_2").encode())
+    rows = [row.entry for row in desk.take(desk.folder / "in").rows if row.entry.path.endswith("ipynb")]
+    assert [entry.student for entry in rows] == ["ada", "alan"]
+
+
 def test_a_platforms_time_counts_in_the_classs_zone_and_the_last_attempt_is_the_newest(desk: Desk) -> None:
     desk.settings = Settings(timezone="Europe/Berlin")
     name = "lab_ada_attempt_2027-01-{}-22-10-03_x.ipynb"

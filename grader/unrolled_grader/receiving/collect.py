@@ -128,8 +128,7 @@ def home(submitted: Path) -> Path:
 def _found_in(file: Path, room: Classroom) -> Iterator[Looked]:
     """What one file or folder holds. Only a file that cannot be read at all raises (OSError)."""
     items = list(uploads.items(file))
-    metadata = (item.data for item in items if item.name.count("/") <= 2 and item.name.endswith(layouts.GRADESCOPE))
-    download = Download(tuple(room.lessons), room.pattern, room.roster, layouts.gradescope(next(metadata, b"")))
+    download = Download(tuple(room.lessons), room.pattern, room.roster, _gradescope(items))
     found = [(item, layouts.upload(item.names, download)) for item in items]
     downloaded = max((item.when for item, upload in found if upload.platform and item.when), default=None)
     for position, (item, upload) in enumerate(found):
@@ -144,6 +143,16 @@ def _found_in(file: Path, room: Classroom) -> Iterator[Looked]:
             made = piece.handed.made.timestamp() if piece.handed else 0.0
             order = (moment.timestamp() if moment else 0.0, upload.file, made, position)
             yield Looked(replace(entry, source=file.name, order=order), piece, item, upload)
+
+
+def _gradescope(items: Sequence[UploadedFile]) -> dict[str, list[tuple[str, ...]]]:
+    """Who handed in what lies in each folder, by Gradescope's list beside all of them: a student may hand one in."""
+    lists = [item for item in items if item.name.endswith(f"/{layouts.GRADESCOPE}")]
+    top = min(lists, key=lambda item: item.name.count("/"), default=None)
+    above = top.name.removesuffix(layouts.GRADESCOPE) if top else ""
+    if top is None or not all(one.name.startswith(above) or layouts.NOISE.search(one.name) for one in items):
+        return {}
+    return {f"{above}{folder}/": people for folder, people in layouts.gradescope(top.data).items()}
 
 
 def _kept(received: Received, found: Sequence[Looked], problems: list[str]) -> Iterator[tuple[str, bool]]:

@@ -131,8 +131,8 @@ def upload(names: Sequence[str], download: Download) -> Upload:
     if download.pattern:
         found = [one for name in names if (one := _by_pattern(name, download.pattern))]
         return found[0] if found else _unnamed("named as the pattern has it")
-    for part in names[0].split("/"):
-        if people := download.gradescope.get(part):
+    for folder, people in download.gradescope.items():
+        if people and names[0].startswith(folder):
             return Upload("gradescope", people[0], others=tuple(people[1:]))
     if known := [one for name in names if (one := _platform(name, download.roster))]:
         return replace(known[0], who=tuple(dict.fromkeys(name for one in known for name in one.who)))
