@@ -43,7 +43,7 @@ from unrolled_grader.results import feedback, pictures, rename
 from unrolled_grader.results.near_copies import works
 
 FILE = f"{LESSON}.ipynb"
-NAMESAKES = "j_doe,John Doe,,5001\njdoe2,John Doe,,5002\n"
+MORE = "anna,Anna-Lena Noether,,\nj_doe,John Doe,,5001\njdoe2,John Doe,,5002\n"
 PEOPLE = "id,name,email,lms_id\nada,Ada Lovelace,ada@x.org,70037\nalan,Alan Turing,,70074\ngrace,Grace Hopper,,\n"
 METADATA = f"""---
 submission_1:
@@ -64,6 +64,8 @@ LAYOUTS = {
     # Moodle: a team's, a team's of older releases, blind, and one whose group nobody named
     "Group 3_17_assignsubmission_file/x.ipynb": "ada alan",
     "Group 3-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada alan",
+    "Group 3-A-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada grace",
+    "Anna-Lena Noether_5037_assignsubmission_file_/x.ipynb": "anna",
     "Group 4-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada",
     "Group 4_18_assignsubmission_file/x.ipynb": "-: nobody in the roster is Group 4; if that is a group, write its m",
     "Participant_70037_assignsubmission_file/x.ipynb": "ada",
@@ -99,10 +101,10 @@ LAYOUTS = {
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     desk = Desk(tmp_path)
-    desk.people = roster.read((PEOPLE + NAMESAKES).encode())
-    members = (
-        f"{group},{one}\n" for group in ("projectgroup1", "project_group_2", "Group 3") for one in ("ada", "alan")
-    )
+    desk.people = roster.read((PEOPLE + MORE).encode())
+    teams = {"projectgroup1": "ada alan", "project_group_2": "ada alan", "Group 3": "ada alan"}
+    teams |= {"Group 3-A": "ada grace", "Anna": "alan grace"}
+    members = (f"{team},{one}\n" for team, ids in teams.items() for one in ids.split())
     desk.groups = groups.read("".join(("group,id\n", *members)).encode(), desk.people)
     return desk
 
@@ -209,6 +211,7 @@ def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> No
     ("table", "said"),
     [
         (b"team;id\nx;ada\n", "expected the columns group,id"),
+        (b"group,id\nGroup 11,ada\nGroup 1-1,alan\n", "line 3: 'Group 1-1' is 'Group 11' to a platform"),
         (b"group,id\nx,eve\n", "line 2: 'eve' is no id of the roster"),
     ],
 )

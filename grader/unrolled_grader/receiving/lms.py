@@ -42,8 +42,9 @@ def together(found: Upload, roster: Roster, groups: Groups) -> tuple[list[Person
         people = [certain(_by_first(who, roster), roster, found) for who in (found.who, *found.others)]
         return people, " and ".join(one.id for one in people)
     for who in found.who if found.platform else ():
-        starts = [at for at, letter in enumerate(who) if letter == "-"]  # "Group 3-Ada Lovelace"
-        for name in (who, f"{who}_{found.number}", *(who[:at] for at in starts)):  # "project_group_1"
+        ends = [at for at, letter in enumerate(who) if letter == "-" and not roster.with_name([who])]
+        # "project_group_1", and "Group 3-Ada Lovelace", which is no person's as "Anna-Lena Noether" is
+        for name in (who, f"{who}_{found.number}", *(who[:at] for at in reversed(ends))):
             if ids := groups.get(squeezed(name)):
                 people = [one for member in ids for one in roster.with_id(member)]
                 if missing := {*ids} - {one.id for one in people}:
