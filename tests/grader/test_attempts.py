@@ -100,6 +100,19 @@ def test_without_a_time_of_its_own_the_time_of_another_attempt_goes(desk: Desk, 
     assert desk.stamp(ADA) == times[3 - number]
 
 
+@pytest.mark.parametrize("stamp", ["", "2027-01-15 20:00:00 UTC"])
+def test_a_corrected_time_comes_back_whatever_a_person_put_over_it(desk: Desk, stamp: str) -> None:
+    (folder(desk) / "timestamp.txt").write_text("2027-01-16 00:00:00 UTC")
+    settle(desk)
+    put_by_hand(desk, 1)
+    (folder(desk) / "timestamp.txt").write_text(stamp or "2027-01-16 00:00:00 UTC")
+    settle(desk)
+    assert (desk.placed(ADA), desk.stamp(ADA)) == (FIRST, stamp or "2027-01-15 22:59:00 UTC")
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 2)
+    settle(desk)
+    assert (desk.placed(ADA), desk.stamp(ADA)) == (SECOND, "2027-01-16 00:00:00 UTC")
+
+
 def test_a_corrected_time_tells_what_came_in_time(desk: Desk) -> None:
     (folder(desk) / "timestamp.txt").write_text("2027-01-15 20:00:00 UTC")
     desk.settings = Settings(due={LESSON: DUE}, count="latest in time")

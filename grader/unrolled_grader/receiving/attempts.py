@@ -18,6 +18,7 @@ from pathlib import Path
 
 from unrolled_grader.classroom import late
 from unrolled_grader.classroom.settings import Settings
+from unrolled_grader.judge import intake
 from unrolled_grader.receiving import placing
 from unrolled_grader.receiving.received import COUNTS, STUDENTS, Received, ReceivedEntry, put
 
@@ -30,6 +31,7 @@ class Counts:
     placed: tuple[str, ...] = ()  # what may lie in grader/submitted because it was placed there; the last one does
     points: Mapping[str, float] = field(default_factory=dict)  # of what was graded, without lateness
     scale: str = ""  # by which checks they were graded
+    stamp: str = ""  # what timestamp.txt said, for what was placed last
 
 
 @dataclass(frozen=True)
@@ -63,20 +65,27 @@ def settle(
     by_id = {entry.id: entry for entry in attempts}
     by_policy = pick(attempts, was.points, chosen)
     lying = placing.lying(submitted, student, lesson)
-    ours = {by_id[one].notebook for one in was.placed if one in by_id} | (
-        {by_policy.notebook} if kept is None else set()
-    )
+    ours = {by_id[one].notebook for one in was.placed if one in by_id}
+    ours |= {by_policy.notebook} if kept is None else set()
     put_there = [entry.id for entry in attempts if entry.notebook == lying and lying not in ours]
     by_hand = next(iter(put_there[-1:]), was.by_hand if was.by_hand in by_id else "")
     wanted = by_id.get(by_hand, by_policy)
+    folder = submitted / student / lesson
+    # a time that nobody touched, beside whatever notebook, is what was placed last's
+    before = by_id.get(was.placed[-1]) if was.placed else None
+    untouched = intake.time_stamp(folder) == was.stamp or bool(before and before.notebook == lying)
+    stale = before is not None and before.id != wanted.id and untouched
+    if before and before.id != wanted.id and not untouched:
+        placing.keep_stamp(received, before, was.stamp)
     now = replace(was, by_hand=by_hand, placed=(wanted.id,))
-    if now != kept:
-        last = was.placed[-1:] if not put_there else ()
-        _write(received, student, lesson, replace(now, placed=(*last, wanted.id)))
-        placing.place(received, submitted, wanted, *last)
-        _write(received, student, lesson, now)
+    if now != kept or stale:
+        last = was.placed[-1:] if stale or not put_there else ()
+        _write(received, student, lesson, replace(now, placed=(*was.placed[-1:], wanted.id)))
+        placing.place(received, submitted, wanted, *last, stale=stale)
     else:
         placing.place(received, submitted, wanted)
+    if (seen := replace(now, stamp=intake.time_stamp(folder))) != kept:
+        _write(received, student, lesson, seen)
     changed = lying != wanted.notebook
     return Settled(wanted, attempts.index(wanted) + 1, len(attempts), bool(by_hand), bool(put_there), changed)
 
@@ -146,7 +155,9 @@ def read(received: Received, student: str, lesson: str) -> Counts | None:
     """Return what is kept of a student's lesson; None if nothing is, or if it cannot be read."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         kept = json.loads(_file(received, student, lesson).read_text(encoding="utf-8"))
-        return Counts(str(kept["by_hand"]), tuple(kept["placed"]), dict(kept["points"]), str(kept["scale"]))
+        return Counts(
+            str(kept["by_hand"]), tuple(kept["placed"]), dict(kept["points"]), str(kept["scale"]), str(kept["stamp"])
+        )
     return None
 
 

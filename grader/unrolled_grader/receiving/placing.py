@@ -23,26 +23,23 @@ from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry,
 TAKEN_BACK = "the roster that named its student was taken back: collect it again"
 
 
-def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "") -> None:
+def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "", *, stale: bool = False) -> None:
     """Place a notebook in `submitted`; what lay there, such as the entry `last`, stays in `received`.
 
-    With `last`, what is half done is ended. Raises OSError if something lies in the way.
+    With `last`, what is half done is ended; if `stale`, the time that lies there is its. Raises OSError if something
+    lies in the way.
     """
     folder = submitted / wanted.student / wanted.lesson
     target = folder / f"{wanted.lesson}.ipynb"
     if any(path.is_symlink() for path in (folder.parent, folder, target)):
         raise OSError(f"a link lies in the way in {folder}")
     digest = hashlib.sha256(target.read_bytes()).hexdigest() if target.exists() else ""
-    lies, stamp, kept = digest == wanted.notebook, intake.time_stamp(folder), received.entries.values()
-    mine = [entry for entry in kept if (entry.student, entry.lesson) == (wanted.student, wanted.lesson)]
-    # a time that a person corrected stays; another attempt's does not, beside a notebook that was put there by hand
-    before = [entry for entry in mine if stamp and stamp == _stamp(entry) != _stamp(wanted)]
-    if lies and not before and not last:
+    lies, kept = digest == wanted.notebook, [entry for entry in received.entries.values() if entry.kept]
+    if lies and not last:
         return
-    if digest and not lies:
-        before = [entry for entry in kept if entry.notebook == digest and entry.kept]
-        if not before:
-            raise OSError(f"{target} was put there or changed by hand; move it away first")
+    before = [entry for entry in kept if (entry.id == last if stale else entry.notebook == digest != wanted.notebook)]
+    if digest and not lies and not before:
+        raise OSError(f"{target} was put there or changed by hand; move it away first")
     # theirs, or what a roster no longer says is theirs
     before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
     for name in (intake.TIME_STAMP, JOURNAL) if before else ():
@@ -107,7 +104,17 @@ def _retire(file: Path, folder: Path) -> None:
     """Move what goes with an earlier notebook to where that is kept; a person may have changed it."""
     if file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        os.replace(file, next(place for place in _places(folder, file.name) if not place.exists()))
+        os.replace(file, _free(folder, file.name))
+
+
+def keep_stamp(received: Received, entry: ReceivedEntry, text: str) -> None:
+    """Keep the time of an entry that was placed, where a person wrote that of another over it."""
+    if text:
+        put(_free(received.folder(entry), intake.TIME_STAMP), text.encode())
+
+
+def _free(folder: Path, name: str) -> Path:
+    return next(place for place in _places(folder, name) if not place.exists())
 
 
 def _retired_stamp(folder: Path) -> bytes:
