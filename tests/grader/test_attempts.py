@@ -100,6 +100,19 @@ def test_without_a_time_of_its_own_the_time_of_another_attempt_goes(desk: Desk, 
     assert desk.stamp(ADA) == times[3 - number]
 
 
+def test_a_notebook_of_a_persons_own_stays_until_they_move_it_away(desk: Desk) -> None:
+    file = folder(desk) / f"{LESSON}.ipynb"
+    file.write_bytes(THIRD)
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 1)
+    for _ in range(2):
+        with pytest.raises(OSError, match="move it away first"):
+            settle(desk)
+        assert desk.placed(ADA) == THIRD
+    file.unlink()
+    settle(desk)
+    assert (desk.placed(ADA), desk.stamp(ADA)) == (FIRST, "2027-01-15 22:59:00 UTC")
+
+
 @pytest.mark.parametrize("stamp", ["", "2027-01-15 20:00:00 UTC"])
 def test_a_corrected_time_comes_back_whatever_a_person_put_over_it(desk: Desk, stamp: str) -> None:
     (folder(desk) / "timestamp.txt").write_text("2027-01-16 00:00:00 UTC")

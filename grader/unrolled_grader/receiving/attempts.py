@@ -61,6 +61,7 @@ def settle(
     attempts, kept = listed(received, submitted, student, lesson), read(received, student, lesson)
     if not attempts:
         return None
+    placing.refuse_unknown(received, submitted, student, lesson)
     was = kept or Counts(placed=tuple(entry.id for entry in attempts if entry.id not in new)[-1:])
     by_id = {entry.id: entry for entry in attempts}
     by_policy = pick(attempts, was.points, chosen)

@@ -27,7 +27,7 @@ def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str 
     """Place a notebook in `submitted`; what lay there, such as the entry `last`, stays in `received`.
 
     With `last`, what is half done is ended; if `stale`, the time that lies there is its. Raises OSError if something
-    lies in the way.
+    lies in the way. What lies there must have been received.
     """
     folder = submitted / wanted.student / wanted.lesson
     target = folder / f"{wanted.lesson}.ipynb"
@@ -38,8 +38,6 @@ def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str 
     if lies and not last:
         return
     before = [entry for entry in kept if (entry.id == last if stale else entry.notebook == digest != wanted.notebook)]
-    if digest and not lies and not before:
-        raise OSError(f"{target} was put there or changed by hand; move it away first")
     # theirs, or what a roster no longer says is theirs
     before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
     for name in (intake.TIME_STAMP, JOURNAL) if before else ():
@@ -60,6 +58,14 @@ def timed(received: Received, submitted: Path, entry: ReceivedEntry, *, lies: bo
         when = parse_utc(stamp or _retired_stamp(received.folder(entry)).decode()).replace(tzinfo=timezone.utc)
         return replace(entry, when=when.isoformat(timespec="seconds"))
     return entry
+
+
+def refuse_unknown(received: Received, submitted: Path, student: str, lesson: str) -> None:
+    """Raise OSError for a notebook in `submitted` that was never received: nobody but a person has it."""
+    digest = lying(submitted, student, lesson)
+    if digest and not any(entry.notebook == digest and entry.kept for entry in received.entries.values()):
+        file = submitted / student / lesson / f"{lesson}.ipynb"
+        raise OSError(f"{file} was put there or changed by hand; move it away first")
 
 
 def lying(submitted: Path, student: str, lesson: str) -> str:
