@@ -61,7 +61,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def walk(notebook: Any, specs: Any, *, seed: int, **others: Any) -> Any:
         found.append(seed)
         scores = {name: without(name, spec, "inconclusive", "") for name, spec in specs.items()}
-        return SimpleNamespace(notebook=notebook, scores=scores, reports={}, seed=seed, held="")
+        return SimpleNamespace(notebook=notebook, scores=scores, reports={}, seed=seed, held="", notes={})
 
     monkeypatch.setattr(verdicts, "Walk", walk)
     return found
