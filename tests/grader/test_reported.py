@@ -140,6 +140,11 @@ def test_a_platforms_time_counts_in_the_classs_zone_and_the_last_attempt_is_the_
     assert len(desk.take_zip(zipped([*both, ("lab_ada_attempt_2027-01-15-22-10-03.txt", b"Name: Ada")])).problems) == 0
     assert (desk.submitted / "ada" / LESSON / FILE).read_bytes() == notebook("16")
     assert (desk.submitted / "ada" / LESSON / "timestamp.txt").read_text() == "2027-01-16 21:10:03 UTC"
+    folder = "Convolution/Submissions/Hopper_Grace_grace_4711"
+    desk.take_zip(
+        zipped([(f"{folder}/Late Submission - x.ipynb", notebook("1")), (f"{folder}/x.ipynb", notebook("2"))])
+    )
+    assert (desk.submitted / "grace" / LESSON / FILE).read_bytes() == notebook("1")
     desk.take_zip(zipped([("1234-567 - Alan Turing - Jan 15, 2027 110 AM/x.ipynb", notebook())]))
     assert (desk.submitted / "alan" / LESSON / "timestamp.txt").read_text() == "2027-01-15 00:10:00 UTC"
 

@@ -104,7 +104,7 @@ class Upload:
     """The uploader's name on a platform; for a plain path what may name someone: its file and the folder around it."""
     number: str = ""
     late: bool = False
-    file: int = 0  # what grows with time: Canvas's number of the file, Blackboard's and Brightspace's time of it
+    file: int = 0  # what grows with time: Canvas's number, the time of Blackboard and Brightspace, ILIAS's lateness
     anonymous: bool = False
     when: datetime | None = None  # by the platform's clock, without its time zone
     others: tuple[tuple[str, ...], ...] = ()  # those who handed it in together with them
@@ -137,7 +137,8 @@ def upload(names: Sequence[str], download: Download) -> Upload:
     if known := [one for name in names if (one := _platform(name, download.roster))]:
         return replace(known[0], who=tuple(dict.fromkeys(name for one in known for name in one.who)))
     who = tuple(dict.fromkeys(part for name in names for part in _plain(name, download.lessons)))
-    return Upload("", who, late=any(ILIAS_LATE.match(name.rpartition("/")[2]) for name in names))
+    late = any(ILIAS_LATE.match(name.rpartition("/")[2]) for name in names)
+    return Upload("", who, late=late, file=int(late))
 
 
 def gradescope(data: bytes) -> dict[str, list[tuple[str, ...]]]:
