@@ -152,7 +152,7 @@ class Grading(Course):
 
     def next_attempts(self, lessons: Collection[str], student: str | None = None) -> list[Settled]:
         """Place the next attempts to be graded, where the best counts; return what is left to grade now."""
-        if (chosen := self._settings()).count != "best":
+        if self._settings().count != "best":
             return []
         received = Received(collect.home(self.submitted))
         for kept in record.load_all(self.grades):
@@ -160,7 +160,7 @@ class Grading(Course):
             entry = received.entries.get(counts.placed[-1]) if counts and counts.placed else None
             if entry is not None and entry.notebook == kept.digest:
                 points = sum(score.points for score in kept.scores)
-                attempts.note_points(received, entry, points, kept.key.specs, chosen)
+                attempts.note_points(received, entry, points, kept.key.specs)
         return self.settle_attempts(lessons, student)
 
     def _settings(self) -> Settings:

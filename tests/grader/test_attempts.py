@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -73,6 +75,68 @@ def test_what_a_person_put_there_counts_whatever_is_collected_after(desk: Desk) 
     assert (settle(desk).number, settle(desk).by_hand, desk.placed(ADA)) == (2, True, SECOND)
 
 
+def test_the_newest_put_back_by_hand_is_a_choice_as_well(desk: Desk) -> None:
+    for number, data in ((1, FIRST), (2, SECOND)):
+        put_by_hand(desk, number)
+        assert (settle(desk).by_hand, desk.placed(ADA)) == (True, data)
+    hand_in(desk, 3, THIRD)
+    assert desk.placed(ADA) == SECOND
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_without_a_time_of_its_own_the_time_of_another_attempt_goes(desk: Desk, number: int) -> None:
+    """A person copies the notebook alone, or moves their own away."""
+    times = {1: "2027-01-15 22:59:00 UTC", 2: "2027-01-17 23:59:00 UTC"}
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 3 - number)
+    settle(desk)
+    stamp = desk.stamp(ADA)
+    put_by_hand(desk, number)
+    (folder(desk) / "timestamp.txt").write_text(stamp)
+    settle(desk)
+    assert desk.stamp(ADA) == times[number]
+    (folder(desk) / f"{LESSON}.ipynb").unlink()
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 3 - number)
+    settle(desk)
+    assert desk.stamp(ADA) == times[3 - number]
+
+
+def test_a_notebook_of_a_persons_own_stays_until_they_move_it_away(desk: Desk) -> None:
+    file = folder(desk) / f"{LESSON}.ipynb"
+    file.write_bytes(THIRD)
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 1)
+    for _ in range(2):
+        with pytest.raises(OSError, match="move it away first"):
+            settle(desk)
+        assert desk.placed(ADA) == THIRD
+    file.unlink()
+    settle(desk)
+    assert (desk.placed(ADA), desk.stamp(ADA)) == (FIRST, "2027-01-15 22:59:00 UTC")
+
+
+@pytest.mark.parametrize("stamp", ["", "2027-01-15 20:00:00 UTC"])
+def test_a_corrected_time_comes_back_whatever_a_person_put_over_it(desk: Desk, stamp: str) -> None:
+    (folder(desk) / "timestamp.txt").write_text("2027-01-16 00:00:00 UTC")
+    settle(desk)
+    put_by_hand(desk, 1)
+    (folder(desk) / "timestamp.txt").write_text(stamp or "2027-01-16 00:00:00 UTC")
+    settle(desk)
+    assert (desk.placed(ADA), desk.stamp(ADA)) == (FIRST, stamp or "2027-01-15 22:59:00 UTC")
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 2)
+    settle(desk)
+    assert (desk.placed(ADA), desk.stamp(ADA)) == (SECOND, "2027-01-16 00:00:00 UTC")
+
+
+def test_a_corrected_time_tells_what_came_in_time(desk: Desk) -> None:
+    (folder(desk) / "timestamp.txt").write_text("2027-01-15 20:00:00 UTC")
+    desk.settings = Settings(due={LESSON: DUE}, count="latest in time")
+    for _ in range(2):
+        assert (settle(desk).number, desk.placed(ADA)) == (2, SECOND)
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, 1)
+    settle(desk)
+    attempts.choose(Received(collect.home(desk.submitted)), ADA.id, LESSON, None)
+    assert (settle(desk).number, desk.stamp(ADA)) == (2, "2027-01-15 20:00:00 UTC")
+
+
 def test_a_choice_by_number_and_back_brings_the_corrected_time_back_too(desk: Desk) -> None:
     received = Received(collect.home(desk.submitted))
     (folder(desk) / "timestamp.txt").write_text("2027-01-16 00:00:00 UTC")
@@ -136,6 +200,36 @@ def test_killed_while_one_is_chosen_the_next_run_goes_on(
         assert step == 7
 
 
+@pytest.mark.parametrize("step", range(1, 7))
+def test_killed_between_notebook_and_time_each_attempt_keeps_its_own(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    received, times = (
+        Received(collect.home(desk.submitted)),
+        {2: "2027-01-15 20:00:00 UTC", 1: "2027-01-10 00:00:00 UTC"},
+    )
+    for number in (2, 1):
+        attempts.choose(received, ADA.id, LESSON, number)
+        settle(desk)
+        (folder(desk) / "timestamp.txt").write_text(times[number])
+    moves, replace = iter(range(1, 100)), os.replace
+
+    def killed(*given: Any) -> None:
+        if next(moves) == step:
+            raise KeyboardInterrupt
+        replace(*given)
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(os, "replace", killed)
+        attempts.choose(received, ADA.id, LESSON, 2)
+        settle(desk)
+    assert not settle(desk).noticed
+    for number in (1, 2):
+        attempts.choose(received, ADA.id, LESSON, number)
+        settle(desk)
+        assert (desk.placed(ADA), desk.stamp(ADA)) == ((FIRST, SECOND)[number - 1], times[number])
+
+
 POINTS = {"poor": 1.0, "good": 2.0, "late": 2.0}
 
 
@@ -179,6 +273,11 @@ def test_the_best_counts_after_lateness_and_each_is_graded_once(
     assert "2027-01-14 23:59 UTC, in time, 1 points" in rows[1]
     assert rows[2].startswith("2, which counts: 2027-01-15 23:59 UTC, in time, 2 points")
     assert "24 hours late (1 day begun), 1.5 points" in rows[3]
+    policy = (course / "course.toml").read_text()
+    (course / "course.toml").write_text(f"{policy}[extensions.{ADA.id}]\n{small_course.LESSON} = 2027-02-01T00:00:00\n")
+    assert main(["attempts", ADA.id, "07"]) == 0  # as good as the second now, and later
+    assert "attempt 3 of 3 counts, by the class's policy" in capsys.readouterr().out
+    (course / "course.toml").write_text(policy)
     assert main(["attempts", ADA.id, "07", "--count", "3"]) == 0
     assert "attempt 3 of 3 counts, chosen by hand" in capsys.readouterr().out
     table = (course / "grades" / "collected.csv").read_text(encoding="utf-8")

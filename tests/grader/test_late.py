@@ -73,6 +73,7 @@ def test_each_day_begun_takes_its_part_up_to_the_most(late_by: timedelta, part: 
         ("2027-03-27T23:59", "2027-03-28T23:59", "23 hours late (1 day begun)"),  # clocks go forward
         ("2027-03-27T23:59", "2027-03-29T00:00", "23 hours late (2 days begun)"),
         ("2027-10-30T23:59", "2027-10-31T23:59", "25 hours late (1 day begun)"),  # and back
+        ("2027-03-28T02:30", "2027-03-29T03:00", "23 hours late (1 day begun)"),  # of an hour that is left out
         ("2027-10-31T02:50", "2027-10-31T03:00", "10 minutes late (1 day begun)"),  # the second 2:50 of that night
     ],
 )

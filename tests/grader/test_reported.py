@@ -20,7 +20,7 @@ import small_course
 from lms_exports import zipped
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 from nbgrader.api import Gradebook
 from small_course import GOOD, answered
 from test_collect import LESSON, Desk, notebook
@@ -43,6 +43,7 @@ from unrolled_grader.results import feedback, pictures, rename
 from unrolled_grader.results.near_copies import works
 
 FILE = f"{LESSON}.ipynb"
+MORE = "anna,Anna-Lena Noether,,\nj_doe,John Doe,,5001\njdoe2,John Doe,,5002\n"
 PEOPLE = "id,name,email,lms_id\nada,Ada Lovelace,ada@x.org,70037\nalan,Alan Turing,,70074\ngrace,Grace Hopper,,\n"
 METADATA = f"""---
 submission_1:
@@ -57,18 +58,28 @@ submission_1:
 """
 LAYOUTS = {
     # Canvas, a group's export: the number is a member's
-    "projectgroup1_70037_4567_02.ipynb": "ada alan",
+    "projectgroup1_70037_4567_02.ipynb": "ada alan: of the group projectgroup1",
+    "project_group_2_70037_4567_02.ipynb": "ada alan",
     "projectgroup9_70037_4567_02.ipynb": "ada: projectgroup9 is no name of theirs; if that is a group",
     # Moodle: a team's, a team's of older releases, blind, and one whose group nobody named
     "Group 3_17_assignsubmission_file/x.ipynb": "ada alan",
     "Group 3-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada alan",
+    "Group 3-A-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada grace",
+    "Anna-Lena Noether_5037_assignsubmission_file_/x.ipynb": "anna",
     "Group 4-Ada Lovelace_5037_assignsubmission_file_/x.ipynb": "ada",
     "Group 4_18_assignsubmission_file/x.ipynb": "-: nobody in the roster is Group 4; if that is a group, write its m",
     "Participant_70037_assignsubmission_file/x.ipynb": "ada",
     # Blackboard; its time of the file, and titles and logins with underscores
     "Lab 2_ada_attempt_2027-01-15-22-10-03_my_lab.ipynb": "ada",
     "lab_2_alan_attempt_2027-01-15-22-10-03_02.ipynb": "alan",
+    "lab_2_70037_attempt_2027-01-15-22-10-03_02.ipynb": "-: nobody in the roster is lab_2_70037",
     "lab_2_eve_attempt_2027-01-15-22-10-03_02.ipynb": "-: nobody in the roster is lab_2_eve",
+    # files that students called as other platforms would have called another student's
+    "lovelaceada_70037_4567_lab_alan_attempt_2027-01-15-22-10-03_x.ipynb": "ada",
+    "lab_ada_attempt_2027-01-15-22-10-03_lab_alan_attempt_2027-01-16-22-10-03_x.ipynb": "ada",
+    "1234-567 - Ada Lovelace - Jan 15, 2027 1010 PM - lab_alan_attempt_2027-01-15-22-10-03_x.ipynb": "ada",
+    "ada/Alan Turing_5037_assignsubmission_file/x.ipynb": "ada",
+    "Convolution/Submissions/Lovelace_Ada_ada_4711/turingalan_70074_4567_x.ipynb": "ada",
     # Brightspace, in folders and flat
     "1234-567 - Ada Lovelace - Jan 15, 2027 1010 PM/02.ipynb": "ada",
     "1234-567 - Ada Lovelace - January 15, 2027 1010 PM - 02.ipynb": "ada",
@@ -76,6 +87,8 @@ LAYOUTS = {
     "Convolution/Submissions/Lovelace_Ada_ada_4711/x.ipynb": "ada",
     "Convolution/Abgaben/Lovelace_Ada_ada_4711/Late Submission - x.ipynb": "ada",
     "Convolution/Lovelace, Ada(ada)/Submission attachment(s)/x.ipynb": "ada",
+    "Convolution/Doe, John(j_doe)/Submission attachment(s)/x.ipynb": "j_doe",
+    "Convolution/Submissions/Doe_John_j_doe_4711/x.ipynb": "j_doe",
     "assignment_9_export/submission_1/x.ipynb": "ada alan",
     # saved under other names
     f"ada/{FILE}.json": "ada",
@@ -88,10 +101,11 @@ LAYOUTS = {
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     desk = Desk(tmp_path)
-    desk.people = roster.read(PEOPLE.encode())
-    desk.groups = groups.read(
-        b"group,id\nprojectgroup1,ada\nprojectgroup1,alan\nGroup 3,alan\nGroup 3,ada\n", desk.people
-    )
+    desk.people = roster.read((PEOPLE + MORE).encode())
+    teams = {"projectgroup1": "ada alan", "project_group_2": "ada alan", "Group 3": "ada alan"}
+    teams |= {"Group 3-A": "ada grace", "Anna": "alan grace"}
+    members = (f"{team},{one}\n" for team, ids in teams.items() for one in ids.split())
+    desk.groups = groups.read("".join(("group,id\n", *members)).encode(), desk.people)
     return desk
 
 
@@ -103,8 +117,20 @@ def test_whose_a_file_is_in_each_platforms_layout(path: str, desk: Desk) -> None
     rows = [row.entry for row in desk.take_zip(zipped(members)).rows if not layouts.NOISE.search(row.entry.path)]
     who, _, said = LAYOUTS[path].partition(": ")
     assert " ".join(sorted(entry.student or "-" for entry in rows)) == who
-    assert said in (rows[0].problem or rows[0].note)
+    assert all(said in (row.problem or row.note) for row in rows)
     assert rows[0].late == ("Late" in path)
+
+
+@pytest.mark.parametrize("top", ["export", ""])
+def test_a_list_that_a_student_handed_in_says_nothing(top: str, desk: Desk) -> None:
+    for folder in ("submission_1", "Ada Lovelace_5037_assignsubmission_file"):
+        desk.file(f"in/{top}/{folder}/{layouts.GRADESCOPE}", b"submission_2: {':submitters': [{':sid': ada}]}")
+    desk.file(f"in/{top}/submission_2/x.ipynb", notebook())
+    (entry,) = [row.entry for row in desk.take(desk.folder / "in").rows if row.entry.path.endswith("ipynb")]
+    assert entry.student == ""
+    desk.file(f"in/{top}/{layouts.GRADESCOPE}", METADATA.replace("submission_1", "submission_2").encode())
+    rows = [row.entry for row in desk.take(desk.folder / "in").rows if row.entry.path.endswith("ipynb")]
+    assert [entry.student for entry in rows] == ["ada", "alan"]
 
 
 def test_a_platforms_time_counts_in_the_classs_zone_and_the_last_attempt_is_the_newest(desk: Desk) -> None:
@@ -114,6 +140,19 @@ def test_a_platforms_time_counts_in_the_classs_zone_and_the_last_attempt_is_the_
     assert len(desk.take_zip(zipped([*both, ("lab_ada_attempt_2027-01-15-22-10-03.txt", b"Name: Ada")])).problems) == 0
     assert (desk.submitted / "ada" / LESSON / FILE).read_bytes() == notebook("16")
     assert (desk.submitted / "ada" / LESSON / "timestamp.txt").read_text() == "2027-01-16 21:10:03 UTC"
+    folder = "Convolution/Submissions/Hopper_Grace_grace_4711"
+    desk.take_zip(
+        zipped([(f"{folder}/Late Submission - x.ipynb", notebook("1")), (f"{folder}/x.ipynb", notebook("2"))])
+    )
+    assert (desk.submitted / "grace" / LESSON / FILE).read_bytes() == notebook("1")
+    desk.take_zip(zipped([("1234-567 - Alan Turing - Jan 15, 2027 110 AM/x.ipynb", notebook())]))
+    assert (desk.submitted / "alan" / LESSON / "timestamp.txt").read_text() == "2027-01-15 00:10:00 UTC"
+
+
+def test_a_hand_in_of_another_than_the_groups_members_is_set_aside(desk: Desk) -> None:
+    data = handin.make(notebook(), {}, "grace", LESSON)
+    (row,) = desk.take_zip(zipped([("projectgroup1_70037_4567_x.zip", data)])).rows
+    assert row.entry.problem == "projectgroup1 handed in what says it is grace's"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +166,10 @@ def test_a_platforms_time_counts_in_the_classs_zone_and_the_last_attempt_is_the_
             "p_ada_attempt_2_q.ipynb",
             ["ada"],
         ),
+        ("{name}_{lms_id}_{file}", "John Doe_5001_x.ipynb", ["j_doe"]),  # not the other of that name
+        ("Übung {id}_{file}", "U\u0308bung ada_x.ipynb", ["ada"]),
+        ("U\u0308bung {id}_{file}", "Übung ada_x.ipynb", ["ada"]),
+        ("(?P<id>(a+)+)b/(?P<file>.*)", f"{'a' * 99}/x.ipynb", [""]),  # takes years
         ("{name}_{id}_{file}", "x.ipynb", [""]),
         ("{name}_{id}_{file}", "Ada Lovelace_alan_x.ipynb", [""]),  # two people
     ],
@@ -154,9 +197,11 @@ def test_a_roster_that_is_no_text_is_said(data: bytes, said: str) -> None:
 
 
 def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> None:
-    assert roster.read(b"id,lms_id\n4001.0,70037.00\nv1.0,7.5\n").people == (
+    assert roster.read(b"id;lms_id\n4001.0;70037.00\nv1.0;7.5\n4002;70074,0\n4003;70.000\n").people == (
         roster.Person("4001", lms_id="70037"),
         roster.Person("v1.0", lms_id="7.5"),
+        roster.Person("4002", lms_id="70074"),
+        roster.Person("4003", lms_id="70.000"),  # seventy thousand where a point parts thousands
     )
     export = roster.read(
         b"OrgDefinedId,Username,Last Name,First Name,Email,a Points Grade <Numeric MaxPoints:5>,End-of-Line Indicator\n"
@@ -164,12 +209,14 @@ def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> No
     )
     assert export.people == (roster.Person("s001", "Lovelace, Ada", "ada@x.org"),)
     assert export.describe().startswith('Brightspace\'s grades export, 1 person: id from "OrgDefinedId"')
+    assert roster.read(b"Username,End-of-Line Indicator\n#ada,#\n").people == (roster.Person("ada"),)
 
 
 @pytest.mark.parametrize(
     ("table", "said"),
     [
         (b"team;id\nx;ada\n", "expected the columns group,id"),
+        (b"group,id\nGroup 11,ada\nGroup 1-1,alan\n", "line 3: 'Group 1-1' is 'Group 11' to a platform"),
         (b"group,id\nx,eve\n", "line 2: 'eve' is no id of the roster"),
     ],
 )
@@ -189,8 +236,15 @@ PICTURES = {
     f"![](data:image/svg+xml;base64,{'A' * 4000})": "(picture left out, 3 kB)",
     "![](attachment:nowhere.png) and words": "(picture left out, 0 kB) and words",
     "`![](attachment:large.png)`": "<code>![]((a picture))</code>",
+    "![](attachment:image%20(1).png)": SMALL,
+    "![](<attachment:image (1).png>)": SMALL,
+    "<img src='attachment:image (1).png'>": SMALL,
+    "| ![graph][1] |\n|---|\n\n[1]: attachment:large.png": LARGE,
+    "- ![graph][1]\n\n[1]: attachment:huge.png 'a > b'": "<li>(picture left out, ",
+    "![a graph](https://example.org/a.png)": "(picture left out)",
+    f"<img src='data:image/png;charset=utf-8;base64,{SMALL}'>": SMALL,
 }
-ATTACHED = {"my graph.png": SMALL, "large.png": LARGE, "huge.png": HUGE}
+ATTACHED = {"image (1).png": SMALL, "my graph.png": SMALL, "large.png": LARGE, "huge.png": HUGE}
 
 
 @pytest.mark.parametrize("text", PICTURES)
@@ -214,7 +268,8 @@ def test_a_picture_shown_a_hundred_times_stops_at_the_room_there_is() -> None:
     markup = feedback.page(new_notebook(cells=[cell]), {})
     assert markup.count("(picture left out, 3000 kB)") == 100
     taken = pictures.Pictures({"a.png": {"image/png": SMALL}}, room=len(SMALL) * 3)
-    assert taken.taken_out("![](attachment:a.png) " * 5).count("(picture left out, 1 kB)") == 3
+    shown = taken.put_back(taken.taken_out("![](attachment:a.png) " * 5))
+    assert shown.count("(picture left out, 1 kB)") == 3
 
 
 def below(notebook: NotebookNode, cell: NotebookNode) -> None:
@@ -226,6 +281,12 @@ def below(notebook: NotebookNode, cell: NotebookNode) -> None:
     [
         lambda notebook: below(notebook, new_markdown_cell("One call.\n\nNot many.")),
         lambda notebook: below(notebook, new_code_cell("# One call.\n#\n# Not many.")),
+        lambda notebook: below(notebook, new_code_cell("One call.\nNot many.")),
+        lambda notebook: below(notebook, new_code_cell("  # One call.\n'Not many.'")),
+        lambda notebook: below(notebook, new_raw_cell("One call.\nNot many.")),
+        lambda notebook: notebook.cells.__setitem__(
+            at(notebook, "explain_total"), new_code_cell("# One call.\n# Not many.")
+        ),
         lambda notebook: notebook.cells.insert(
             at(notebook, "explain_total"), new_markdown_cell("One call.\nNot many.")
         ),
@@ -238,6 +299,13 @@ def test_an_answer_beside_its_cell_is_listed_to_look_at(root: Path, write: Calla
     (note,) = [note for note in notes if note.to_look]
     assert str(note).startswith("explain_total: its cell is as it was handed out, but beside it stands: One call.")
     assert "Not many." in note.text
+
+
+def test_an_answer_beside_an_emptied_cell_is_listed_too(root: Path) -> None:
+    handed = answered(root, GOOD | {"explain_total": " "})
+    below(handed, new_markdown_cell("One call."))
+    _, notes = repair.repaired(handed, small_course.released(root))
+    assert [str(note) for note in notes] == ["explain_total: its cell is empty, but beside it stands: One call."]
 
 
 def test_what_is_no_answer_is_not_listed(root: Path) -> None:
@@ -380,11 +448,15 @@ def test_a_group_is_judged_once_and_each_member_gets_the_score_less_their_own_la
     assert commands.grade_class(Grading.at(course)) == 0
     assert judged == ["ada", "ada"]
     assert main(["attempts", "countess", "07"]) == 0
+    capsys.readouterr()
+    assert main(["collect", str(export)]) == 0
+    assert "Nothing new" in capsys.readouterr().out
     assert main(["class", "rename", "countess", "ada"]) == 0
     for wrong, said in (
         (["eve", "x"], "nobody is 'eve'"),
         (["alan", "grace"], "is somebody already"),
         (["alan", "../x"], "NEW"),
+        (["alan", " grace "], "is somebody already"),
     ):
         assert main(["class", "rename", *wrong]) == 1
         assert said in capsys.readouterr().err

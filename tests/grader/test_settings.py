@@ -124,6 +124,7 @@ def test_what_is_written_reads_the_same(text: str):
         ("[due]\ntimezone = 'Europe/Berlim'", "due.timezone is 'Europe/Berlim'; expected a name such as"),
         ("[due]\ntimezone = 9", "due.timezone is 9; expected a name such as"),
         ("[due]\ntimezone = 'UTC'\n02_convolution = 2027-01-15", "is 2027-01-15; expected a date and time"),
+        ("[due]\ntimezone = 'America/New_York'\n02_convolution = 9999-12-31T23:59:59", "expected a date and time"),
         ("[due]\n02_konvolution = 2027-01-15T23:59:00Z", "due is '02_konvolution'; expected one of"),
         ('[extensions.ada]\n02_convolution = "soon"', "extensions.ada.02_convolution is 'soon'"),
         ("[late]\nper_day = 10", "late.per_day is 10; expected a part from 0 to 1"),

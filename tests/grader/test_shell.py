@@ -208,6 +208,11 @@ def test_data_that_is_no_json_is_an_error_of_its_cell(notebook: Notebook) -> Non
         ("%%time\nimport seaborn\ndef later(): 'made'", "import seaborn"),
         ("if True:\n    import seaborn\n    def hidden(): 'never made'\nlater = 'made'\n1 / 0", "import seaborn"),
         ("1 / 0\nimport seaborn\ndef later(): 'made'", "1 / 0"),
+        ("import seaborn\n@seaborn.fast\ndef later(): 'made'", "import seaborn"),
+        ("@seaborn.fast(\n    option=1)\ndef later(): 'made'", "@seaborn.fast("),
+        ("import seaborn; later = 'made'", "import seaborn"),
+        ("count = 0\n1 / 0\ncount += 1; later = 'made' * (count == 1)", "1 / 0"),  # once
+        ("text = 'a\u2028b\x0cc'\nimport seaborn\ndef later(): 'made'", "import seaborn"),
         ("raise KeyError('x')\nawait __import__('asyncio').sleep(0)\nlater = 'made'", "raise KeyError('x')"),
     ],
 )

@@ -177,14 +177,18 @@ def _go_on(shell: Shell, source: str, error: Exception, loop: asyncio.AbstractEv
     try:
         if source.lstrip().startswith(SHARED_MAGICS):
             source = source.lstrip().partition("\n")[2]
-        lines = shell.transform_cell(source).splitlines(keepends=True)  # type: ignore[no-untyped-call]
-        nodes = ast.parse("".join(lines)).body if trace is not None else []
-        below = [node for node in nodes if trace is not None and _first(node) > trace.tb_lineno]
+        text = shell.transform_cell(source)  # type: ignore[no-untyped-call]
+        nodes = ast.parse(text).body if trace is not None else []
+        # by the line of `def`: a decorator that raises costs itself; what follows on the failing line is run, too
+        below = [node for node in nodes if trace is not None and (node.lineno, node.col_offset) > (trace.tb_lineno, 0)]
         for node in below:
-            result = loop.run_until_complete(_run(shell, "".join(lines[_first(node) - 1 : node.end_lineno])))
-            if isinstance(result.error_in_exec, KeyboardInterrupt | SystemExit):
-                raise result.error_in_exec
-        return lines[trace.tb_lineno - 1].strip() if below and trace is not None else ""
+            for part in _forms(text, node):
+                result = loop.run_until_complete(_run(shell, part))
+                if isinstance(result.error_in_exec, KeyboardInterrupt | SystemExit):
+                    raise result.error_in_exec
+                if result.success:
+                    break
+        return text.split("\n")[trace.tb_lineno - 1].strip() if below and trace is not None else ""
     except SystemExit:
         return ""
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # what IPython takes and Python's parser does not
@@ -193,9 +197,12 @@ def _go_on(shell: Shell, source: str, error: Exception, loop: asyncio.AbstractEv
         shell.muted = False
 
 
-def _first(node: ast.stmt) -> int:
-    """The first line of a statement, its decorators included."""
-    return int(min(each.lineno for each in (node, *getattr(node, "decorator_list", ()))))
+def _forms(text: str, node: ast.stmt) -> list[str]:
+    """A statement's source, and that without its decorators."""
+    bare = ast.get_source_segment(text, node) or ""
+    decorated = getattr(node, "decorator_list", ())
+    above = text.split("\n")[decorated[0].lineno - 1 : node.lineno - 1] if decorated else []
+    return ["\n".join([*above, bare]), *([bare] if above else [])]
 
 
 def _described(error: BaseException) -> tuple[str, str]:

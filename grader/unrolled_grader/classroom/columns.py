@@ -83,7 +83,7 @@ def find(keys: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns | None:
         people = list(filter(_columns(CANVAS_EXPORT, (), whose, (), column("id")).is_person, rows))
         ids = filled(people, *((name,) for name in (*SIS, "id")))
         return _columns(CANVAS_EXPORT, ids, whose, column(*EMAIL), column("id"))
-    if BRIGHTSPACE in keys:
+    if {BRIGHTSPACE, "endoflineindicator"} & {*keys}:  # its export can have the usernames alone
         ids = filled(rows, (BRIGHTSPACE,), LOGIN)
         return _columns(BRIGHTSPACE_EXPORT, ids, named or column("name"), column(*EMAIL), ())
     if "id" in keys:

@@ -20,6 +20,7 @@ def read(data: bytes, people: Roster) -> dict[str, tuple[str, ...]]:
     lines = text.removeprefix("\ufeff").splitlines()
     delimiter = columns.delimiter(lines[0] if lines else "", roster.DELIMITERS, roster.squeezed)
     found: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
     rows = list(csv.reader(lines, delimiter=delimiter))
     head = [roster.squeezed(cell) for cell in rows[0]] if rows else []
     if not {"group", "id"} <= {*head}:
@@ -31,5 +32,8 @@ def read(data: bytes, people: Roster) -> dict[str, tuple[str, ...]]:
         member = next(iter(people.with_id(said.get("id", ""))), None)
         if member is None or not roster.squeezed(said["group"]):
             raise GroupsError(f"{FILE}, line {number}: {said.get('id', '')!r:.60} is no id of the roster")
-        found.setdefault(roster.squeezed(said["group"]), []).append(member.id)
+        name = roster.squeezed(said["group"])
+        if roster.folded(names.setdefault(name, said["group"])) != roster.folded(said["group"]):
+            raise GroupsError(f"{FILE}, line {number}: {said['group']!r:.60} is {names[name]!r:.60} to a platform")
+        found.setdefault(name, []).append(member.id)
     return {name: tuple(dict.fromkeys(ids)) for name, ids in found.items()}

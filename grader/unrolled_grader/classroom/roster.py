@@ -20,7 +20,7 @@ from unrolled_grader.classroom import columns
 from unrolled_grader.classroom.columns import FIELDS, MOODLE_EXPORT, Columns
 
 DELIMITERS = ",;\t|"
-FROM_A_SPREADSHEET = re.compile(r"^(\d+)\.0+$")  # a number of a person that a spreadsheet took for a measured one
+FROM_A_SPREADSHEET = re.compile(r"^(\d+)[.,]0{1,2}$")  # a number of a person that a spreadsheet took for a measured one
 TABLES = {b"PK\3\4": "an Excel or OpenDocument file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
 EXPECTED = (
     "expected id,name,email,lms_id, Canvas's gradebook export, or Moodle's participants or grades in English or "

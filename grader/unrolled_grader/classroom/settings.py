@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from unrolled.cli import CommandError
+from unrolled.notebook import handin
 from unrolled_grader.authoring import notebooks
 from unrolled_grader.classroom import staged
 
@@ -276,12 +277,14 @@ def _lesson(where: str, name: Any, lessons: set[str]) -> str:
 
 def _date(where: str, value: datetime, zone: ZoneInfo | None) -> datetime:
     """A due time in the class's time zone. An hour that a change of clocks brings twice is the later one."""
-    _need(isinstance(value, datetime), where, value, "a date and time, such as 2027-01-15T23:59:00")
+    fits = isinstance(value, datetime) and value.year in handin.YEARS
+    _need(fits, where, value, "a date and time, such as 2027-01-15T23:59:00")
     advice = 'a time zone for it: write timezone = "Europe/Berlin", or the name of yours, under [due]'
     _need(zone is not None, where, value, advice)
     if value.tzinfo is not None:
         return value.astimezone(zone)
-    return max((value.replace(tzinfo=zone, fold=fold) for fold in (0, 1)), key=datetime.timestamp)
+    moments = (value.replace(tzinfo=zone, fold=fold).astimezone(timezone.utc) for fold in (0, 1))
+    return max(moments).astimezone(zone)  # an hour that a change of clocks leaves out has no place on the calendar
 
 
 def _zone(where: str, name: Any) -> ZoneInfo | None:

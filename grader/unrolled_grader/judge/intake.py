@@ -64,7 +64,7 @@ def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
 def _misplaced(submitted: Path) -> list[str]:
     """The notebooks in the folder itself, in a student's folder, or deeper than a lesson's."""
     expected = "expected STUDENT/LESSON/LESSON.ipynb"
-    depths = ("*.ipynb", "*/*.ipynb", "*/*/*/**/*.ipynb")
+    depths = ("*.ipynb*", "*/*.ipynb*", "*/*/*/**/*.ipynb*")
     files = {file.relative_to(submitted) for depth in depths for file in submitted.glob(depth)}
     seen = (file for file in files if not any(part.startswith(".") for part in file.parts))
     return [f"{file.as_posix()} (a notebook in the wrong place; {expected})" for file in seen]

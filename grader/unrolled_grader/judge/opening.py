@@ -84,6 +84,13 @@ def bound(source: str) -> frozenset[str]:
     return _bound(source[:PARSED])
 
 
+def is_words(source: str) -> bool:
+    """Return whether a code cell is words alone: comments, texts, such as `print` shows, or what is no Python."""
+    body = _tree(source[:PARSED]).body
+    names = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return names <= {"print"} and all(isinstance(statement, ast.Expr) for statement in body)
+
+
 @functools.lru_cache(MAX_CELLS)  # it is asked of each cell for every exercise
 def _bound(source: str) -> frozenset[str]:
     return frozenset(name for statement in _statements(_tree(source).body) for name in _names(statement))

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell
 
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.judge.evidence import CELL
-from unrolled_grader.judge.opening import bound, new_cell
+from unrolled_grader.judge.opening import bound, is_words, new_cell
 
 BESIDE = 500  # characters of what stands beside an answer's cell that are shown
 
@@ -160,26 +160,28 @@ class _Repair:
         text = original.source.strip()
         found = carriers or self.texts_at(original)
         found = found or [cell for cell in self.cells if self.is_own_text(cell) and text in cell.source]
+        changed = [cell for cell in found if cell.source.strip() not in ("", text)]
         if not found:
             self.put_back(original)
-            return
-        changed = [cell for cell in found if not _same(cell, original)]
-        self.chosen[name] = (changed or found)[-1 if carriers else 0]
-        if not carriers:
+        else:
+            self.chosen[name] = (changed or found)[-1 if carriers else 0]
+        if found and not carriers:
             self.note(name, "its cell had lost its grade_id; it was found by its place")
         elif len(carriers) > 1:
             self.note(name, f"{len(carriers)} cells had its grade_id; one keeps it")
         if not changed and (words := "\n".join(filter(None, map(self.own_words, self.cells_at(original))))):
-            said = f"its cell is as it was handed out, but beside it stands: {words[:BESIDE]}"
+            how = "as it was handed out" if _same(self.chosen[name], original) else "empty"
+            said = f"its cell is {how}, but beside it stands: {words[:BESIDE]}"
             self.notes.append(Note(name, said, to_look=True))
 
     def own_words(self, cell: NotebookNode) -> str:
-        """What a learner wrote into a cell in words: a text without what was handed out of it, or comments alone."""
+        """What a learner wrote into a cell in words: a text without what was handed out of it, or no code."""
         lines = [line for line in cell.source.splitlines() if line.strip()]
         if cell.cell_type == "code":
-            return "\n".join(line.lstrip("# ") for line in lines) if all(line[0] == "#" for line in lines) else ""
+            return "\n".join(line.lstrip("# ") for line in lines) if is_words(cell.source) else ""
         known = {line for original in self.released for line in original.source.splitlines()}
-        return "\n".join(line for line in lines if line not in known) if self.is_own_text(cell) else ""
+        is_own = cell.cell_type == "raw" or self.is_own_text(cell)
+        return "\n".join(line for line in lines if line not in known) if is_own else ""
 
     def texts_at(self, original: NotebookNode) -> list[NotebookNode]:
         """The learner's own text cells that stand where the answer was."""

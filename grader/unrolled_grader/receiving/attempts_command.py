@@ -46,7 +46,7 @@ def _attempts(arguments: argparse.Namespace) -> int:
     from unrolled_grader.receiving.received import Received
 
     received = Received(collect.home(folders.submitted))
-    there = received.attempts(student, lesson)
+    there = attempts.listed(received, folders.submitted, student, lesson)
     if not there:
         raise CommandError(f"nothing was received of {student!r:.60}, {lesson}: {received.root} has what was collected")
     if arguments.count is not None and arguments.count > len(there):
@@ -79,7 +79,11 @@ def _rows(received: Received, there: list[ReceivedEntry], settled: Settled, chos
         parts = [
             f"{when.astimezone(chosen.zone):%Y-%m-%d %H:%M %Z}" if when else "at a time that nothing tells",
             *([lateness] if due or entry.late else []),
-            *([f"{counts.points[entry.id]:g} points"] if entry.id in counts.points else []),
+            *(
+                [f"{attempts.earned(entry, counts.points[entry.id], chosen):g} points"]
+                if entry.id in counts.points
+                else []
+            ),
             entry.path,
         ]
-        yield f"{number}{', which counts' if entry is settled.entry else ''}: {', '.join(parts)}"
+        yield f"{number}{', which counts' if entry.id == settled.entry.id else ''}: {', '.join(parts)}"

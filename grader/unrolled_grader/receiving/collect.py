@@ -128,8 +128,7 @@ def home(submitted: Path) -> Path:
 def _found_in(file: Path, room: Classroom) -> Iterator[Looked]:
     """What one file or folder holds. Only a file that cannot be read at all raises (OSError)."""
     items = list(uploads.items(file))
-    metadata = (item.data for item in items if item.name.count("/") <= 2 and item.name.endswith(layouts.GRADESCOPE))
-    download = Download(tuple(room.lessons), room.pattern, layouts.gradescope(next(metadata, b"")))
+    download = Download(tuple(room.lessons), room.pattern, room.roster, _gradescope(items))
     found = [(item, layouts.upload(item.names, download)) for item in items]
     downloaded = max((item.when for item, upload in found if upload.platform and item.when), default=None)
     for position, (item, upload) in enumerate(found):
@@ -146,11 +145,22 @@ def _found_in(file: Path, room: Classroom) -> Iterator[Looked]:
             yield Looked(replace(entry, source=file.name, order=order), piece, item, upload)
 
 
+def _gradescope(items: Sequence[UploadedFile]) -> dict[str, list[tuple[str, ...]]]:
+    """Who handed in what lies in each folder, by Gradescope's list beside all of them: a student may hand one in."""
+    lists = [item for item in items if item.name.endswith(f"/{layouts.GRADESCOPE}")]
+    top = min(lists, key=lambda item: item.name.count("/"), default=None)
+    above = top.name.removesuffix(layouts.GRADESCOPE) if top else ""
+    if top is None or not all(one.name.startswith(above) or layouts.NOISE.search(one.name) for one in items):
+        return {}
+    return {f"{above}{folder}/": people for folder, people in layouts.gradescope(top.data).items()}
+
+
 def _kept(received: Received, found: Sequence[Looked], problems: list[str]) -> Iterator[tuple[str, bool]]:
     """Keep what was found. Gives each upload's id, and whether it brought anything new; adds to `problems`."""
     for one in found:
         entry = _compared(received, one.entry)
-        known = received.entries.get(entry.id)
+        known = received.entries.get(entry.id) or _of_a_renamed(received, entry)
+        entry = replace(entry, id=known.id) if known else entry
         news = known is None or _fact(known) != _fact(entry)
         try:
             if news:
@@ -159,6 +169,15 @@ def _kept(received: Received, found: Sequence[Looked], problems: list[str]) -> I
             problems.append(f"{one.item.name}: not taken in, as it cannot be kept: {error}")
         else:
             yield entry.id, news
+
+
+def _of_a_renamed(received: Received, entry: ReceivedEntry) -> ReceivedEntry | None:
+    """What is known of a group's upload, whose id was made from that which a member had before."""
+
+    def told(one: ReceivedEntry) -> tuple[str, ...]:
+        return one.group, one.student, one.notebook, one.path.partition("/")[2]
+
+    return next((one for one in received.entries.values() if entry.group and told(one) == told(entry)), None)
 
 
 def _fact(entry: ReceivedEntry) -> tuple[str, ...]:
@@ -195,9 +214,13 @@ def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[
         entry = replace(entry, problem=problem)
         try:
             members, group = lms.together(upload, room.roster, room.groups)
-            people = members or [_student(upload, piece, room)]
-            entries = [_of_a_member(entry, one, group) if group else replace(entry, student=one.id) for one in people]
-            entries[0] = replace(entries[0], note=_doubt(upload, people[0], room) or entries[0].note)
+            claimed = room.roster.with_id(piece.handed.student) if piece.handed and members else set()
+            if claimed and not claimed.intersection(members):
+                raise UnmatchedError(f"{group} handed in what says it is {next(iter(claimed)).id}'s")
+            entries = [_of_a_member(entry, one, group) for one in members]
+            if not members:
+                person = _student(upload, piece, room)
+                entries = [replace(entry, student=person.id, note=_doubt(upload, person, room) or entry.note)]
         except UnmatchedError as reason:
             entries = [replace(entry, problem=problem or str(reason))]
         found += [(_timed(_of_a_lesson(one, piece, room), item, upload, piece, room), piece) for one in entries]
@@ -320,7 +343,8 @@ def _compared(received: Received, entry: ReceivedEntry) -> ReceivedEntry:
     whose = {
         other.student
         for other in received.entries.values()
-        if same & {other.notebook, other.nonce} and not (entry.group and other.group == entry.group)
+        if same & {other.notebook, other.nonce}
+        and not (entry.group and (other.group == entry.group or other.path == entry.path))
     }
     others = sorted(whose - {"", entry.student})
     note = f"{SAME}{', '.join(others)}" if others else ""

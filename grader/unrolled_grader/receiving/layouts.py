@@ -53,19 +53,21 @@ from typing import Any
 
 import yaml
 
-from unrolled_grader.classroom.roster import folded
+from unrolled.checks.limits import TimeLimitError, time_limit
+from unrolled_grader.classroom.roster import Roster, folded
 
 _UPLOADER = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<number>\d{1,18}|anon_[A-Za-z0-9]+)_"
 PLATFORMS = (
     ("moodle", r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_[a-z]+(?:_?|_(?P<rest>.+))"),
-    ("blackboard", r"(?P<name>.+)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)"),
     ("brightspace", r"(?P<number>\d+)-\d+ - (?P<name>.+?) - (?P<when>\w+ \d+, \d{4} \d+ [AP]M)(?: - (?P<rest>.+))?"),
-    ("canvas", _UPLOADER + r"(?P<file>\d{1,18})_(?P<rest>.+)"),
+    ("canvas", _UPLOADER + r"(?P<file>\d{1,18})_(?P<rest>(?!attempt_\d{4}-).+)"),
     ("canvas", _UPLOADER + r"(?P<rest>(?:text|link)\.html)"),
+    ("blackboard", r"(?P<name>.+?)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)"),
 )
-"""The part of a path, a folder or a file, that a platform made: by the first pattern that fits it whole."""
-TIMES = ("%Y-%m-%d-%H-%M-%S", "%b %d, %Y %I%M %p", "%B %d, %Y %I%M %p")
-ILIAS = re.compile(r"(?P<name>[^_]+_.+)_(?P<login>[^_]+)_\d+")
+"""The part of a path, a folder or a file, that a platform made: by the first pattern that fits it whole. No `rest`, as
+a student named the file, may look like what a pattern further up has before it."""
+TIMES = ("%Y-%m-%d-%H-%M-%S", "%b %d, %Y %I:%M %p", "%B %d, %Y %I:%M %p")
+ILIAS = re.compile(r"([^_]+_.+)_\d+")
 SAKAI = re.compile(r"(?P<name>.+)\((?P<login>[^()]+)\)")
 ILIAS_LATE = re.compile(r"(?:Late Submission|Versp(?:ae|ä|a)tete Abgabe) - ")
 ATTACHMENTS = "Submission attachment(s)"  # Sakai's folder, which is nobody's
@@ -74,6 +76,7 @@ PART_LIMIT = 1000
 """Characters of a folder's or file's name that a platform may have made; systems take 255. In a zip it can have 65,000,
 and to match those takes seconds."""
 DEEPEST = 10  # folders that a pattern is tried on
+SECONDS = 1.0  # that a pattern may take for one path: a regular expression can take hours
 BLIND = "participant"  # what Moodle writes in place of a name when marking is blind
 SUFFIX = re.compile(r"(?i)(?:\.(?:ipynb|zip|json|txt)|[ _]?\(\d+\))+$")
 NOISE = re.compile(
@@ -101,7 +104,7 @@ class Upload:
     """The uploader's name on a platform; for a plain path what may name someone: its file and the folder around it."""
     number: str = ""
     late: bool = False
-    file: int = 0  # what grows with time: Canvas's number of the file, Blackboard's and Brightspace's time of it
+    file: int = 0  # what grows with time: Canvas's number, the time of Blackboard and Brightspace, ILIAS's lateness
     anonymous: bool = False
     when: datetime | None = None  # by the platform's clock, without its time zone
     others: tuple[tuple[str, ...], ...] = ()  # those who handed it in together with them
@@ -118,6 +121,7 @@ class Download:
 
     lessons: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
+    roster: Roster = field(default_factory=Roster)
     gradescope: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)  # by folder
 
 
@@ -126,14 +130,15 @@ def upload(names: Sequence[str], download: Download) -> Upload:
     names = [unicodedata.normalize("NFC", name) for name in names]
     if download.pattern:
         found = [one for name in names if (one := _by_pattern(name, download.pattern))]
-        return found[0] if found else Upload("pattern", ("named as the pattern has it",), anonymous=True)
-    for part in names[0].split("/"):
-        if people := download.gradescope.get(part):
+        return found[0] if found else _unnamed("named as the pattern has it")
+    for folder, people in download.gradescope.items():
+        if people and names[0].startswith(folder):
             return Upload("gradescope", people[0], others=tuple(people[1:]))
-    if known := [one for name in names if (one := _platform(name))]:
+    if known := [one for name in names if (one := _platform(name, download.roster))]:
         return replace(known[0], who=tuple(dict.fromkeys(name for one in known for name in one.who)))
     who = tuple(dict.fromkeys(part for name in names for part in _plain(name, download.lessons)))
-    return Upload("", who, late=any(ILIAS_LATE.match(name.rpartition("/")[2]) for name in names))
+    late = any(ILIAS_LATE.match(name.rpartition("/")[2]) for name in names)
+    return Upload("", who, late=late, file=int(late))
 
 
 def gradescope(data: bytes) -> dict[str, list[tuple[str, ...]]]:
@@ -156,7 +161,7 @@ def pattern(text: str) -> re.Pattern[str]:
         parts = [re.escape(piece) if at % 2 == 0 else f"(?P<{piece}>[^/]+?)" for at, piece in enumerate(pieces)]
         text = "".join(parts)
     try:
-        found = re.compile(text)
+        found = re.compile(unicodedata.normalize("NFC", text))
     except re.error as error:
         raise PatternError(f"{text!r:.80} is no regular expression: {error}") from None
     if unknown := sorted(found.groupindex.keys() - {*FIELDS}):
@@ -170,7 +175,11 @@ def _by_pattern(name: str, wanted: re.Pattern[str]) -> Upload | None:
     """What a path says by a pattern, which must fit the end of the path, as few parts of it as can be."""
     parts = name.split("/")[1:]
     ends = ["/".join(parts[-count:]) for count in range(1, len(parts) + 1)][:DEEPEST]
-    match = next((fit for end in ends if len(end) <= PART_LIMIT and (fit := wanted.fullmatch(end))), None)
+    try:
+        with time_limit(SECONDS):
+            match = next((fit for end in ends if len(end) <= PART_LIMIT and (fit := wanted.fullmatch(end))), None)
+    except TimeLimitError:
+        return _unnamed("named so that the pattern comes to an end")
     if match is None:
         return None
     said = {key: text for key, text in match.groupdict().items() if text}
@@ -179,17 +188,24 @@ def _by_pattern(name: str, wanted: re.Pattern[str]) -> Upload | None:
     return Upload("pattern", tuple(filter(None, (*ids, full))), said.get("lms_id", ""))
 
 
-def _platform(name: str) -> Upload | None:
+def _unnamed(why: str) -> Upload:
+    return Upload("pattern", (why,), anonymous=True)
+
+
+def _platform(name: str, people: Roster) -> Upload | None:
     """What a path in a platform's form says; None if it is plain.
 
     The path begins with what was given to `unrolled collect`, which is looked at last; of the others the first counts,
-    as what stands further in was named by the student.
+    or a folder around it that is somebody's, as what stands further in was named by the student.
     """
     first, *parts = name.split("/")
-    for part in (*parts, first):
+    for at, part in enumerate((*parts, first)):
         for platform, form in PLATFORMS if len(part) <= PART_LIMIT else ():
             if match := re.fullmatch(form, part):
-                return _made_by(platform, match.groupdict())
+                around = map(_readings, parts[:at] if at < len(parts) else ())
+                theirs = (words for words in around if any(people.with_id(w) or people.with_name([w]) for w in words))
+                words = next(theirs, None)
+                return _made_by(platform, match.groupdict()) if words is None else Upload("", tuple(words))
     return None
 
 
@@ -205,6 +221,7 @@ def _made_by(platform: str, said: Mapping[str, Any]) -> Upload:
 
 
 def _time(text: str) -> datetime | None:
+    text = re.sub(r"(\d\d [AP]M)$", r":\1", text)  # "110 AM" is 1:10, not 11:0
     for form in TIMES:
         with suppress(ValueError):
             return datetime.strptime(text, form)
@@ -215,11 +232,17 @@ def _plain(name: str, lessons: Sequence[str]) -> list[str]:
     """What in a plain path may name a person: the rest of the file's name, and the nearest folder that is no lesson."""
     *folders, file = name.split("/")
     known = [word for part in folders if part != ATTACHMENTS and (word := _word(part, lessons))]
-    nearest = known[-1:]
-    for form in (ILIAS, SAKAI):
-        if nearest and len(nearest[0]) <= PART_LIMIT and (match := form.fullmatch(nearest[0])):
-            nearest += [match["login"], match["name"]]
+    nearest = [word for folder in known[-1:] for word in _readings(folder)]
     return [word for word in (_word(ILIAS_LATE.sub("", file), lessons), *nearest) if word]
+
+
+def _readings(folder: str) -> list[str]:
+    """What in a folder's name may name a person: all of it, or login and name in ILIAS's and Sakai's forms."""
+    if len(folder) <= PART_LIMIT and (match := SAKAI.fullmatch(folder)):
+        return [folder, match["login"], match["name"]]
+    parts = match[1].split("_") if len(folder) <= PART_LIMIT and (match := ILIAS.fullmatch(folder)) else []
+    halves = ((parts[:at], parts[at:]) for at in range(1, len(parts)))  # a login may have underscores
+    return [folder, *("_".join(half) for both in halves for half in both)]
 
 
 def _word(part: str, lessons: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ def uploader(found: Upload, roster: Roster) -> Person:
     elif found.platform in ("blackboard", "gradescope"):
         fitting = _by_first(found.who, roster)
     else:
-        fitting = named(found, roster) | roster.with_lms_id(found.number)
+        fitting = named(found, roster)
     return certain(fitting, roster, found)
 
 
@@ -42,8 +42,9 @@ def together(found: Upload, roster: Roster, groups: Groups) -> tuple[list[Person
         people = [certain(_by_first(who, roster), roster, found) for who in (found.who, *found.others)]
         return people, " and ".join(one.id for one in people)
     for who in found.who if found.platform else ():
-        starts = [at for at, letter in enumerate(who) if letter == "-"]  # "Group 3-Ada Lovelace"
-        for name in (who, *(who[:at] for at in starts)):
+        ends = [at for at, letter in enumerate(who) if letter == "-" and not roster.with_name([who])]
+        # "project_group_1", and "Group 3-Ada Lovelace", which is no person's as "Anna-Lena Noether" is
+        for name in (who, f"{who}_{found.number}", *(who[:at] for at in reversed(ends))):
             if ids := groups.get(squeezed(name)):
                 people = [one for member in ids for one in roster.with_id(member)]
                 if missing := {*ids} - {one.id for one in people}:
@@ -53,8 +54,13 @@ def together(found: Upload, roster: Roster, groups: Groups) -> tuple[list[Person
 
 
 def named(found: Upload, roster: Roster) -> set[Person]:
-    """Return everyone whom a plain path names by id, email or name."""
-    return {person for word in found.who for person in roster.with_id(word) or roster.with_name([word])}
+    """Return everyone whom a plain path or a pattern names by id, email, number or name.
+
+    An id decides between people of one name.
+    """
+    by_id = roster.with_lms_id(found.number).union(*map(roster.with_id, found.who))
+    by_name = roster.with_name(word for word in found.who if not roster.with_id(word))
+    return by_id if by_id and by_id <= by_name else by_id | by_name
 
 
 def certain(fitting: set[Person], roster: Roster, called: Upload | str) -> Person:

@@ -10,8 +10,12 @@ import hashlib
 import itertools
 import os
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
+
+from nbgrader.utils import parse_utc
 
 from unrolled_grader.judge import intake
 from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry, put, without_empty
@@ -19,34 +23,49 @@ from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry,
 TAKEN_BACK = "the roster that named its student was taken back: collect it again"
 
 
-def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "") -> None:
+def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "", *, stale: bool = False) -> None:
     """Place a notebook in `submitted`; what lay there, such as the entry `last`, stays in `received`.
 
-    Raises OSError if something lies in the way.
+    With `last`, what is half done is ended; if `stale`, the time that lies there is its. Raises OSError if something
+    lies in the way. What lies there must have been received.
     """
     folder = submitted / wanted.student / wanted.lesson
     target = folder / f"{wanted.lesson}.ipynb"
     if any(path.is_symlink() for path in (folder.parent, folder, target)):
         raise OSError(f"a link lies in the way in {folder}")
-    if target.exists():
-        digest = hashlib.sha256(target.read_bytes()).hexdigest()
-        before = [entry for entry in received.entries.values() if entry.notebook == digest and entry.kept]
-        others = {_stamp(entry) for entry in before if entry.student == wanted.student} - {_stamp(wanted)}
-        if digest == wanted.notebook and intake.time_stamp(folder) not in others:
-            return  # it lies there; if a person corrected its time, that stays
-        if not before:
-            raise OSError(f"{target} was put there or changed by hand; move it away first")
-        # theirs, or what a roster no longer says is theirs
-        before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
-        for name in (intake.TIME_STAMP, JOURNAL):
-            _retire(folder / name, received.folder(before[0]))
+    digest = hashlib.sha256(target.read_bytes()).hexdigest() if target.exists() else ""
+    lies, kept = digest == wanted.notebook, [entry for entry in received.entries.values() if entry.kept]
+    if lies and not last:
+        return
+    before = [entry for entry in kept if (entry.id == last if stale else entry.notebook == digest != wanted.notebook)]
+    # theirs, or what a roster no longer says is theirs
+    before.sort(key=lambda entry: (entry.id != last, entry.student != wanted.student))
+    for name in (intake.TIME_STAMP, JOURNAL) if before else ():
+        _retire(folder / name, received.folder(before[0]))
     folder.mkdir(parents=True, exist_ok=True)
-    kept = received.folder(wanted)
-    if (kept / JOURNAL).is_file():
-        put(folder / JOURNAL, (kept / JOURNAL).read_bytes())
-    if stamp := _retired_stamp(kept) or _stamp(wanted).encode():
-        put(folder / intake.TIME_STAMP, stamp)
-    put(target, _notebook(kept, wanted.notebook), replacing=True)
+    home = received.folder(wanted)
+    put(target, _notebook(home, wanted.notebook), replacing=True)
+    if (home / JOURNAL).is_file():
+        put(folder / JOURNAL, (home / JOURNAL).read_bytes())
+    if written := _retired_stamp(home) or _stamp(wanted).encode():
+        put(folder / intake.TIME_STAMP, written)
+
+
+def timed(received: Received, submitted: Path, entry: ReceivedEntry, *, lies: bool) -> ReceivedEntry:
+    """Return an entry with its time as a person corrected it, in `submitted` if it lies there, or before."""
+    stamp = intake.time_stamp(submitted / entry.student / entry.lesson) if lies else ""
+    with suppress(ValueError, OverflowError):
+        when = parse_utc(stamp or _retired_stamp(received.folder(entry)).decode()).replace(tzinfo=timezone.utc)
+        return replace(entry, when=when.isoformat(timespec="seconds"))
+    return entry
+
+
+def refuse_unknown(received: Received, submitted: Path, student: str, lesson: str) -> None:
+    """Raise OSError for a notebook in `submitted` that was never received: nobody but a person has it."""
+    digest = lying(submitted, student, lesson)
+    if digest and not any(entry.notebook == digest and entry.kept for entry in received.entries.values()):
+        file = submitted / student / lesson / f"{lesson}.ipynb"
+        raise OSError(f"{file} was put there or changed by hand; move it away first")
 
 
 def lying(submitted: Path, student: str, lesson: str) -> str:
@@ -91,7 +110,17 @@ def _retire(file: Path, folder: Path) -> None:
     """Move what goes with an earlier notebook to where that is kept; a person may have changed it."""
     if file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        os.replace(file, next(place for place in _places(folder, file.name) if not place.exists()))
+        os.replace(file, _free(folder, file.name))
+
+
+def keep_stamp(received: Received, entry: ReceivedEntry, text: str) -> None:
+    """Keep the time of an entry that was placed, where a person wrote that of another over it."""
+    if text:
+        put(_free(received.folder(entry), intake.TIME_STAMP), text.encode())
+
+
+def _free(folder: Path, name: str) -> Path:
+    return next(place for place in _places(folder, name) if not place.exists())
 
 
 def _retired_stamp(folder: Path) -> bytes:

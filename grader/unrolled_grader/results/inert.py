@@ -101,11 +101,11 @@ def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
     pictures = Pictures(attachments or {})
     source = pictures.taken_out(_joined(text))
     if len(source) > MARKDOWN_LIMIT:
-        return terminal(pictures.put_back(source))
+        return terminal(pictures.in_words(source))
     try:
         return pictures.put_back(_clean(MarkdownWithMath(renderer=_Renderer()).render(source)))
     except Exception:  # deep nesting: nothing that is typed stops the page
-        return terminal(pictures.put_back(source))
+        return terminal(pictures.in_words(source))
 
 
 @pass_context

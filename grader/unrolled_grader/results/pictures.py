@@ -20,7 +20,12 @@ from PIL import Image
 
 PIXEL_LIMIT = 25_000_000  # pixels of one picture: a small file can unfold into gigabytes in a browser
 ROOM = 14_000_000  # characters of all pictures of one text: what the largest notebook can hold, each shown once
-SOURCE = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,(?P<data>[A-Za-z0-9+/=]*)|attachment:(?P<name>[^\s\"'<>)]+)")
+SOURCE = re.compile(
+    r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,(?P<data>[A-Za-z0-9+/=]*)"
+    r"|(?<=[<\"'])attachment:(?P<quoted>[^\n\"'<>]+)(?=[>\"'])"
+    r"|attachment:(?P<name>(?:[^\s\"<>()`]|\([^\s\"<>()`]*\))+)"
+)
+"""The address of a picture. Jupyter leaves brackets in an attachment's name as they are, and people blanks."""
 PLACE = re.compile(r"picture-[0-9a-f]{16}-\d+")
 """What stands in a picture's place meanwhile. Nobody who writes a text can know the number in it."""
 
@@ -31,36 +36,46 @@ class Pictures:
 
     attachments: Mapping[str, Any]
     word: str = field(default_factory=lambda: secrets.token_hex(8))
-    uris: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)  # in the places: data URIs, and words where a picture is left out
     known: dict[str, str] = field(default_factory=dict)  # by its data, as one may be shown often
     room: int = ROOM
 
     def taken_out(self, source: str) -> str:
-        """Return Markdown with a place for each picture, and a word in place of each that is left out."""
-        text = SOURCE.sub(self._place, source)
-        gone = rf"gone-{self.word}-(\d+)"
-        text = re.sub(rf"!\[[^\]\n]*\]\(\s*<?{gone}[^)\n]*\)|<img\b[^<>]*?{gone}[^<>]*>", _left_out, text)
-        return re.sub(gone, _left_out, text)
+        """Return Markdown with a place for each picture."""
+        return SOURCE.sub(self._place, source)
 
     def put_back(self, markup: str) -> str:
-        """Return inert HTML with the pictures in it. Where a place is no picture's, as in code, it stands for one."""
-        shown = re.sub(rf'(<img [^<>]*src=")picture-{self.word}-(\d+)"', self._picture, markup)
-        return re.sub(rf"picture-{self.word}-\d+", "(a picture)", shown)
+        """Return inert HTML with the pictures in it, and a word in place of each that is left out."""
+        shown = re.sub(rf'<img [^<>]*src="picture-{self.word}-(\d+)"[^<>]*>', self._picture, markup)
+        without_source = r"<img(?![^<>]* src=)[^<>]*>"  # such as a picture on another server
+        return self.in_words(re.sub(without_source, r"\g<0>(picture left out)", shown))
+
+    def in_words(self, text: str) -> str:
+        """Return a text that shows no pictures, such as code, with a word in each place."""
+
+        def word(match: re.Match[str]) -> str:
+            shown = self.shown[int(match[1])]
+            return "(a picture)" if shown.startswith("data:") else shown
+
+        return re.sub(rf"picture-{self.word}-(\d+)", word, text)
 
     def _place(self, match: re.Match[str]) -> str:
         data = match["data"]
         if data is None:
-            bundle = self.attachments.get(match["name"]) or self.attachments.get(unquote(match["name"])) or {}
+            name = match["quoted"] or match["name"]
+            bundle = self.attachments.get(name) or self.attachments.get(unquote(name)) or {}
             data = next((text for text in bundle.values() if isinstance(text, str)), "")
         uri = self.known[data] if data in self.known else self.known.setdefault(data, picture(data))
         if not uri or len(uri) > self.room:
-            return f"gone-{self.word}-{len(data) * 3 // 4}"
-        self.room -= len(uri)
-        self.uris.append(uri)
-        return f"picture-{self.word}-{len(self.uris) - 1}"
+            uri = f"(picture left out, {-(-len(data) * 3 // 4000)} kB)"
+        else:
+            self.room -= len(uri)
+        self.shown.append(uri)
+        return f"picture-{self.word}-{len(self.shown) - 1}"
 
     def _picture(self, match: re.Match[str]) -> str:
-        return f'{match[1]}{self.uris[int(match[2])]}"'
+        shown, place = self.shown[int(match[1])], f"picture-{self.word}-{match[1]}"
+        return match[0].replace(f'src="{place}"', f'src="{shown}"') if shown.startswith("data:") else shown
 
 
 def picture(encoded: str) -> str:
@@ -74,8 +89,3 @@ def picture(encoded: str) -> str:
     if width * height * getattr(image, "n_frames", 1) > PIXEL_LIMIT:
         return ""
     return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
-
-
-def _left_out(match: re.Match[str]) -> str:
-    size = next(filter(None, match.groups()))
-    return f"(picture left out, {-(-int(size) // 1000)} kB)"

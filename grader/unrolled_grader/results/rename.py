@@ -18,6 +18,7 @@ from unrolled_grader.classroom import gradebook, settings
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import record
 from unrolled_grader.receiving import collect, received
+from unrolled_grader.receiving.roster_command import ROSTER
 from unrolled_grader.results import forget
 
 NOTE = "renaming.json"
@@ -31,7 +32,7 @@ def renamed(course: Course, old: str, new: str) -> Iterator[str]:
     """
     with record.alone(course.grades):
         note = course.grades / NOTE
-        _check(course, old, new, json.loads(note.read_text()) if note.exists() else None)
+        new = _checked(course, old, new, json.loads(note.read_text()) if note.exists() else None)
         record.replace_file(note, json.dumps([old, new]))
         yield from _received(course, old, new)
         yield from _record(course.grades, old, new)
@@ -40,21 +41,23 @@ def renamed(course: Course, old: str, new: str) -> Iterator[str]:
         note.unlink()
 
 
-def _check(course: Course, old: str, new: str, begun: list[str] | None) -> None:
+def _checked(course: Course, old: str, new: str, begun: list[str] | None) -> str:
+    """The new id in the form that a roster's reader gives it."""
     try:
-        handin.student_id(new)
+        new = handin.student_id(new)
     except ValueError as error:
         raise CommandError(f"NEW is {new!r:.60}: {error}") from error
     if begun is not None:
         if begun != [old, new]:
             raise CommandError(f"renaming {begun[0]} to {begun[1]} was interrupted: do that first")
-        return
+        return new
     with gradebook.opened(course.directory) as book:
         known = {*course.students(), *(one.id for one in book.students)}
     if old not in known:
         raise CommandError(f"nobody is {old!r:.60} here")
     if new in known:
         raise CommandError(f"{new} is somebody already: two students are never made one")
+    return new
 
 
 def _received(course: Course, old: str, new: str) -> Iterator[str]:
@@ -108,7 +111,10 @@ def _files(course: Course, old: str, new: str) -> Iterator[str]:
     toml, head = root / settings.FILE, f"[extensions.{settings.toml_key(new)}]"
     if toml.is_file() and forget.rewrite(toml, lambda text: forget.head_of(old).subn(lambda _: head, text)):
         yield f"{settings.FILE}: {head}"
-    for file in forget.tables(course):
+    tables = forget.tables(course)
+    if root / ROSTER not in tables:
+        yield f"{ROSTER}: not here; give them the new id in the roster that you collect with"
+    for file in tables:
         if count := forget.rewrite(file, lambda text: forget.with_rows(text, old, change)):
             yield f"{file.relative_to(root) if file.is_relative_to(root) else file}: {count} rows"
     yield from forget.made_again(course)
