@@ -11,11 +11,14 @@ run whole ones. Facts 3 and 4 are judged on the specs.
 
 from __future__ import annotations
 
+import copy
 import re
 
 import nbformat
+import numpy as np
 import one_cell
 import pytest
+from answers import Mutant
 from facts import (
     CASE_LIMIT,
     WITH_ANSWERS,
@@ -127,6 +130,36 @@ MUTANTS = [
 @pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)
 def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(exercise, mutant):
     assert_rejected(exercise.name, exercise.spec, mutant)
+
+
+@pytest.mark.parametrize("exercise", [each for each in EXERCISES if each.spec.call is None], ids=str)
+def test_fact_3_no_exercise_takes_float64_for_float32_a_changed_input_or_nothing(exercise):
+    spec = by_values(exercise.spec)
+    inputs = spec.cases[0].inputs(0)
+    results = spec.reference(**inputs)
+
+    def changing(**given):
+        y = copy.deepcopy(spec.reference(**given))
+        for x in filter(is_array, given.values()):
+            x[...] = 0
+        return y
+
+    assert_rejected(exercise.name, spec, Mutant(lambda **given: None, "None"))
+    if any(is_array(y, np.float32) for y in (results if isinstance(results, tuple) else (results,))):
+        widening = Mutant(lambda **given: as_float64(spec.reference(**given)), "but dtype is float64, expected float32")
+        assert_rejected(exercise.name, spec, widening)
+    if any(map(is_array, inputs.values())):
+        assert_rejected(exercise.name, spec, Mutant(changing, "changed its input"))
+
+
+def is_array(y, dtype=None):
+    return hasattr(y, "dtype") and np.ndim(y) > 0 and dtype in (None, y.dtype)
+
+
+def as_float64(y):
+    if isinstance(y, tuple):
+        return tuple(map(as_float64, y))
+    return y.astype(float) if is_array(y, np.float32) else y
 
 
 @pytest.mark.parametrize("exercise", TIMED, ids=str)

@@ -7,25 +7,15 @@ from unrolled import ops
 # col2im
 
 
-def folded(columns, x_shape, kernel_size, stride, padding, add=True):
+def folded(columns, x_shape, kernel_size, stride, padding):
     """The padded image, window by window."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
     oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
     for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
         top, left = row * stride, column * stride
-        window = columns[:, at].reshape(c, kh, kw)
-        if add:
-            x[image, :, top : top + kh, left : left + kw] += window
-        else:
-            x[image, :, top : top + kh, left : left + kw] = window
+        x[image, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
     return x
-
-
-def col2im_overwriting(columns, x_shape, kernel_size, stride=1, padding=0):
-    h, w = x_shape[2:]
-    x = folded(columns, x_shape, kernel_size, stride, padding, add=False)
-    return x[:, :, padding : padding + h, padding : padding + w]
 
 
 def col2im_not_swapped(columns, x_shape, kernel_size, stride=1, padding=0):
@@ -37,10 +27,6 @@ def col2im_not_swapped(columns, x_shape, kernel_size, stride=1, padding=0):
         for j in range(kw):
             x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += places[:, i, j]
     return x[:, :, padding : padding + h, padding : padding + w]
-
-
-def col2im_in_float64(columns, x_shape, kernel_size, stride=1, padding=0):
-    return ops.col2im(columns, x_shape, kernel_size, stride, padding).astype(float)
 
 
 # Honest: correct and imperfect
@@ -70,17 +56,6 @@ def col2im_by_bincount(columns, x_shape, kernel_size, stride=1, padding=0):
     return sums[1:].reshape(x_shape).astype(columns.dtype)
 
 
-def col2im_by_way_of_float64(columns, x_shape, kernel_size, stride=1, padding=0):
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding))
-    places = columns.reshape(c, kh, kw, n, oh, ow)
-    for i in range(kh):
-        for j in range(kw):
-            x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += places[:, i, j].swapaxes(0, 1)
-    return x[:, :, padding : padding + h, padding : padding + w].astype(columns.dtype)
-
-
 def col2im_window_by_window(columns, x_shape, kernel_size, stride=1, padding=0):
     """The loop that the speed part must not pass."""
     h, w = x_shape[2:]
@@ -98,15 +73,7 @@ def convolution_with_options_forgotten_on_the_way_back(grad, x, weight, stride=1
     return grad_x, grad_weight, grad_bias
 
 
-def convolution_without_stride(grad, x, weight, stride=1, padding=0):
-    return ops.conv2d_backward(grad, x, weight, 1, padding)
-
-
 # max_pool2d_backward
-
-
-def pooling_without_padding(grad, x, kernel_size, stride=None, padding=0):
-    return ops.max_pool2d_backward(grad, x, kernel_size, stride)
 
 
 def pooling_without_options(grad, x, kernel_size, stride=None, padding=0):

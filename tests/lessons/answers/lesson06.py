@@ -4,7 +4,7 @@ import numpy as np
 
 from unrolled import device, ops, simgpu
 
-from . import Mutant
+from . import Mutant, on_the_host
 
 # activation
 
@@ -28,10 +28,6 @@ def activation_by_way_of_float64(kind, x):
     if kind == "step":
         return device.array_module(x).where(x > 0, 1.0, 0.0).astype(x.dtype)
     return activation_right(kind, x)
-
-
-def activation_on_the_host(kind, x):
-    return device.array_module(x).asarray(activation_right(kind, device.to_host(x)))
 
 
 # conv2d_port
@@ -132,30 +128,7 @@ def pooled_with_an_if(x, kernel_size):
     return pooled_by_places(x, kernel_size, choose=choose)
 
 
-def pooled_on_the_host(x, kernel_size):
-    xp = device.array_module(x)
-    y, indices = pooled_by_places(device.to_host(x), kernel_size)
-    return xp.asarray(y), xp.asarray(indices)
-
-
 # break_even
-
-
-def fewest(cpu, gpu, launch, latency, bandwidth, uses=1, ways=2, latencies=2, moves=1):
-    saved = uses * (cpu - gpu) - moves * ways / bandwidth
-    return (moves * latencies * latency + uses * launch) / saved if saved > 0 else float("inf")
-
-
-def fewest_one_way(**figures):
-    return fewest(**figures, ways=1, latencies=1)
-
-
-def fewest_with_one_latency(**figures):
-    return fewest(**figures, latencies=1)
-
-
-def fewest_with_bytes_one_way(**figures):
-    return fewest(**figures, ways=1)
 
 
 # gpu_time
@@ -175,17 +148,6 @@ def timed_on_the_host(function, x):
     function(device.to_host(x))
     function(device.to_host(x))
     return 1e-3
-
-
-def timed_in_milliseconds(function, x):
-    module = device.array_module(x)
-    function(x)
-    start, end = module.cuda.Event(), module.cuda.Event()
-    start.record()
-    function(x)
-    end.record()
-    end.synchronize()
-    return module.cuda.get_elapsed_time(start, end)
 
 
 # train_epoch
@@ -220,18 +182,6 @@ def trained_with_a_list_of_floats(**inputs):
     return trained(**inputs, keep=float)
 
 
-def pooled(change):
-    """change(largest, indices, row in the window, column in the window, corner, x, kernel_size) of a pooling."""
-
-    def variant(x, kernel_size):
-        largest, indices = ops.max_pool2d_with_indices(x, kernel_size)
-        row, column = indices // x.shape[3], indices % x.shape[3]
-        corner = row // kernel_size * kernel_size * x.shape[3] + column // kernel_size * kernel_size
-        return change(largest, indices, row % kernel_size, column % kernel_size, corner, x, kernel_size)
-
-    return variant
-
-
 def timed_of_one_call_for_many(function, x, calls=20):
     function(x)
     device.synchronize(x)
@@ -245,7 +195,7 @@ MUTANTS = {
     "activation": [
         Mutant(activation_of_the_gpu_alone, "Unsupported type <class 'numpy.ndarray'>"),
         Mutant(activation_by_way_of_float64, "1 float64 launch, none allowed: 1 x where"),
-        Mutant(activation_on_the_host, "2 transfers, none allowed: 1 x to host, 1 x to device"),
+        Mutant(on_the_host("activation"), "2 transfers, none allowed: 1 x to host, 1 x to device"),
     ],
     "conv2d_port": [
         Mutant(convolved_by_way_of_float64, "float64 launches, none allowed"),
@@ -255,12 +205,7 @@ MUTANTS = {
     "max_pool2d_port": [
         Mutant(pooled_window_by_window, "launches, at most 44 allowed"),
         Mutant(pooled_with_an_if, "transfers, none allowed: 8 x to host"),
-        Mutant(pooled_on_the_host, "3 transfers, none allowed"),
-    ],
-    "break_even": [
-        Mutant(fewest_one_way, "the way back is missing"),
-        Mutant(fewest_with_one_latency, "each transfer has its latency: there are two"),
-        Mutant(fewest_with_bytes_one_way, "each byte goes there and back"),
+        Mutant(on_the_host("max_pool2d_port"), "3 transfers, none allowed"),
     ],
     "gpu_time": [
         Mutant(timed_of_one_call_for_many, "Or it ran for one call"),

@@ -5,7 +5,7 @@ import time
 from unrolled import device
 from unrolled.checks.exercises.l07_profiling import planted
 
-from . import Mutant, bottlenecks, bounds
+from . import Mutant, bounds, first, result_of
 
 # time_layers
 
@@ -41,26 +41,8 @@ def timed_outside_training(layers, x, grad, clock, synchronize):
         grad = layer.backward(grad)
 
 
-def timed_there_and_back_at_once(layers, x, grad, clock, synchronize):
-    times = []
-    for layer in layers:
-        synchronize()
-        start = clock()
-        x = layer.forward(x, True)
-        synchronize()
-        middle = clock()
-        layer.backward(x)
-        synchronize()
-        times.append((middle - start, clock() - middle))
-    return times
-
-
 def timed_by_pythons_clock(layers, x, grad, clock, synchronize):
     return timed(layers, x, grad, time.perf_counter, synchronize)
-
-
-def timed_in_milliseconds(layers, x, grad, clock, synchronize):
-    return [(1000 * a, 1000 * b) for a, b in timed(layers, x, grad, clock, synchronize)]
 
 
 # repaired_step
@@ -82,11 +64,6 @@ def step_without_its_factor(images, weight):
 
 def step_on_the_host(images, weight):
     return REPAIRED(device.to_host(images), device.to_host(weight))
-
-
-def step_that_comes_back(images, weight):
-    xp = device.array_module(images)
-    return device.to_device(step_on_the_host(images, weight), xp)
 
 
 def step_that_mirrors_the_others(images, weight):
@@ -131,7 +108,11 @@ MUTANTS = {
         Mutant(timed_with_the_same_input, "takes what the one before it gave"),
         Mutant(timed_outside_training, "a forward pass with training=True before it"),
     ],
-    "find_bottleneck": bottlenecks.MUTANTS,
+    "find_bottleneck": [
+        Mutant(result_of("find_bottleneck", lambda pair: pair[::-1]), "the pair is the other way round"),
+        Mutant(result_of("find_bottleneck", first), "expected a pair (line, seconds) of numbers, got int"),
+        Mutant(result_of("find_bottleneck", lambda pair: dict([pair])), "of numbers, got dict"),
+    ],
     "repaired_step": [
         Mutant(step_without_its_factor, "the factor in the last line of your step is missing"),
         Mutant(step_on_the_host, "it left the GPU"),

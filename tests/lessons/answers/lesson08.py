@@ -60,10 +60,6 @@ MUTANTS = {
         ),
     ],
     "fused_bias_relu_pool": [
-        Mutant(
-            changed("fused_bias_relu_pool", ("if value > largest", "if value >= largest")),
-            "the last of equal maxima wins",
-        ),
         Mutant(changed("fused_bias_relu_pool", ("if i < size", "if size > 0")), "out of bounds"),
         Mutant(
             changed(

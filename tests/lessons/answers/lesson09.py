@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, kernel
+from answers import Mutant, kernel, on_the_host
 from unrolled import device, ops
 from unrolled.checks.exercises.l09_lstm import sequences
 
@@ -35,11 +35,6 @@ def step_that_keeps_its_cell(x, h, c, weight_ih, weight_hh, bias):
     return h, c
 
 
-def step_of_the_host(x, h, c, weight_ih, weight_hh, bias):
-    arrays = (device.to_host(a) for a in (x, h, c, weight_ih, weight_hh, bias))
-    return tuple(device.array_module(x).asarray(a) for a in step(*arrays))
-
-
 # combined_gates and inputs_at_once
 
 
@@ -51,21 +46,6 @@ def room(x: Any, weight_hh: Any) -> tuple[Any, Any, Any]:
 
 def by_gate(x, weight_ih, weight_hh, bias):
     return sequences.by_gate(x, weight_ih, weight_hh, bias)
-
-
-def without_state(x, weight_ih, weight_hh, bias):
-    y, h, c = room(x, weight_hh)
-    for t in range(len(x)):
-        y[t], _ = step(x[t], h, c, weight_ih, weight_hh, bias)
-    return y
-
-
-def last_output(x, weight_ih, weight_hh, bias):
-    return sequences.two_products(x, weight_ih, weight_hh, bias)[-1]
-
-
-def bias_twice(x, weight_ih, weight_hh, bias):
-    return sequences.all_inputs(x, weight_ih, weight_hh, 2 * bias)
 
 
 def one_sigmoid_a_step(x, weight_ih, weight_hh, bias):
@@ -191,14 +171,6 @@ def steps_first(layers, steps):
     return [[(step_, layer) for layer, step_ in slot] for slot in diagonals(layers, steps)]
 
 
-def without_the_last(layers, steps):
-    return diagonals(layers, steps)[:-1]
-
-
-def flat(layers, steps):
-    return [cell for slot in diagonals(layers, steps) for cell in slot]
-
-
 # backward_through_time
 
 
@@ -222,17 +194,13 @@ MUTANTS = {
     "lstm_step": [
         Mutant(step_in_float32, "the slope of h"),
         Mutant(step_that_keeps_its_cell, "changed its input c"),
-        Mutant(step_of_the_host, "transfers, none allowed"),
+        Mutant(on_the_host("lstm_step"), "transfers, none allowed"),
     ],
     "combined_gates": [
         Mutant(by_gate, "48 matrix products, at most 12 allowed"),
-        Mutant(without_state, "h and c of a step go into the next one"),
-        Mutant(last_output, "the outputs of all steps are asked"),
     ],
     "inputs_at_once": [
         Mutant(two_products, "12 matrix products, at most 7 allowed"),
-        Mutant(bias_twice, "once with the inputs, and once more in each step"),
-        Mutant(without_state, "h and c of a step go into the next one"),
     ],
     "fused_cell": [
         Mutant(sequences.point_wise, "no launch of a kernel of your own"),
@@ -245,7 +213,6 @@ MUTANTS = {
         Mutant(steps_first, "is not among"),
     ],
     "backward_through_time": [
-        Mutant(lambda **kept: through_time(**kept, back_h=False, back_c=False), "nothing comes back from later steps"),
         Mutant(lambda **kept: through_time(**kept, samples=2), "grad_bias"),
         Mutant(lambda **kept: through_time(**kept)[:2], "return grad_weight_ih, grad_weight_hh, grad_bias"),
     ],

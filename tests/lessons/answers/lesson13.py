@@ -14,25 +14,6 @@ from unrolled.device import array_module
 # capturable_step
 
 
-def frozen(at):
-    """A step whose rate is a number of Python: the first one, or that of a counter that the capture has seen."""
-    calls = []
-
-    def step(x, target, weight, velocity, rate, error, grad):
-        number = steps.FIRST_RATE * (steps.FALLS ** len(calls) if at == "capture" and calls else 1)
-        calls[:] = [1]  # the counter of the program; a check calls it once before
-        kernels.matmul(x, weight, out=error)
-        error -= target
-        kernels.matmul(x.T, error, out=grad)
-        grad *= number / len(x)
-        velocity *= 0.9
-        velocity -= grad
-        weight += velocity
-        rate *= 0.99
-
-    return step
-
-
 def with_new_arrays(x, target, weight, velocity, rate, error, grad):
     xp = array_module(x)
     kernels.matmul(x, weight, out=error)
@@ -51,15 +32,21 @@ def with_cublas(x, target, weight, velocity, rate, error, grad):
     rate *= 0.99
 
 
-def with_a_read(x, target, weight, velocity, rate, error, grad):
+def step_with(x, target, weight, velocity, rate, error, grad, decay, rate_now):
     kernels.matmul(x, weight, out=error)
     error -= target
     kernels.matmul(x.T, error, out=grad)
-    grad *= float(rate[0]) / len(x)
+    grad /= len(x)
+    grad += decay
+    grad *= rate_now
     velocity *= 0.9
     velocity -= grad
     weight += velocity
     rate *= 0.99
+
+
+def with_a_read(x, target, weight, velocity, rate, error, grad):
+    step_with(x, target, weight, velocity, rate, error, grad, 0, float(rate[0]))
 
 
 # replayed_epoch
@@ -168,19 +155,6 @@ def few_epochs(images, labels, seed):
 
 def untrained(images, labels, seed):
     return against_the_clock.network(seed).parameters
-
-
-def epochs(network, rate, batch, count, images, labels):
-    """Train in compiled steps, without shifts and with one rate; return the parameters."""
-    steps, rng = nn.compiled(network, nn.Adam(rate), batch), np.random.default_rng(0)
-    for _ in range(count):
-        steps.epoch(images, labels, rng.permutation(len(images)))
-    return network.parameters
-
-
-def normalized(images, labels, seed):
-    images = (images - images.mean()) / images.std()
-    return epochs(against_the_clock.network(seed), 5e-3, 64, 12, images, labels)
 
 
 # ablation
