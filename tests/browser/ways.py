@@ -145,8 +145,8 @@ WAYS = (
         ),
         (
             "data_parallel_step",
-            " * len(x)\n    total[-1] = len(x)\n    total = comm.all_reduce(total)\n    return (total[:-1] / total[-1])",
-            "\n    return (comm.all_reduce(total[:-1]) / np.float32(comm.size))",
+            " * len(x)\n    total[-1] = len(x)\n    total = comm.all_reduce(total)\n    return (total[:-1] / total[-1]",
+            "\n    return (comm.all_reduce(total[:-1]) / np.float32(comm.size)",
         ),
         ("two ranks with 6 samples and 2", "this is the mean of the ranks' means"),
     ),

@@ -15,11 +15,11 @@ from unrolled.notebook.cells import grade_id
 LESSONS = Path(__file__).resolve().parents[3] / "lessons"
 HEAD = """\
 import numpy as np
-from unrolled import device, simgpu as cp
+from unrolled import device, ops, simgpu as cp
 from unrolled.simgpu import jit
 TILE, WIDTH, THREADS = 32, 33, 256
 """
-"""What the cells of kernels have from the cells above them."""
+"""What these cells have from the cells above them."""
 
 
 class Mutant(NamedTuple):
@@ -52,8 +52,8 @@ def on_the_host(exercise: str) -> Callable[..., Any]:
     return function
 
 
-def kernel(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
-    """Return the lesson's solution of an exercise whose answer is a kernel, with these words in place of others."""
+def solution(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
+    """Return the lesson's solution of an exercise, with these words in place of others."""
     import jupytext  # which a run with Colab's versions lacks
 
     import kernel_specs  # which a lesson without kernels does not need

@@ -137,7 +137,3 @@ MUTANTS = {
         Mutant(trained_to_say_one_thing, "every image is called 0"),
     ],
 }
-
-HONEST = {}
-
-LOOP = {}

@@ -5,7 +5,7 @@ import time
 from unrolled import device
 from unrolled.checks.exercises.l07_profiling import planted
 
-from . import Mutant, bounds, first, result_of
+from . import Mutant, first, result_of
 
 # time_layers
 
@@ -102,6 +102,46 @@ def step_with_a_loop_over_places(images, weight):
     return rows.max(axis=1).reshape(len(y), -1) * FACTOR
 
 
+# roofline_bound
+
+
+def step_bound(kernels, peak, bandwidth, launch, slower=max):
+    memory = arithmetic = 0.0
+    for flops, nbytes in kernels:
+        seconds = slower(flops / peak, nbytes / bandwidth)
+        if seconds == flops / peak:
+            arithmetic += seconds
+        else:
+            memory += seconds
+    limit = "memory" if memory > arithmetic else "arithmetic"
+    work, host = memory + arithmetic, len(kernels) * launch
+    return (host, "launches") if host > work else (work, limit)
+
+
+def limit_of(kernels, peak, bandwidth):
+    """What sets the pace of these kernels, without their launches."""
+    return step_bound(kernels, peak, bandwidth, 0)[1]
+
+
+def bound_named_by_count(kernels, peak, bandwidth, launch):
+    seconds, limit = step_bound(kernels, peak, bandwidth, launch)
+    slow = sum(nbytes / bandwidth > flops / peak for flops, nbytes in kernels)
+    return seconds, limit if limit == "launches" else "memory" if slow > len(kernels) / 2 else "arithmetic"
+
+
+def bound_named_by_the_largest_of_three(kernels, peak, bandwidth, launch):
+    seconds, _ = step_bound(kernels, peak, bandwidth, launch)
+    sums = {"memory": 0.0, "arithmetic": 0.0, "launches": len(kernels) * launch}
+    for kernel in kernels:
+        alone, limit = step_bound([kernel], peak, bandwidth, 0)
+        sums[limit] += alone
+    return seconds, max(sums, key=sums.get)
+
+
+def bound_never_named_launches(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, launch)[0], limit_of(kernels, peak, bandwidth)
+
+
 MUTANTS = {
     "time_layers": [
         Mutant(timed_by_pythons_clock, "clock() was never called"),
@@ -118,9 +158,9 @@ MUTANTS = {
         Mutant(step_on_the_host, "it left the GPU"),
         Mutant(step_that_mirrors_the_others, "the other maps are mirrored"),
     ],
-    "roofline_bound": bounds.MUTANTS,
+    "roofline_bound": [
+        Mutant(bound_named_by_count, "count the seconds of the kernels, not the kernels"),
+        Mutant(bound_named_by_the_largest_of_three, "longer than memory and arithmetic together"),
+        Mutant(bound_never_named_launches, "all launches 500 µs"),
+    ],
 }
-
-HONEST = {}
-
-LOOP = {}

@@ -79,21 +79,13 @@ def own_stream(xp):
     xp.cuda.Stream.null.wait_event(stream.record())
 
 
-def graphs_of(
-    images, targets, order, weight, inside=True, back="wp", first=False, launches=0, at_once=1, fetched=taken
-):  # fmt: skip
-    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch.
-
-    Put `back` after the run that warms up: the weight (w), or another array for it (W), and the place (p).
-    """
+def graphs_of(images, targets, order, weight, inside=True, at_once=1, fetched=taken):
+    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch."""
     xp = array_module(images)
     with own_stream(xp) as stream:
         trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
         x, target = images[: rows.size].copy(), targets[: rows.size].copy()
         error, grad = xp.empty_like(target), xp.empty_like(weight)
-        if first:
-            xp.take(images, order[0], axis=0, out=x)
-            xp.take(targets, order[0], axis=0, out=target)
 
         def fetch():
             xp.take(order, place, axis=0, out=rows)
@@ -103,7 +95,7 @@ def graphs_of(
 
         def program():
             for _ in range(at_once):
-                if inside and not first:
+                if inside:
                     fetch()
                 descend(x, target, trained, error, grad)
 
@@ -111,13 +103,9 @@ def graphs_of(
         stream.begin_capture()
         program()
         graph = stream.end_capture()
-        if "w" in back:
-            trained[...] = weight
-        if "W" in back:
-            trained = weight.copy()
-        if "p" in back:
-            place.fill(0)
-        for _ in range(len(order) // at_once + launches):
+        trained[...] = weight
+        place.fill(0)
+        for _ in range(len(order) // at_once):
             if not inside:
                 fetch()
             graph.launch()
@@ -234,4 +222,3 @@ MUTANTS = {
 }
 
 HONEST = {"replayed_epoch": [two_steps_a_graph, one_step_a_graph]}
-LOOP = {"replayed_epoch": steps.eager}
