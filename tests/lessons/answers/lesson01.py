@@ -2,31 +2,11 @@
 
 import numpy as np
 
-from . import Mutant, result_of
+from . import Mutant, result_of, solution
 
 
-def merge_until_one_is_empty(a, b):
-    merged, i, j = [], 0, 0
-    while i < len(a) and j < len(b):
-        if a[i] <= b[j]:
-            merged.append(a[i])
-            i += 1
-        else:
-            merged.append(b[j])
-            j += 1
-    return merged
-
-
-def merge_compares_without_looking(a, b):
-    merged, i, j = [], 0, 0
-    while len(merged) < len(a) + len(b):
-        if a[i] <= b[j]:
-            merged.append(a[i])
-            i += 1
-        else:
-            merged.append(b[j])
-            j += 1
-    return merged
+def merge_with(*changes):
+    return solution("01_matrix_parallelism", "merge", *changes)
 
 
 def rows_in_a_list(a, b):
@@ -75,8 +55,8 @@ def affine_sample_by_sample(x, weight, bias):
 MUTANTS = {
     "merge": [
         Mutant(lambda a, b: tuple(sorted(a + b)), "the values are right: return them as a list"),
-        Mutant(merge_compares_without_looking, "IndexError"),
-        Mutant(lambda a, b: [*merge_until_one_is_empty(a, b), b], "append adds it as one item"),
+        Mutant(merge_with(("i < len(a) and j < len(b)", "len(merged) < len(a) + len(b)")), "IndexError"),
+        Mutant(merge_with(("merged + a[i:] + b[j:]", "[*merged, b]")), "append adds it as one item"),
     ],
     "matmul_rows": [
         Mutant(rows_in_a_list, "np.stack makes one of a list of arrays"),

@@ -4,7 +4,14 @@ import numpy as np
 
 from unrolled import ops
 
-from . import Mutant, result_of
+from . import Mutant, result_of, solution
+
+
+def changed(exercise, *changes):
+    return solution("02_convolution", exercise, *changes)
+
+
+GEMM, COLUMNS = changed("conv2d_gemm"), changed("im2col_fast")
 
 # conv2d_output_size
 
@@ -31,25 +38,8 @@ def with_the_last_row_missing(x, weight, bias=None, stride=1, padding=0):
     return y
 
 
-def product(x, weight, stride, padding):
-    o, _, kh, kw = weight.shape
-    return weight.reshape(o, -1) @ ops.im2col(x, (kh, kw), stride, padding)
-
-
 def out_size(x, weight, stride, padding):
     return ops.conv2d_output_size(x.shape[2:], weight.shape[2:], stride, padding)
-
-
-def gemm_bias_along_the_columns(x, weight, bias=None, stride=1, padding=0):
-    y = product(x, weight, stride, padding)
-    y = y if bias is None else y + bias
-    return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding)).swapaxes(0, 1)
-
-
-def gemm_in_float32(x, weight, bias=None, stride=1, padding=0):
-    y = product(x, weight, stride, padding)
-    y = y if bias is None else y + bias[:, None]
-    return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding)).swapaxes(0, 1)
 
 
 # im2col
@@ -96,14 +86,14 @@ def im2col_slice_by_slice(x, kernel_size, stride=1, padding=0):
 
 
 def gemm_with_loop_filled_columns(x, weight, bias=None, stride=1, padding=0):
-    y = weight.reshape(len(weight), -1) @ columns_by_places(x, weight.shape[2:], stride, padding)
+    y = weight.reshape(len(weight), -1) @ COLUMNS(x, weight.shape[2:], stride, padding)
     y = y if bias is None else y + bias[:, None]
     return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding)).swapaxes(0, 1)
 
 
 def gemm_image_by_image(x, weight, bias=None, stride=1, padding=0):
     """The loop that the speed part must not pass: columns and a product for each image."""
-    return np.concatenate([gemm_in_float32(image[None], weight, bias, stride, padding) for image in x])
+    return np.concatenate([GEMM(image[None], weight, bias, stride, padding) for image in x])
 
 
 def gemm_windows_times_filters(x, weight, bias=None, stride=1, padding=0):
@@ -113,28 +103,6 @@ def gemm_windows_times_filters(x, weight, bias=None, stride=1, padding=0):
 
 
 # im2col_fast
-
-
-def places_with(cut):
-    """The loop over places, with another slice: cut(x, i, j, stride, oh, ow) is (C, N, OH, OW)."""
-
-    def columns(x, kernel_size, stride=1, padding=0):
-        (n, c), (kh, kw) = x.shape[:2], kernel_size
-        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
-        x = padded(x, padding)
-        columns = np.empty((c, kh, kw, n, oh, ow), x.dtype)
-        for i, j in np.ndindex(kh, kw):
-            columns[:, i, j] = cut(x, i, j, stride, oh, ow)
-        return columns.reshape(c * kh * kw, n * oh * ow)
-
-    return columns
-
-
-def pixels(x, i, j, stride, oh, ow):
-    return x[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride]
-
-
-columns_by_places = places_with(lambda *cut: pixels(*cut).swapaxes(0, 1))
 
 
 def columns_of_views(x, kernel_size, stride=1, padding=0):
@@ -172,10 +140,10 @@ MUTANTS = {
         Mutant(lambda **given: ops.im2col(**given | {"stride": min(given.get("stride", 1), 2)}), "expected (18, 18)"),
     ],
     "im2col_fast": [
-        Mutant(places_with(pixels), "could not broadcast"),
+        Mutant(changed("im2col_fast", ("shifted.swapaxes(0, 1)", "shifted")), "could not broadcast"),
     ],
     "conv2d_gemm": [
-        Mutant(gemm_bias_along_the_columns, "ValueError"),
+        Mutant(changed("conv2d_gemm", ("bias[:, None]", "bias")), "ValueError"),
     ],
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from unrolled import ops
 
-from . import Mutant, first, result_of
+from . import Mutant, first, result_of, solution
 
 # numeric_gradient
 
@@ -22,28 +22,6 @@ def softmax_along_the_batch(scores, labels):
 
 
 # col2im
-
-
-def folded(columns, x_shape, kernel_size, stride, padding):
-    """The padded image, window by window."""
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
-        top, left = row * stride, column * stride
-        x[image, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
-    return x
-
-
-def col2im_not_swapped(columns, x_shape, kernel_size, stride=1, padding=0):
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    places = columns.reshape(c, kh, kw, n, oh, ow)
-    for i in range(kh):
-        for j in range(kw):
-            x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += places[:, i, j]
-    return x[:, :, padding : padding + h, padding : padding + w]
 
 
 # Honest: correct and imperfect
@@ -75,8 +53,12 @@ def col2im_by_bincount(columns, x_shape, kernel_size, stride=1, padding=0):
 
 def col2im_window_by_window(columns, x_shape, kernel_size, stride=1, padding=0):
     """The loop that the speed part must not pass."""
-    h, w = x_shape[2:]
-    x = folded(columns, x_shape, kernel_size, stride, padding)
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
+        top, left = row * stride, column * stride
+        x[image, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
@@ -114,7 +96,7 @@ MUTANTS = {
         Mutant(result_of("softmax_cross_entropy", first), "return loss, grad"),
     ],
     "col2im": [
-        Mutant(col2im_not_swapped, "two axes exchanged"),
+        Mutant(solution("04_backprop", "col2im", ("j].swapaxes(0, 1)", "j]")), "two axes exchanged"),
     ],
     "conv2d_backward": [
         Mutant(result_of("conv2d_backward", lambda grads: (grads[0], None, None)), "you return None for it"),
