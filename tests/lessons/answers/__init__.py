@@ -2,7 +2,7 @@
 
 MUTANTS: wrong functions a learner might write, each with a phrase that the check must say.
 HONEST:  two correct, imperfect but fast enough functions for each check with a speed part (1.5 T or more).
-LOOP:    a correct function that the speed part must not pass (0.67 T or less).
+LOOP:    a correct function that the speed part must not pass (0.67 T or less), where it is not the baseline.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from unrolled import device, ops, simgpu as cp
 from unrolled.simgpu import jit
 TILE, WIDTH, THREADS = 32, 33, 256
 """
-"""What these cells have from the cells above them."""
+"""What the cells of exercises have from those above them."""
 
 
 class Mutant(NamedTuple):
@@ -27,11 +27,6 @@ class Mutant(NamedTuple):
 
     function: Callable[..., Any]
     says: str
-
-
-def first(results: Any) -> Any:
-    """Return one of several results, as who forgets the others does."""
-    return results[0]
 
 
 def result_of(exercise: str, change: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -1,11 +1,12 @@
 """Wrong and imperfect answers to lesson 07."""
 
 import time
+from operator import itemgetter
 
 from unrolled import device
 from unrolled.checks.exercises.l07_profiling import planted
 
-from . import Mutant, first, result_of
+from . import Mutant, result_of
 
 # time_layers
 
@@ -150,7 +151,7 @@ MUTANTS = {
     ],
     "find_bottleneck": [
         Mutant(result_of("find_bottleneck", lambda pair: pair[::-1]), "the pair is the other way round"),
-        Mutant(result_of("find_bottleneck", first), "expected a pair (line, seconds) of numbers, got int"),
+        Mutant(result_of("find_bottleneck", itemgetter(0)), "expected a pair (line, seconds) of numbers, got int"),
         Mutant(result_of("find_bottleneck", lambda pair: dict([pair])), "of numbers, got dict"),
     ],
     "repaired_step": [
