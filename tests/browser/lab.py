@@ -17,6 +17,7 @@ from pathlib import Path
 import nbformat
 
 from chromium import PATIENCE
+from unrolled.notebook import cells
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTIFACTS = ROOT / "artifacts" / "browser"
@@ -24,19 +25,20 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Asks the server itself, whatever proxy the environment names."""
 
 
-def hand_out(kind: str, lesson: str, folder: Path, until: str, answer: str = "") -> None:
-    """A lesson's notebook, of "notebooks" or "solutions", in a folder of its own, with an answer in its cell.
+def hand_out(kind: str, lesson: str, folder: Path, until: str, answer: tuple[str, str, str] = ("", "", "")) -> None:
+    """A lesson's notebook, of "notebooks" or "solutions", in a folder of its own, with a spoilt solution in one cell.
 
     It ends with the first cell that contains `until`: what comes after is run in the second of the four facts.
     """
-    notebook = nbformat.read(ROOT / kind / lesson / f"{lesson}.ipynb", as_version=4)
+    notebook, solved = (cells.read(ROOT / each / lesson / f"{lesson}.ipynb") for each in (kind, "solutions"))
     last = next(index for index, cell in enumerate(notebook.cells) if until in cell.source)
-    del notebook.cells[last + 1 :]
-    for cell in notebook.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if answer and name and f"def {name}(" in answer:
-            cell.source = answer
+    exercise, old, new = answer
+    for cell, solution in zip(notebook.cells, solved.cells, strict=True):
+        if exercise and cells.grade_id(cell) == exercise:
+            assert old in solution.source, old
+            cell.source = solution.source.replace(old, new)
         cell.source = cell.source.replace("LEARNER = ...  #", "LEARNER = 'bob'  #")
+    del notebook.cells[last + 1 :]
     (folder / lesson).mkdir()
     nbformat.write(notebook, folder / lesson / f"{lesson}.ipynb")
 

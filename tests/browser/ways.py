@@ -36,8 +36,8 @@ class Way:
     lesson: str
     until: str
     moves: tuple[Move, ...] = ()
-    answer: str = ""
-    """One function, for the cell of its name."""
+    answer: tuple[str, str, str] = ("", "", "")
+    """An exercise, and words of its solution with those that take their place in the answer."""
     report: tuple[str, str] = ("", "")
     """A text of the report's table by which it is found, and what it says is wrong."""
     shows: tuple[str, ...] = ()
@@ -53,77 +53,6 @@ def steps_on_one_gpu() -> tuple[str, str]:
     return seconds(recorded), seconds(max(stop for stop in stops if stop < recorded))
 
 
-TO_ONE_SIDE = """def numeric_gradient(function, x, step=1e-5):
-    gradient = np.zeros(x.shape)
-    for index in np.ndindex(x.shape):
-        moved = x.copy()
-        moved[index] += step
-        gradient[index] = (function(moved) - function(x)) / step
-    return gradient
-"""
-A_LIE = """def gpu_time(function, x):
-    function(x)
-    start = device.clock(x)
-    function(x)
-    return device.clock(x) - start
-"""
-WITHOUT_WAITING = """def time_layers(layers, x, grad, clock, synchronize):
-    forward, backward = [], []
-    for layer in layers:
-        start = clock()
-        x = layer.forward(x, True)
-        forward.append(clock() - start)
-    for layer in reversed(layers):
-        start = clock()
-        grad = layer.backward(grad)
-        backward.append(clock() - start)
-    return list(zip(forward, reversed(backward)))
-"""
-WITHOUT_A_GUARD = """@jit.rawkernel()
-def add_kernel(x, y, out, n):
-    i = jit.grid(1)
-    out[i] = x[i] + y[i]
-"""
-IN_ANOTHER_ORDER = """def lstm_step(x, h, c, weight_ih, weight_hh, bias):
-    size = weight_hh.shape[1]
-    sums = x @ weight_ih.T + h @ weight_hh.T + bias
-    i, f, o, g = (sums[:, k * size : (k + 1) * size] for k in range(4))
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(c), c
-"""
-NOT_FLIPPED = """def fft_conv2d(x, weight, bias, padding=0):
-    xp = device.array_module(x)
-    (kh, kw), (h, w) = weight.shape[2:], x.shape[2:]
-    lengths = h + kh - 1, w + kw - 1
-    pixels = xp.fft.rfft2(x, lengths).transpose(2, 3, 0, 1)
-    weights = xp.fft.rfft2(weight, lengths).transpose(2, 3, 1, 0)
-    whole = xp.fft.irfft2((pixels @ weights).transpose(2, 3, 0, 1), lengths)
-    top, left = kh - 1 - padding, kw - 1 - padding
-    oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
-    return whole[:, :, top : top + oh, left : left + ow] + bias[:, None, None]
-"""
-IN_FLOAT16 = """def loss_scale_step(gradients, scale, good_steps, every):
-    if not np.isfinite(gradients).all():
-        return None, scale / 2, 0
-    found = (gradients / np.float16(min(scale, 65504))).astype(np.float32)
-    if good_steps + 1 == every:
-        return found, scale * 2, 0
-    return found, scale, good_steps + 1
-"""
-MEAN_OF_MEANS = """def data_parallel_step(comm, weight, x, labels):
-    own = gradient_of_mean(weight, x, labels) if len(x) else np.zeros_like(weight)
-    return comm.all_reduce(own) / np.float32(comm.size)
-"""
-FROZEN = """def capturable_step(x, target, weight, velocity, rate, error, grad):
-    matmul(x, weight, out=error)
-    error -= target
-    matmul(x.T, error, out=grad)
-    grad *= 0.1 / len(x)
-    velocity *= 0.9
-    velocity -= grad
-    weight += velocity
-    rate *= 0.99
-"""
 RECORDED, BELOW = steps_on_one_gpu()
 
 WAYS = (
@@ -135,7 +64,7 @@ WAYS = (
             right("", 0, "Step 9 of 9, affine 1, backward", times=3),
             right("Step 9 of 9, affine 1, backward", 1, "broken (bias 1 has the wrong sign), with 3 of 38"),
         ),
-        TO_ONE_SIDE,
+        ("numeric_gradient", "function(down)) / (2 * step)", "function(x)) / step"),
         ("catches: a sign error", "step to both sides"),
     ),
     Way("05_train_a_cnn", "show.optimizer_paths(", (right("", 0, ""),)),
@@ -146,14 +75,14 @@ WAYS = (
             left("after call 4 (matmul), without waiting", 0, "after call 2 (matmul), without waiting", times=2),
             right("after call 2 (matmul), without waiting", 1, "having synchronized"),
         ),
-        A_LIE,
+        ("gpu_time", "    device.synchronize(x)\n", ""),
         ("by events on the GPU itself", "the clock stopped before the device was done"),
     ),
     Way(
         "07_profiling",
         "assign(LEARNER)",
         (right("an epoch", 0, "fill", times=2),),
-        WITHOUT_WAITING,
+        ("time_layers", "synchronize()\n", "pass\n"),
         ("two layers on a CPU", "the clock was read without a wait"),
         ("img[alt*='8 digits']", "pre:has-text('def step(images, weight)'):has-text('return')"),
     ),
@@ -165,7 +94,7 @@ WAYS = (
             right("a column of 32 × 32 from", 0, "A warp wants a column of 32 × 33"),
             left("8 threads add up 8 values", 0, "Step 2: thread 1 goes on without waiting"),
         ),
-        WITHOUT_A_GUARD,
+        ("add_kernel", "if i < n:", "if True:"),
         ("the last block has threads to spare", "out of bounds"),
         ("img[alt*='warps of 32 threads share a memory of 32 banks']",),
     ),
@@ -177,14 +106,14 @@ WAYS = (
             right("naive: 323 launches", 0, "combined: 227 launches"),
             right("A grid of 4 layers and 8 steps", 0, "Slot 4 of 0 to 10"),
         ),
-        IN_ANOTHER_ORDER,
+        ("lstm_step", "i, f, g, o", "i, f, o, g"),
         ("everything is forgotten", "the third block is g, the fourth o"),
     ),
     Way(
         "10_faster_convolutions",
         "check.fft_conv2d(",
         (left("F(2, 3), step 4", 0, "F(2, 3), step 3"),),
-        NOT_FLIPPED,
+        ("fft_conv2d", "weight[:, :, ::-1, ::-1]", "weight"),
         ("one image, one channel", "the weight is not flipped"),
     ),
     Way(
@@ -195,7 +124,11 @@ WAYS = (
             right("float16: 5 bits of exponent", 0, "6 bits of exponent and 10 of fraction"),
             left("Histogram of", 0, "Histogram of"),
         ),
-        IN_FLOAT16,
+        (
+            "loss_scale_step",
+            "gradients.astype(np.float32) / np.float32(scale)",
+            "(gradients / np.float16(scale)).astype('f4')",
+        ),
         ("finite gradients", "gradients: shape"),
     ),
     Way(
@@ -210,14 +143,18 @@ WAYS = (
             right("gradient of 50 MB, alpha 3.4", 2, "alpha 5 µs, 450 GB/s a link"),
             right("alpha 5 µs, 450 GB/s a link", 3, "alpha 5 µs, 200 GB/s a link"),
         ),
-        MEAN_OF_MEANS,
+        (
+            "data_parallel_step",
+            " * len(x)\n    total[-1] = len(x)\n    total = comm.all_reduce(total)\n    return (total[:-1] / total[-1]",
+            "\n    return (comm.all_reduce(total[:-1]) / np.float32(comm.size)",
+        ),
         ("two ranks with 6 samples and 2", "this is the mean of the ranks' means"),
     ),
     Way(
         "13_capstone",
         "show.launches",
         (),
-        FROZEN,
+        ("capturable_step", "grad *= rate", "grad *= 0.1"),
         ("captured once", "the rate is frozen at its first value"),
     ),
 )

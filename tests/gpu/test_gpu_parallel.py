@@ -35,7 +35,6 @@ def here() -> int:
 
 
 two = pytest.mark.skipif("here() < 2", reason="fewer than 2 GPUs")
-TIMES = 3  # of the timeout: an error must be there long before a test would be stopped
 
 
 def own(comm: Any, dtype: Any = np.float32, rows: int = 4) -> Any:

@@ -45,21 +45,3 @@ def graph(package: str) -> dict[str, set[str]]:
         name: ({module(other) for other in imported(file, package)} & set(known)) - {name}
         for name, file in known.items()
     }
-
-
-def circles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Modules that import each other, directly or through others: each group once, sorted."""
-    reach = {name: _reached(name, edges) for name in edges}
-    groups = {frozenset(other for other in reach[name] if name in reach[other]) for name in edges}
-    return sorted(sorted(group) for group in groups if group)
-
-
-def _reached(start: str, edges: dict[str, set[str]]) -> set[str]:
-    """What a module imports, directly or through others."""
-    seen: set[str] = set()
-    left = [start]
-    while left:
-        found = edges[left.pop()] - seen
-        seen |= found
-        left += found
-    return seen

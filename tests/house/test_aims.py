@@ -1,24 +1,16 @@
 """Each figure of a record meets the aim that stands beside it, or a line of benchmarks/aims.py says why not."""
 
-import importlib
-from pathlib import Path
-
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+@pytest.fixture
+def aims(program):
+    return program("aims")
 
 
 @pytest.fixture
-def aims(monkeypatch):
-    """benchmarks/aims.py as a module."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("aims")
-
-
-@pytest.fixture
-def measurements(aims):
-    """benchmarks/measurements.py as a module."""
-    return importlib.import_module("measurements")
+def measurements(program):
+    return program("measurements")
 
 
 def test_each_recorded_figure_meets_its_aim_or_has_a_reason(aims, measurements):

@@ -1,6 +1,5 @@
 """benchmarks/everything.py joins what a machine measured with the records, row by row; nothing is measured here."""
 
-import importlib
 import json
 import sys
 from argparse import Namespace
@@ -14,10 +13,8 @@ GPU = {**CPU, "gpu": "B"}
 
 
 @pytest.fixture
-def every(monkeypatch):
-    """benchmarks/everything.py as a module."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("everything")
+def every(program):
+    return program("everything")
 
 
 def record(rows, command="taskset -c 2,3 python benchmarks/x.py --threads 1 --json a/x.json", machine=CPU):

@@ -5,12 +5,13 @@ The grader has rooms, each of which imports only from those before it. Nowhere d
 
 from __future__ import annotations
 
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from imports import PACKAGES, circles, graph, imported, module_name
+from imports import PACKAGES, graph, imported, module_name
 
 LIBRARY, GRADER = PACKAGES["unrolled"], PACKAGES["unrolled_grader"]
 FLOORS = (
@@ -96,11 +97,7 @@ def test_a_room_of_the_grader_imports_from_those_before_it(path):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_import_each_other_in_a_circle(package):
-    assert circles(graph(package)) == []
-
-
-def test_a_circle_is_found():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
+    graphlib.TopologicalSorter(graph(package)).prepare()  # names a circle
 
 
 @pytest.mark.parametrize(("module", "light"), [("unrolled", True), ("unrolled.show", False)])

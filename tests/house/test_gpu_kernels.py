@@ -1,23 +1,18 @@
 """benchmarks/gpu_kernels.py runs to its end without a GPU, and its model prices more blocks than it counts."""
 
-import importlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from unrolled import simgpu
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def benchmark(monkeypatch):
+def benchmark(program, monkeypatch):
     """benchmarks/gpu_kernels.py as a module, on the simulated GPU."""
     profile = simgpu.profile().name
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.setattr("unrolled.device._has_cuda", lambda: False)
-    yield importlib.import_module("gpu_kernels")
+    yield program("gpu_kernels")
     simgpu.use(profile)
 
 

@@ -1,22 +1,17 @@
 """The simulated GPU's model of time keeps to what was measured on an H200, operation by operation and step by step."""
 
-import importlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from unrolled import simgpu
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def benchmark(monkeypatch):
+def benchmark(program):
     """benchmarks/simgpu.py as a module."""
     profile = simgpu.profile().name
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("simgpu")
+    yield program("simgpu")
     simgpu.use(profile)
 
 

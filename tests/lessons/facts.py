@@ -84,30 +84,3 @@ def assert_rejected(name: str, spec: checks.Spec, mutant) -> None:
 def assert_right(name: str, spec: checks.Spec, function, place=HERE) -> None:
     """What is timed is correct."""
     assert checks.run(name, without_speed(spec), function, place=place, case_limit=CASE_LIMIT).passed
-
-
-def assert_timed_are_right(exercise) -> None:
-    """The baseline, the loop and the honest answers are correct; slow ones may need more than is counted out."""
-    name, spec = exercise.name, exercise.spec
-    if spec.speed.ranks == 1:  # else it is no program of ranks; the timed ones' results are compared with its
-        assert_right(name, by_values(spec), spec.speed.baseline, WITH_ANSWERS)
-    slow, place = (by_values(spec), WITH_ANSWERS) if counts(spec) else (spec, HERE)
-    if exercise.loop is not spec.speed.baseline:
-        assert_right(name, slow, exercise.loop, place)
-    for function in exercise.honest:
-        assert_right(name, spec, function)
-
-
-def assert_honest(spec: checks.Spec, function) -> None:
-    """Fact 4: the function passes, at 1.5 T or nearly so. Ranks gain no more than there are: they pass at T."""
-    if spec.speed.ranks > 1:
-        assert settled(spec, function, spec.speed.at_least) in ("pass", "excused")
-        return
-    with_room = settled(spec, function, MARGIN * spec.speed.at_least)
-    assert with_room != "fail"
-    assert with_room == "pass" or settled(spec, function, spec.speed.at_least) == "pass"
-
-
-def assert_too_slow(spec: checks.Spec, loop) -> None:
-    """Fact 4: the loop does not pass, even at 0.67 T."""
-    assert settled(spec, loop, spec.speed.at_least / MARGIN) != "pass"

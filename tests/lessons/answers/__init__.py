@@ -2,23 +2,24 @@
 
 MUTANTS: wrong functions a learner might write, each with a phrase that the check must say.
 HONEST:  two correct, imperfect but fast enough functions for each check with a speed part (1.5 T or more).
-LOOP:    a correct function that the speed part must not pass (0.67 T or less).
+LOOP:    a correct function that the speed part must not pass (0.67 T or less), where it is not the baseline.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unrolled import checks, device
 from unrolled.notebook.cells import grade_id
 
 LESSONS = Path(__file__).resolve().parents[3] / "lessons"
 HEAD = """\
 import numpy as np
-from unrolled import device, simgpu as cp
+from unrolled import device, ops, simgpu as cp
 from unrolled.simgpu import jit
 TILE, WIDTH, THREADS = 32, 33, 256
 """
-"""What the cells of kernels have from the cells above them."""
+"""What the cells of exercises have from those above them."""
 
 
 class Mutant(NamedTuple):
@@ -28,8 +29,26 @@ class Mutant(NamedTuple):
     says: str
 
 
-def kernel(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
-    """Return the lesson's solution of an exercise whose answer is a kernel, with these words in place of others."""
+def result_of(exercise: str, change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return the reference of an exercise with its result changed."""
+    reference = checks.all_specs()[exercise].reference
+    return lambda *given, **named: change(reference(*given, **named))
+
+
+def on_the_host(exercise: str) -> Callable[..., Any]:
+    """Return the reference of an exercise, computed on the host: its arrays go there, and the results come back."""
+
+    def function(x: Any, **given: Any) -> Any:
+        there = {name: device.to_host(y) if hasattr(y, "dtype") else y for name, y in given.items()}
+        results = checks.all_specs()[exercise].reference(x=device.to_host(x), **there)
+        back = device.array_module(x).asarray
+        return tuple(map(back, results)) if isinstance(results, tuple) else back(results)
+
+    return function
+
+
+def solution(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
+    """Return the lesson's solution of an exercise, with these words in place of others."""
     import jupytext  # which a run with Colab's versions lacks
 
     import kernel_specs  # which a lesson without kernels does not need

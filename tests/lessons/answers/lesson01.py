@@ -2,54 +2,15 @@
 
 import numpy as np
 
-from . import Mutant
+from . import Mutant, result_of, solution
 
 
-def merge_until_one_is_empty(a, b):
-    merged, i, j = [], 0, 0
-    while i < len(a) and j < len(b):
-        if a[i] <= b[j]:
-            merged.append(a[i])
-            i += 1
-        else:
-            merged.append(b[j])
-            j += 1
-    return merged
-
-
-def merge_in_a_tuple(a, b):
-    return tuple(sorted(a + b))
-
-
-def merge_compares_without_looking(a, b):
-    merged, i, j = [], 0, 0
-    while len(merged) < len(a) + len(b):
-        if a[i] <= b[j]:
-            merged.append(a[i])
-            i += 1
-        else:
-            merged.append(b[j])
-            j += 1
-    return merged
-
-
-def rows_in_float64(a, b):
-    y = np.zeros((len(a), b.shape[1]))
-    for i in range(len(a)):
-        y[i] = a[i] @ b
-    return y
+def merge_with(*changes):
+    return solution("01_matrix_parallelism", "merge", *changes)
 
 
 def rows_in_a_list(a, b):
     return [row @ b for row in a]
-
-
-def rows_entry_by_entry(a, b):
-    return a * b
-
-
-def rows_turned(a, b):
-    return (a @ b).T
 
 
 def rows_by_einsum(a, b):
@@ -71,28 +32,12 @@ def rows_dot_by_dot(a, b):
     return y
 
 
-def lines_as_numbers(shape, strides, axis):
-    return shape[axis]
-
-
 def lines_as_a_set(shape, strides, axis):
     return {i * strides[axis] // 64 for i in range(shape[axis])}
 
 
 def lines_as_a_fraction(shape, strides, axis):
     return shape[axis] * strides[axis] / 64
-
-
-def affine_not_turned(x, weight, bias):
-    return x @ weight + bias
-
-
-def affine_in_float64(x, weight, bias):
-    return x.astype(float) @ weight.T + bias
-
-
-def affine_list(x, weight, bias):
-    return [weight @ sample + bias for sample in x]
 
 
 def affine_in_chunks(x, weight, bias):
@@ -107,39 +52,26 @@ def affine_sample_by_sample(x, weight, bias):
     return np.stack([weight @ sample + bias for sample in x])
 
 
-def amdahl_except_for_none_of_it(fraction, factor):
-    return 1 / ((1 - fraction) + fraction / factor) if fraction else 0
-
-
-def amdahl_without_return(fraction, factor):
-    1 / ((1 - fraction) + fraction / factor)
-
-
 MUTANTS = {
     "merge": [
-        Mutant(merge_in_a_tuple, "the values are right: return them as a list"),
-        Mutant(merge_compares_without_looking, "IndexError"),
-        Mutant(lambda a, b: [*merge_until_one_is_empty(a, b), b], "append adds it as one item"),
+        Mutant(lambda a, b: tuple(sorted(a + b)), "the values are right: return them as a list"),
+        Mutant(merge_with(("i < len(a) and j < len(b)", "len(merged) < len(a) + len(b)")), "IndexError"),
+        Mutant(merge_with(("merged + a[i:] + b[j:]", "[*merged, b]")), "append adds it as one item"),
     ],
     "matmul_rows": [
-        Mutant(rows_in_float64, "dtype is float64, expected float32"),
         Mutant(rows_in_a_list, "np.stack makes one of a list of arrays"),
-        Mutant(rows_entry_by_entry, "could not be broadcast together"),
+        Mutant(lambda a, b: a * b, "could not be broadcast together"),
     ],
     "lines_touched": [
-        Mutant(lines_as_numbers, "neighbours can share a line"),
         Mutant(lines_as_a_set, "expected a number"),
         Mutant(lines_as_a_fraction, "expected the whole number"),
     ],
     "batch_affine": [
-        Mutant(affine_not_turned, "mismatch in its core dimension"),
-        Mutant(affine_in_float64, "dtype is float64, expected float32"),
-        Mutant(affine_list, "return them as an array"),
+        Mutant(lambda x, weight, bias: x @ weight + bias, "mismatch in its core dimension"),
+        Mutant(result_of("batch_affine", list), "return them as an array"),
     ],
     "amdahl_speedup": [
-        Mutant(lambda fraction, factor: (1 - fraction) + fraction / factor, "1 divided by it"),
-        Mutant(amdahl_except_for_none_of_it, "got 0, expected 1"),
-        Mutant(amdahl_without_return, "is the return statement missing"),
+        Mutant(result_of("amdahl_speedup", lambda speedup: 0 if speedup == 1 else speedup), "got 0, expected 1"),
     ],
 }
 

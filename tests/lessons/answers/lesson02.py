@@ -4,21 +4,20 @@ import numpy as np
 
 from unrolled import ops
 
-from . import Mutant
+from . import Mutant, result_of, solution
+
+
+def changed(exercise, *changes):
+    return solution("02_convolution", exercise, *changes)
+
+
+GEMM, COLUMNS = changed("conv2d_gemm"), changed("im2col_fast")
 
 # conv2d_output_size
 
 
-def size_without_padding(size, kernel_size, stride=1, padding=0):
-    return tuple((s - k) // stride + 1 for s, k in zip(size, kernel_size, strict=True))
-
-
 def size_with_a_fraction(size, kernel_size, stride=1, padding=0):
     return tuple((s + 2 * padding - k) / stride + 1 for s, k in zip(size, kernel_size, strict=True))
-
-
-def size_swapped(size, kernel_size, stride=1, padding=0):
-    return ops.conv2d_output_size(size, kernel_size, stride, padding)[::-1]
 
 
 def size_of_squares(size, kernel_size, stride=1, padding=0):
@@ -33,45 +32,14 @@ def padded(x, padding):
     return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
 
 
-def without_padding(x, weight, bias=None, stride=1, padding=0):
-    return ops.conv2d(x, weight, bias, stride)
-
-
-def in_float64(x, weight, bias=None, stride=1, padding=0):
-    return ops.conv2d(x.astype(float), weight.astype(float), bias, stride, padding)
-
-
 def with_the_last_row_missing(x, weight, bias=None, stride=1, padding=0):
     y = ops.conv2d(x, weight, bias, stride, padding).copy()
     y[:, :, -1] = 0
     return y
 
 
-def product(x, weight, stride, padding):
-    o, _, kh, kw = weight.shape
-    return weight.reshape(o, -1) @ ops.im2col(x, (kh, kw), stride, padding)
-
-
 def out_size(x, weight, stride, padding):
     return ops.conv2d_output_size(x.shape[2:], weight.shape[2:], stride, padding)
-
-
-def gemm_not_swapped(x, weight, bias=None, stride=1, padding=0):
-    y = product(x, weight, stride, padding)
-    y = y if bias is None else y + bias[:, None]
-    return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding))
-
-
-def gemm_bias_along_the_columns(x, weight, bias=None, stride=1, padding=0):
-    y = product(x, weight, stride, padding)
-    y = y if bias is None else y + bias
-    return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding)).swapaxes(0, 1)
-
-
-def gemm_in_float32(x, weight, bias=None, stride=1, padding=0):
-    y = product(x, weight, stride, padding)
-    y = y if bias is None else y + bias[:, None]
-    return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding)).swapaxes(0, 1)
 
 
 # im2col
@@ -89,10 +57,6 @@ def columns_of(axes):
         return all_windows(x, kernel_size, stride, padding).transpose(axes).reshape(rows, -1)
 
     return variant
-
-
-def columns_in_float64(x, kernel_size, stride=1, padding=0):
-    return ops.im2col(x, kernel_size, stride, padding).astype(float)
 
 
 def columns_out_of_order_off_the_diagonal(x, kernel_size, stride=1, padding=0):
@@ -122,18 +86,14 @@ def im2col_slice_by_slice(x, kernel_size, stride=1, padding=0):
 
 
 def gemm_with_loop_filled_columns(x, weight, bias=None, stride=1, padding=0):
-    y = weight.reshape(len(weight), -1) @ columns_by_places(x, weight.shape[2:], stride, padding)
+    y = weight.reshape(len(weight), -1) @ COLUMNS(x, weight.shape[2:], stride, padding)
     y = y if bias is None else y + bias[:, None]
     return y.reshape(len(weight), len(x), *out_size(x, weight, stride, padding)).swapaxes(0, 1)
 
 
 def gemm_image_by_image(x, weight, bias=None, stride=1, padding=0):
     """The loop that the speed part must not pass: columns and a product for each image."""
-    return np.concatenate([gemm_in_float32(image[None], weight, bias, stride, padding) for image in x])
-
-
-def gemm_by_way_of_float64(x, weight, bias=None, stride=1, padding=0):
-    return gemm_in_float32(x.astype(float), weight.astype(float), bias, stride, padding).astype(x.dtype)
+    return np.concatenate([GEMM(image[None], weight, bias, stride, padding) for image in x])
 
 
 def gemm_windows_times_filters(x, weight, bias=None, stride=1, padding=0):
@@ -145,34 +105,8 @@ def gemm_windows_times_filters(x, weight, bias=None, stride=1, padding=0):
 # im2col_fast
 
 
-def places_with(cut):
-    """The loop over places, with another slice: cut(x, i, j, stride, oh, ow) is (C, N, OH, OW)."""
-
-    def columns(x, kernel_size, stride=1, padding=0):
-        (n, c), (kh, kw) = x.shape[:2], kernel_size
-        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
-        x = padded(x, padding)
-        columns = np.empty((c, kh, kw, n, oh, ow), x.dtype)
-        for i, j in np.ndindex(kh, kw):
-            columns[:, i, j] = cut(x, i, j, stride, oh, ow)
-        return columns.reshape(c * kh * kw, n * oh * ow)
-
-    return columns
-
-
-def pixels(x, i, j, stride, oh, ow):
-    return x[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride]
-
-
-columns_by_places = places_with(lambda *cut: pixels(*cut).swapaxes(0, 1))
-
-
 def columns_of_views(x, kernel_size, stride=1, padding=0):
     return columns_of((1, 4, 5, 0, 2, 3))(x, kernel_size, stride, padding)
-
-
-def columns_by_way_of_float64(x, kernel_size, stride=1, padding=0):
-    return columns_by_places(x.astype(float), kernel_size, stride, padding).astype(x.dtype)
 
 
 def columns_position_by_position(x, kernel_size, stride=1, padding=0):
@@ -191,46 +125,34 @@ def with_three_axes_padded(x, weight, bias=None, stride=1, padding=0):
     return ops.conv2d(np.pad(x, ((0, 0), (padding, padding), (padding, padding))), weight, bias, stride)
 
 
-def columns_images_first(x, kernel_size, stride=1, padding=0):
-    columns = ops.im2col(x, kernel_size, stride, padding)
-    return columns.reshape(len(columns), len(x), -1).swapaxes(0, 1).reshape(columns.shape)
-
-
 MUTANTS = {
     "conv2d_output_size": [
         Mutant(size_with_a_fraction, "// gives whole numbers"),
-        Mutant(size_swapped, "the items are right, in another order"),
+        Mutant(result_of("conv2d_output_size", lambda size: size[::-1]), "the items are right, in another order"),
         Mutant(size_of_squares, "item 1 of 2"),
     ],
     "conv2d_loops": [
         Mutant(with_three_axes_padded, "np.pad takes a pair (before, after) for each axis"),
-        Mutant(in_float64, "dtype is float64, expected float32"),
         Mutant(with_the_last_row_missing, "first at [0, 0, 1, 0]"),
     ],
     "im2col": [
         Mutant(columns_out_of_order_off_the_diagonal, "your values are right, in another order"),
         Mutant(lambda **given: ops.im2col(**given | {"stride": min(given.get("stride", 1), 2)}), "expected (18, 18)"),
-        Mutant(columns_in_float64, "dtype is float64, expected float32"),
     ],
     "im2col_fast": [
-        Mutant(columns_images_first, "N belongs behind KW"),
-        Mutant(places_with(pixels), "could not broadcast"),
-        Mutant(columns_in_float64, "dtype is float64, expected float32"),
+        Mutant(changed("im2col_fast", ("shifted.swapaxes(0, 1)", "shifted")), "could not broadcast"),
     ],
     "conv2d_gemm": [
-        Mutant(gemm_not_swapped, "O before N"),
-        Mutant(gemm_bias_along_the_columns, "ValueError"),
-        Mutant(in_float64, "dtype is float64, expected float32"),
+        Mutant(changed("conv2d_gemm", ("bias[:, None]", "bias")), "ValueError"),
     ],
 }
 
 HONEST = {
     "conv2d_gemm": [
         gemm_with_loop_filled_columns,
-        gemm_by_way_of_float64,
         gemm_windows_times_filters,
     ],
-    "im2col_fast": [im2col_slice_by_slice, columns_of_views, columns_by_way_of_float64],
+    "im2col_fast": [im2col_slice_by_slice, columns_of_views],
 }
 
 LOOP = {"conv2d_gemm": gemm_image_by_image, "im2col_fast": columns_position_by_position}

@@ -1,77 +1,14 @@
 """Wrong and imperfect answers to the exercises of lesson 04."""
 
+from operator import itemgetter
+
 import numpy as np
 
 from unrolled import ops
 
-from . import Mutant, folding
-
-# numeric_gradient
-
-
-def moved(x, index, by):
-    x = x.copy()
-    x[index] += by
-    return x
-
-
-def central(function, x, index, step):
-    return (function(moved(x, index, step)) - function(moved(x, index, -step))) / (2 * step)
-
-
-def numeric_in_place(function, x, step=1e-5):
-    gradient = np.zeros(x.shape)
-    for index in np.ndindex(x.shape):
-        x[index] += step
-        up = function(x)
-        x[index] -= 2 * step
-        gradient[index] = (up - function(x)) / (2 * step)
-        x[index] += step
-    return gradient
-
-
-def numeric_flat(function, x, step=1e-5):
-    return ops.numeric_gradient(function, x, step).ravel()
-
-
-def numeric_as_float32(function, x, step=1e-5):
-    return ops.numeric_gradient(function, x, step).astype(np.float32)
-
-
-# affine_backward
-
-
-def affine_items(*, x=None, weight=None, bias=None):
-    """Some of the three gradients computed in another way, from (grad, x, weight)."""
-
-    def variant(grad, **arrays):
-        given = (grad, arrays["x"], arrays["weight"])
-        right = ops.affine_backward(*given)
-        return tuple(change(*given) if change else item for change, item in zip((x, weight, bias), right, strict=True))
-
-    return variant
-
+from . import Mutant, result_of, solution
 
 # softmax_cross_entropy
-
-
-def by_one_hot(scores, labels):
-    one_hot = np.eye(scores.shape[1], dtype=scores.dtype)[labels]
-    p = ops.softmax(scores)
-    return -(one_hot * np.log(p)).sum() / len(p), (p - one_hot) / len(p)
-
-
-def changing_scores(scores, labels):
-    scores -= scores.max(axis=1, keepdims=True)
-    return ops.softmax_cross_entropy(scores, labels)
-
-
-def loss_changed(change):
-    def variant(scores, labels):
-        loss, grad = ops.softmax_cross_entropy(scores, labels)
-        return change(loss, grad, scores, labels)
-
-    return variant
 
 
 def softmax_along_the_batch(scores, labels):
@@ -83,39 +20,92 @@ def softmax_along_the_batch(scores, labels):
     return loss, p / len(scores)
 
 
+# col2im
+
+
+def col2im_image_by_image(columns, x_shape, kernel_size, stride=1, padding=0):
+    """Slices, but for each image and channel by itself."""
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    places = columns.reshape(c, kh, kw, n, oh, ow)
+    for image in range(n):
+        for channel in range(c):
+            for i in range(kh):
+                for j in range(kw):
+                    x[image, channel, i : i + stride * oh : stride, j : j + stride * ow : stride] += places[
+                        channel, i, j, image
+                    ]
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
+def col2im_by_bincount(columns, x_shape, kernel_size, stride=1, padding=0):
+    """im2col of the pixels' numbers says where each value belongs; by way of float64."""
+    pixels = np.arange(1, np.prod(x_shape) + 1).reshape(x_shape)
+    places = ops.im2col(pixels, kernel_size, stride, padding)
+    sums = np.bincount(places.ravel(), columns.ravel(), pixels.size + 1)
+    return sums[1:].reshape(x_shape).astype(columns.dtype)
+
+
+def col2im_window_by_window(columns, x_shape, kernel_size, stride=1, padding=0):
+    """The loop that the speed part must not pass."""
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
+        top, left = row * stride, column * stride
+        x[image, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
+# conv2d_backward
+
+
+def convolution_with_options_forgotten_on_the_way_back(grad, x, weight, stride=1, padding=0):
+    rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
+    _, grad_weight, grad_bias = ops.conv2d_backward(grad, x, weight, stride, padding)
+    grad_x = ops.col2im(weight.reshape(len(weight), -1).T @ rows, x.shape, weight.shape[2:])
+    return grad_x, grad_weight, grad_bias
+
+
+# max_pool2d_backward
+
+
+def pooling_without_options(grad, x, kernel_size, stride=None, padding=0):
+    return ops.max_unpool2d(grad, ops.max_pool2d_indices(x, kernel_size), x.shape[2:])
+
+
+def pooling_into_the_size_of_grad(grad, x, kernel_size, stride=None, padding=0):
+    return ops.max_unpool2d(grad, ops.max_pool2d_indices(x, kernel_size, stride, padding), grad.shape[2:])
+
+
 MUTANTS = {
     "numeric_gradient": [
-        Mutant(numeric_in_place, "changed its input x"),
-        Mutant(numeric_flat, "shape (6,), expected (2, 3)"),
-        Mutant(numeric_as_float32, "dtype is float32, expected float64"),
+        Mutant(result_of("numeric_gradient", np.ravel), "shape (6,), expected (2, 3)"),
+        Mutant(result_of("numeric_gradient", np.float32), "dtype is float32, expected float64"),
     ],
     "affine_backward": [
-        Mutant(affine_items(x=lambda g, x, w: g @ w.T), "weight is the wrong way round"),
-        Mutant(affine_items(weight=lambda g, x, w: x.T @ g), "grad_weight is transposed"),
-        Mutant(lambda **given: ops.affine_backward(**given)[0], "return grad_x, grad_weight, grad_bias"),
+        Mutant(result_of("affine_backward", itemgetter(0)), "return grad_x, grad_weight, grad_bias"),
     ],
     "softmax_cross_entropy": [
-        Mutant(changing_scores, "changed its input scores"),
         Mutant(softmax_along_the_batch, "loss: got"),
-        Mutant(loss_changed(lambda loss, grad, s, t: loss), "return loss, grad"),
+        Mutant(result_of("softmax_cross_entropy", itemgetter(0)), "return loss, grad"),
     ],
     "col2im": [
-        Mutant(folding.col2im_overwriting, "values are overwritten where windows overlap"),
-        Mutant(folding.col2im_not_swapped, "two axes exchanged"),
-        Mutant(folding.col2im_in_float64, "dtype is float64, expected float32"),
+        Mutant(solution("04_backprop", "col2im", ("j].swapaxes(0, 1)", "j]")), "two axes exchanged"),
     ],
     "conv2d_backward": [
-        Mutant(lambda **given: (ops.conv2d_backward(**given)[0], None, None), "grad_weight: you return None for it"),
-        Mutant(folding.convolution_without_stride, "ValueError"),
-        Mutant(folding.convolution_with_options_forgotten_on_the_way_back, "these columns belong to other windows"),
+        Mutant(result_of("conv2d_backward", lambda grads: (grads[0], None, None)), "you return None for it"),
+        Mutant(lambda **given: ops.conv2d_backward(**given | {"stride": 1}), "ValueError"),
+        Mutant(convolution_with_options_forgotten_on_the_way_back, "these columns belong to other windows"),
     ],
     "max_pool2d_backward": [
-        Mutant(folding.pooling_without_padding, "ValueError"),
-        Mutant(folding.pooling_without_options, "pass stride and padding on"),
-        Mutant(folding.pooling_into_the_size_of_grad, "size is x.shape[2:]"),
+        Mutant(lambda **given: ops.max_pool2d_backward(**given | {"padding": 0}), "ValueError"),
+        Mutant(pooling_without_options, "pass stride and padding on"),
+        Mutant(pooling_into_the_size_of_grad, "size is x.shape[2:]"),
     ],
 }
 
-HONEST = {"col2im": [folding.col2im_image_by_image, folding.col2im_by_bincount, folding.col2im_by_way_of_float64]}
+HONEST = {"col2im": [col2im_image_by_image, col2im_by_bincount]}
 
-LOOP = {"col2im": folding.col2im_window_by_window}
+LOOP = {"col2im": col2im_window_by_window}

@@ -1,57 +1,18 @@
 """Wrong and imperfect answers to lesson 06."""
 
-import numpy as np
+from unrolled import device
 
-from unrolled import device, ops, simgpu
-
-from . import Mutant
-
-# activation
+from . import Mutant, on_the_host, solution
 
 
-def activation_right(kind, x, xp=None):
-    xp = xp or device.array_module(x)
-    if kind == "step":
-        return (x > 0).astype(x.dtype)
-    if kind == "relu":
-        return xp.maximum(x, 0)
-    if kind == "leaky_relu":
-        return xp.maximum(x, 0.01 * x)
-    return 1 / (1 + xp.exp(-x))
+def changed(exercise, *changes):
+    return solution("06_gpu_port", exercise, *changes)
 
 
-def activation_of_the_gpu_alone(kind, x):
-    return activation_right(kind, x, simgpu)
-
-
-def activation_by_way_of_float64(kind, x):
-    if kind == "step":
-        return device.array_module(x).where(x > 0, 1.0, 0.0).astype(x.dtype)
-    return activation_right(kind, x)
-
-
-def activation_on_the_host(kind, x):
-    return device.array_module(x).asarray(activation_right(kind, device.to_host(x)))
+convolved = changed("conv2d_port")
 
 
 # conv2d_port
-
-
-def convolved(x, weight, bias, padding=0, xp=None, dtype="float32", pad=None):
-    xp = xp or device.array_module(x)
-    (n, c, h, w), (o, _, kh, kw) = x.shape, weight.shape
-    oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
-    if pad is None:
-        padded = xp.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=x.dtype)
-        padded[:, :, padding : padding + h, padding : padding + w] = x
-    else:
-        padded = pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    columns = xp.empty((c, kh, kw, n, oh, ow), dtype=dtype)
-    for i in range(kh):
-        for j in range(kw):
-            columns[:, i, j] = padded[:, :, i : i + oh, j : j + ow].swapaxes(0, 1)
-    y = weight.reshape(o, -1) @ columns.reshape(c * kh * kw, -1) + bias[:, None]
-    return y.reshape(o, n, oh, ow).swapaxes(0, 1)
 
 
 def convolved_from_a_list(x, weight, bias, padding=0):
@@ -65,19 +26,6 @@ def convolved_from_a_list(x, weight, bias, padding=0):
     columns = xp.concatenate(places, axis=1)
     rows = weight.reshape(o, c, -1).swapaxes(1, 2).reshape(o, -1)
     return (rows @ columns.reshape(n, kh * kw * c, -1) + bias[:, None]).reshape(n, o, oh, ow)
-
-
-def convolved_by_way_of_float64(x, weight, bias, padding=0):
-    return convolved(x, weight, bias, padding, dtype="float64").astype(x.dtype)
-
-
-def convolved_with_asarray(x, weight, bias, padding=0):
-    return convolved(np.asarray(x), weight, bias, padding)
-
-
-def convolved_with_a_bias_from_the_host(x, weight, bias, padding=0):
-    xp = device.array_module(x)
-    return convolved(x, weight, xp.asarray(device.to_host(bias)), padding)
 
 
 def convolved_image_by_image(x, weight, bias, padding=0):
@@ -96,22 +44,6 @@ def convolved_image_by_image_if_many(x, weight, bias, padding=0):
 # max_pool2d_port
 
 
-def pooled_by_places(x, kernel_size, choose=None, beats=lambda pixel, largest: pixel > largest, place=None):
-    xp, k = device.array_module(x), kernel_size
-    n, c, h, w = x.shape
-    oh, ow = h // k, w // k
-    corner = (xp.arange(oh)[:, None] * w + xp.arange(ow)) * k
-    largest, indices = x[:, :, : oh * k : k, : ow * k : k], xp.zeros((n, c, 1, 1), dtype=corner.dtype) + corner
-    choose, place = choose or xp.where, place or (lambda corner, i, j: corner + (i * w + j))
-    for i in range(k):
-        for j in range(k):
-            pixel = x[:, :, i : i + oh * k : k, j : j + ow * k : k]
-            leads = beats(pixel, largest)
-            indices = choose(leads, place(corner, i, j), indices)
-            largest = choose(leads, pixel, largest)
-    return largest, indices
-
-
 def pooled_window_by_window(x, kernel_size):
     xp, k = device.array_module(x), kernel_size
     n, c, h, w = x.shape
@@ -125,50 +57,7 @@ def pooled_window_by_window(x, kernel_size):
     return y, indices
 
 
-def pooled_with_an_if(x, kernel_size):
-    def choose(leads, new, old):
-        return device.array_module(x).where(leads, new, old) if leads.any() else old
-
-    return pooled_by_places(x, kernel_size, choose=choose)
-
-
-def pooled_on_the_host(x, kernel_size):
-    xp = device.array_module(x)
-    y, indices = pooled_by_places(device.to_host(x), kernel_size)
-    return xp.asarray(y), xp.asarray(indices)
-
-
-# break_even
-
-
-def fewest(cpu, gpu, launch, latency, bandwidth, uses=1, ways=2, latencies=2, moves=1):
-    saved = uses * (cpu - gpu) - moves * ways / bandwidth
-    return (moves * latencies * latency + uses * launch) / saved if saved > 0 else float("inf")
-
-
-def fewest_one_way(**figures):
-    return fewest(**figures, ways=1, latencies=1)
-
-
-def fewest_with_one_latency(**figures):
-    return fewest(**figures, latencies=1)
-
-
-def fewest_with_bytes_one_way(**figures):
-    return fewest(**figures, ways=1)
-
-
 # gpu_time
-
-
-def timed_with_a_wait_after_every_call(function, x, calls=20):
-    function(x)
-    device.synchronize(x)
-    start = device.clock(x)
-    for _ in range(calls):
-        function(x)
-        device.synchronize(x)
-    return (device.clock(x) - start) / calls
 
 
 def timed_on_the_host(function, x):
@@ -177,100 +66,75 @@ def timed_on_the_host(function, x):
     return 1e-3
 
 
-def timed_in_milliseconds(function, x):
-    module = device.array_module(x)
-    function(x)
-    start, end = module.cuda.Event(), module.cuda.Event()
-    start.record()
-    function(x)
-    end.record()
-    end.synchronize()
-    return module.cuda.get_elapsed_time(start, end)
-
-
-# train_epoch
-
-
-def trained(images, labels, weight, bias, batch_size, rate, look=lambda loss: None, keep=None, truth=None):
-    xp, losses = device.array_module(images), []
-    for start in range(0, len(images), batch_size):
-        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
-        y = labels[start : start + batch_size]
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), truth(y) if truth else y)
-        look(loss)
-        weight = weight - rate * (grad.T @ x)
-        bias = bias - rate * grad.sum(axis=0)
-        losses.append(loss.reshape(1) if keep is None else keep(loss))
-    return weight, bias, xp.concatenate(losses) if keep is None else xp.asarray(np.array(losses, np.float32))
-
-
-def trained_with_numpys_labels(**inputs):
-    return trained(**inputs, truth=np.asarray)
-
-
-def trained_with_an_if(**inputs):
-    def look(loss):
-        if loss > 1000:
-            raise ValueError("the loss is too large")
-
-    return trained(**inputs, look=look)
-
-
-def trained_with_a_list_of_floats(**inputs):
-    return trained(**inputs, keep=float)
-
-
-def pooled(change):
-    """change(largest, indices, row in the window, column in the window, corner, x, kernel_size) of a pooling."""
-
-    def variant(x, kernel_size):
-        largest, indices = ops.max_pool2d_with_indices(x, kernel_size)
-        row, column = indices // x.shape[3], indices % x.shape[3]
-        corner = row // kernel_size * kernel_size * x.shape[3] + column // kernel_size * kernel_size
-        return change(largest, indices, row % kernel_size, column % kernel_size, corner, x, kernel_size)
-
-    return variant
-
-
-def timed_of_one_call_for_many(function, x, calls=20):
-    function(x)
-    device.synchronize(x)
-    start = device.clock(x)
-    function(x)
-    device.synchronize(x)
-    return (device.clock(x) - start) / calls
-
-
 MUTANTS = {
     "activation": [
-        Mutant(activation_of_the_gpu_alone, "Unsupported type <class 'numpy.ndarray'>"),
-        Mutant(activation_by_way_of_float64, "1 float64 launch, none allowed: 1 x where"),
-        Mutant(activation_on_the_host, "2 transfers, none allowed: 1 x to host, 1 x to device"),
+        Mutant(
+            changed("activation", ("xp = device.array_module(x)", "xp = cp")),
+            "Unsupported type <class 'numpy.ndarray'>",
+        ),
+        Mutant(
+            changed("activation", ("(x > 0)", "xp.where(x > 0, 1.0, 0.0)")),
+            "1 float64 launch, none allowed: 1 x where",
+        ),
+        Mutant(on_the_host("activation"), "2 transfers, none allowed: 1 x to host, 1 x to device"),
     ],
     "conv2d_port": [
-        Mutant(convolved_by_way_of_float64, "float64 launches, none allowed"),
-        Mutant(convolved_with_asarray, "Implicit conversion to a NumPy array is not allowed"),
-        Mutant(convolved_with_a_bias_from_the_host, "2 transfers, none allowed: 1 x to host, 1 x to device"),
+        Mutant(
+            changed(
+                "conv2d_port",
+                ("oh, ow), dtype=x.dtype", "oh, ow), dtype='f8'"),
+                ("y.reshape", "y.astype('f4').reshape"),
+            ),
+            "float64 launches, none allowed",
+        ),
+        Mutant(
+            changed("conv2d_port", ("    padded = ", "    x = np.asarray(x)\n    padded = ")),
+            "Implicit conversion to a NumPy array is not allowed",
+        ),
+        Mutant(
+            changed("conv2d_port", ("bias[:, None]", "xp.asarray(device.to_host(bias))[:, None]")),
+            "2 transfers, none allowed: 1 x to host, 1 x to device",
+        ),
     ],
     "max_pool2d_port": [
         Mutant(pooled_window_by_window, "launches, at most 44 allowed"),
-        Mutant(pooled_with_an_if, "transfers, none allowed: 8 x to host"),
-        Mutant(pooled_on_the_host, "3 transfers, none allowed"),
-    ],
-    "break_even": [
-        Mutant(fewest_one_way, "the way back is missing"),
-        Mutant(fewest_with_one_latency, "each transfer has its latency: there are two"),
-        Mutant(fewest_with_bytes_one_way, "each byte goes there and back"),
+        Mutant(
+            changed(
+                "max_pool2d_port", ("            indices =", "            if leads.any():\n                indices =")
+            ),
+            "transfers, none allowed: 4 x to host",
+        ),
+        Mutant(on_the_host("max_pool2d_port"), "3 transfers, none allowed"),
     ],
     "gpu_time": [
-        Mutant(timed_of_one_call_for_many, "Or it ran for one call"),
-        Mutant(timed_with_a_wait_after_every_call, "so long takes a call that the host waits for"),
+        Mutant(
+            changed("gpu_time", ("    for _ in range(calls):\n        function", "    function")),
+            "Or it ran for one call",
+        ),
+        Mutant(
+            changed("gpu_time", ("        function(x)", "        function(x)\n        device.synchronize(x)")),
+            "so long takes a call that the host waits for",
+        ),
         Mutant(timed_on_the_host, "call function(x) with x as it comes"),
     ],
     "train_epoch": [
-        Mutant(trained_with_numpys_labels, "Implicit conversion to a NumPy array is not allowed"),
-        Mutant(trained_with_an_if, "2 transfers, none allowed: 2 x to host"),
-        Mutant(trained_with_a_list_of_floats, "3 transfers, none allowed: 2 x to host, 1 x to device"),
+        Mutant(
+            changed("train_epoch", ("labels[start", "np.asarray(labels)[start")),
+            "Implicit conversion to a NumPy array is not allowed",
+        ),
+        Mutant(
+            changed("train_epoch", ("        weight =", "        assert loss < 1000\n        weight =")),
+            "2 transfers, none allowed: 2 x to host",
+        ),
+        Mutant(
+            changed(
+                "train_epoch",
+                ("losses = device.array_module(images).zeros(len(starts), dtype=weight.dtype)", "losses = []"),
+                ("losses[step] = loss", "losses.append(float(loss))"),
+                (", losses\n", ", device.array_module(images).asarray(np.array(losses, 'f4'))\n"),
+            ),
+            "3 transfers, none allowed: 2 x to host, 1 x to device",
+        ),
     ],
 }
 

@@ -1,11 +1,12 @@
 """Wrong and imperfect answers to lesson 07."""
 
 import time
+from operator import itemgetter
 
 from unrolled import device
 from unrolled.checks.exercises.l07_profiling import planted
 
-from . import Mutant, bottlenecks, bounds
+from . import Mutant, result_of
 
 # time_layers
 
@@ -41,26 +42,8 @@ def timed_outside_training(layers, x, grad, clock, synchronize):
         grad = layer.backward(grad)
 
 
-def timed_there_and_back_at_once(layers, x, grad, clock, synchronize):
-    times = []
-    for layer in layers:
-        synchronize()
-        start = clock()
-        x = layer.forward(x, True)
-        synchronize()
-        middle = clock()
-        layer.backward(x)
-        synchronize()
-        times.append((middle - start, clock() - middle))
-    return times
-
-
 def timed_by_pythons_clock(layers, x, grad, clock, synchronize):
     return timed(layers, x, grad, time.perf_counter, synchronize)
-
-
-def timed_in_milliseconds(layers, x, grad, clock, synchronize):
-    return [(1000 * a, 1000 * b) for a, b in timed(layers, x, grad, clock, synchronize)]
 
 
 # repaired_step
@@ -82,11 +65,6 @@ def step_without_its_factor(images, weight):
 
 def step_on_the_host(images, weight):
     return REPAIRED(device.to_host(images), device.to_host(weight))
-
-
-def step_that_comes_back(images, weight):
-    xp = device.array_module(images)
-    return device.to_device(step_on_the_host(images, weight), xp)
 
 
 def step_that_mirrors_the_others(images, weight):
@@ -125,21 +103,65 @@ def step_with_a_loop_over_places(images, weight):
     return rows.max(axis=1).reshape(len(y), -1) * FACTOR
 
 
+# roofline_bound
+
+
+def step_bound(kernels, peak, bandwidth, launch, slower=max):
+    memory = arithmetic = 0.0
+    for flops, nbytes in kernels:
+        seconds = slower(flops / peak, nbytes / bandwidth)
+        if seconds == flops / peak:
+            arithmetic += seconds
+        else:
+            memory += seconds
+    limit = "memory" if memory > arithmetic else "arithmetic"
+    work, host = memory + arithmetic, len(kernels) * launch
+    return (host, "launches") if host > work else (work, limit)
+
+
+def limit_of(kernels, peak, bandwidth):
+    """What sets the pace of these kernels, without their launches."""
+    return step_bound(kernels, peak, bandwidth, 0)[1]
+
+
+def bound_named_by_count(kernels, peak, bandwidth, launch):
+    seconds, limit = step_bound(kernels, peak, bandwidth, launch)
+    slow = sum(nbytes / bandwidth > flops / peak for flops, nbytes in kernels)
+    return seconds, limit if limit == "launches" else "memory" if slow > len(kernels) / 2 else "arithmetic"
+
+
+def bound_named_by_the_largest_of_three(kernels, peak, bandwidth, launch):
+    seconds, _ = step_bound(kernels, peak, bandwidth, launch)
+    sums = {"memory": 0.0, "arithmetic": 0.0, "launches": len(kernels) * launch}
+    for kernel in kernels:
+        alone, limit = step_bound([kernel], peak, bandwidth, 0)
+        sums[limit] += alone
+    return seconds, max(sums, key=sums.get)
+
+
+def bound_never_named_launches(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, launch)[0], limit_of(kernels, peak, bandwidth)
+
+
 MUTANTS = {
     "time_layers": [
         Mutant(timed_by_pythons_clock, "clock() was never called"),
         Mutant(timed_with_the_same_input, "takes what the one before it gave"),
         Mutant(timed_outside_training, "a forward pass with training=True before it"),
     ],
-    "find_bottleneck": bottlenecks.MUTANTS,
+    "find_bottleneck": [
+        Mutant(result_of("find_bottleneck", lambda pair: pair[::-1]), "the pair is the other way round"),
+        Mutant(result_of("find_bottleneck", itemgetter(0)), "expected a pair (line, seconds) of numbers, got int"),
+        Mutant(result_of("find_bottleneck", lambda pair: dict([pair])), "of numbers, got dict"),
+    ],
     "repaired_step": [
         Mutant(step_without_its_factor, "the factor in the last line of your step is missing"),
         Mutant(step_on_the_host, "it left the GPU"),
         Mutant(step_that_mirrors_the_others, "the other maps are mirrored"),
     ],
-    "roofline_bound": bounds.MUTANTS,
+    "roofline_bound": [
+        Mutant(bound_named_by_count, "count the seconds of the kernels, not the kernels"),
+        Mutant(bound_named_by_the_largest_of_three, "longer than memory and arithmetic together"),
+        Mutant(bound_never_named_launches, "all launches 500 µs"),
+    ],
 }
-
-HONEST = {}
-
-LOOP = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, kernel
+from answers import Mutant, on_the_host, result_of, solution
 from unrolled import device, ops
 from unrolled.checks.exercises.l09_lstm import sequences
 
@@ -18,26 +18,12 @@ def blocks(sums: Any) -> list[Any]:
     return [sums[:, k * size : (k + 1) * size] for k in range(4)]
 
 
-def step(x, h, c, weight_ih, weight_hh, bias):
-    i, f, g, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(c), c
+STEP = solution("09_lstm", "lstm_step")
 
 
 def step_in_float32(x, h, c, weight_ih, weight_hh, bias):
     narrow = [a.astype(np.float32) for a in (x, h, c, weight_ih, weight_hh, bias)]
-    return tuple(a.astype(x.dtype) for a in step(*narrow))
-
-
-def step_that_keeps_its_cell(x, h, c, weight_ih, weight_hh, bias):
-    h, new = step(x, h, c, weight_ih, weight_hh, bias)
-    c[...] = new
-    return h, c
-
-
-def step_of_the_host(x, h, c, weight_ih, weight_hh, bias):
-    arrays = (device.to_host(a) for a in (x, h, c, weight_ih, weight_hh, bias))
-    return tuple(device.array_module(x).asarray(a) for a in step(*arrays))
+    return tuple(a.astype(x.dtype) for a in STEP(*narrow))
 
 
 # combined_gates and inputs_at_once
@@ -47,25 +33,6 @@ def room(x: Any, weight_hh: Any) -> tuple[Any, Any, Any]:
     xp, shape = device.array_module(x), (x.shape[1], weight_hh.shape[1])
     zeros = xp.zeros(shape, dtype=x.dtype)
     return xp.empty((len(x), *shape), dtype=x.dtype), zeros, zeros
-
-
-def by_gate(x, weight_ih, weight_hh, bias):
-    return sequences.by_gate(x, weight_ih, weight_hh, bias)
-
-
-def without_state(x, weight_ih, weight_hh, bias):
-    y, h, c = room(x, weight_hh)
-    for t in range(len(x)):
-        y[t], _ = step(x[t], h, c, weight_ih, weight_hh, bias)
-    return y
-
-
-def last_output(x, weight_ih, weight_hh, bias):
-    return sequences.two_products(x, weight_ih, weight_hh, bias)[-1]
-
-
-def bias_twice(x, weight_ih, weight_hh, bias):
-    return sequences.all_inputs(x, weight_ih, weight_hh, 2 * bias)
 
 
 def one_sigmoid_a_step(x, weight_ih, weight_hh, bias):
@@ -135,10 +102,6 @@ def at_once_with_copies(x, weight_ih, weight_hh, bias):
     return xp.stack(outputs)
 
 
-def two_products(x, weight_ih, weight_hh, bias):
-    return sequences.two_products(x, weight_ih, weight_hh, bias)
-
-
 def two_products_twice(x, weight_ih, weight_hh, bias):
     """The sums of the inputs step by step, and all of it done a second time."""
     one_sigmoid_a_step(x, weight_ih, weight_hh, bias)
@@ -150,22 +113,7 @@ def two_products_twice(x, weight_ih, weight_hh, bias):
 
 def cell(*changes: tuple[str, str]) -> Any:
     """The right kernel with these words in place of others."""
-    return kernel("09_lstm", "fused_cell", *changes)
-
-
-def fused_by_blocks_of_64(from_x, from_h, bias, c):
-    return BY_64(from_x, from_h, bias, c)
-
-
-def fused_by_blocks_of_1024(from_x, from_h, bias, c):
-    return BY_1024(from_x, from_h, bias, c)
-
-
-def fused_one_by_one(from_x, from_h, bias, c):
-    return sequences.one_by_one(from_x, from_h, bias, c)
-
-
-BY_64, BY_1024 = cell(("= 256, np", "= 64, np")), cell(("= 256, np", "= 1024, np"))
+    return solution("09_lstm", "fused_cell", *changes)
 
 
 # wavefront
@@ -191,48 +139,17 @@ def steps_first(layers, steps):
     return [[(step_, layer) for layer, step_ in slot] for slot in diagonals(layers, steps)]
 
 
-def without_the_last(layers, steps):
-    return diagonals(layers, steps)[:-1]
-
-
-def flat(layers, steps):
-    return [cell for slot in diagonals(layers, steps) for cell in slot]
-
-
-# backward_through_time
-
-
-def through_time(grad_y, x, weight_hh, y, c, gates, back_h=True, back_c=True, before=1, samples=1):
-    zeros = np.zeros_like(y[0])
-    grad_h, grad_c = zeros, zeros
-    grad_ih = np.zeros((len(weight_hh), x.shape[2]), x.dtype)
-    grad_hh, grad_bias = np.zeros_like(weight_hh), np.zeros_like(weight_hh[:, 0])
-    for t in reversed(range(len(x))):
-        c_before = c[t - 1] if t else zeros
-        by_sums, grad_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c_before)
-        grad_h = by_sums @ weight_hh if back_h else zeros
-        grad_c = grad_c if back_c else zeros
-        grad_ih += by_sums.T @ x[t]
-        grad_hh += by_sums.T @ (y[t - before] if t >= before else zeros)
-        grad_bias += by_sums.sum(axis=0) / samples
-    return grad_ih, grad_hh, grad_bias
-
-
 MUTANTS = {
     "lstm_step": [
         Mutant(step_in_float32, "the slope of h"),
-        Mutant(step_that_keeps_its_cell, "changed its input c"),
-        Mutant(step_of_the_host, "transfers, none allowed"),
+        Mutant(solution("09_lstm", "lstm_step", ("    c = ", "    c[...] = ")), "changed its input c"),
+        Mutant(on_the_host("lstm_step"), "transfers, none allowed"),
     ],
     "combined_gates": [
-        Mutant(by_gate, "48 matrix products, at most 12 allowed"),
-        Mutant(without_state, "h and c of a step go into the next one"),
-        Mutant(last_output, "the outputs of all steps are asked"),
+        Mutant(sequences.by_gate, "48 matrix products, at most 12 allowed"),
     ],
     "inputs_at_once": [
-        Mutant(two_products, "12 matrix products, at most 7 allowed"),
-        Mutant(bias_twice, "once with the inputs, and once more in each step"),
-        Mutant(without_state, "h and c of a step go into the next one"),
+        Mutant(sequences.two_products, "12 matrix products, at most 7 allowed"),
     ],
     "fused_cell": [
         Mutant(sequences.point_wise, "no launch of a kernel of your own"),
@@ -245,19 +162,22 @@ MUTANTS = {
         Mutant(steps_first, "is not among"),
     ],
     "backward_through_time": [
-        Mutant(lambda **kept: through_time(**kept, back_h=False, back_c=False), "nothing comes back from later steps"),
-        Mutant(lambda **kept: through_time(**kept, samples=2), "grad_bias"),
-        Mutant(lambda **kept: through_time(**kept)[:2], "return grad_weight_ih, grad_weight_hh, grad_bias"),
+        Mutant(
+            solution("09_lstm", "backward_through_time", ("by_sums.sum(axis=0)", "by_sums.mean(axis=0)")), "grad_bias"
+        ),
+        Mutant(
+            result_of("backward_through_time", lambda grads: grads[:2]),
+            "return grad_weight_ih, grad_weight_hh, grad_bias",
+        ),
     ],
 }
 
 HONEST = {
     "combined_gates": [one_sigmoid_a_step, stacked_inputs],
     "inputs_at_once": [at_once_by_gate_of_the_step, at_once_with_copies],
-    "fused_cell": [fused_by_blocks_of_64, fused_by_blocks_of_1024],
+    "fused_cell": [cell(("= 256, np", "= 64, np")), cell(("= 256, np", "= 1024, np"))],
 }
 LOOP = {
     "combined_gates": unit_by_unit,
     "inputs_at_once": two_products_twice,
-    "fused_cell": fused_one_by_one,
 }

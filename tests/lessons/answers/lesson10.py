@@ -4,46 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from answers import Mutant
+from answers import Mutant, result_of
 from unrolled import device, ops
-from unrolled.checks.exercises.l10_faster_convolutions import methods, transforms
+from unrolled.checks.exercises.l10_faster_convolutions import transforms
 
 # fft_conv2d
-
-
-def by_fft(x, weight, bias, padding=0, wraps=False):
-    return transforms.by_fft(x, weight, bias, padding, wraps=wraps)
-
-
-def without_lengths(x, weight, bias, padding=0):
-    (kh, kw), (h, w) = weight.shape[2:], x.shape[2:]
-    lengths = (h + kh - 1, w + kw - 1)
-    pixels, weights = np.fft.rfft2(x, lengths), np.fft.rfft2(weight[:, :, ::-1, ::-1], lengths)
-    whole = np.fft.irfft2(np.einsum("nchw,ochw->nohw", pixels, weights))
-    return whole[:, :, kh - 1 - padding : h + padding, kw - 1 - padding : w + padding] + bias[:, None, None]
-
-
-def cropped_from(begins):
-    """The first result is taken from another place: begins(kernel, padding)."""
-
-    def answer(x, weight, bias, padding=0):
-        (kh, kw), (h, w) = weight.shape[2:], x.shape[2:]
-        lengths = (h + kh - 1, w + kw - 1)
-        pixels, weights = np.fft.rfft2(x, lengths), np.fft.rfft2(weight[:, :, ::-1, ::-1], lengths)
-        whole = np.fft.irfft2(np.einsum("nchw,ochw->nohw", pixels, weights), lengths)
-        top, left = begins(kh, padding), begins(kw, padding)
-        oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
-        return whole[:, :, top : top + oh, left : left + ow] + bias[:, None, None]
-
-    return answer
-
-
-def without_padding(x, weight, bias, padding=0):
-    return by_fft(x, weight, bias)
-
-
-def in_float64(x, weight, bias, padding=0):
-    return by_fft(*(array.astype(np.float64) for array in (x, weight, bias)), padding)
 
 
 def as_one_product(x, weight, bias, padding=0):
@@ -102,47 +67,22 @@ def pixel_by_pixel(x, weight, bias, padding=0):
 # winograd
 
 
-def turned(tiles, weight, products):
-    b, g, a = transforms.matrices(tiles)
-    return b.T @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
-
-
 def without_halves(tiles, weight, products):
     g = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 1]], tiles.dtype)
     pixels, _, results = transforms.transforms(tiles, weight, products)
     return pixels, g @ weight @ g.T, results
 
 
-def two_of_three(tiles, weight, products):
-    return transforms.transforms(tiles, weight, products)[:2]
-
-
-def winograd_of_flipped(x, weight, bias, padding=1):
-    return transforms.by_winograd(x, weight[:, :, ::-1, ::-1], bias, padding)
-
-
-def winograd_with_turned_tiles(x, weight, bias, padding=1):
-    return transforms.by_winograd(x.swapaxes(2, 3), weight, bias, padding).swapaxes(2, 3)
-
-
-def winograd_of(front=(4, 5, 1, 0, 2, 3), weights_front=(2, 3, 0, 1), back=(0, 1, 2, 4, 3, 5), crop=True, late=False):
-    """The convolution with other orders of axes, without a crop, or with its sum over channels after the way back."""
-
-    def answer(x, weight, bias, padding=1):
-        b, g, a = transforms.matrices(x)
-        tiles = transforms.cut(x, padding)
-        (n, c, th, tw), o = tiles.shape[:4], len(weight)
-        pixels, weights = b @ tiles @ b.T, g @ weight @ g.T
-        if late:
-            y = (a @ (pixels[:, None] * weights[None, :, :, None, None]) @ a.T).sum(axis=2)
-        else:
-            products = weights.transpose(weights_front).reshape(16, o, c) @ pixels.transpose(front).reshape(16, c, -1)
-            y = a @ products.reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1) @ a.T
-        y = y.transpose(back).reshape(n, o, 2 * th, 2 * tw) + bias[:, None, None]
-        height, width = (size + 2 * padding - 2 for size in x.shape[2:])
-        return y[:, :, :height, :width] if crop else y
-
-    return answer
+def winograd_summed_late(x, weight, bias, padding=1):
+    """The convolution with its sum over channels after the way back."""
+    b, g, a = transforms.matrices(x)
+    tiles = transforms.cut(x, padding)
+    (n, _, th, tw), o = tiles.shape[:4], len(weight)
+    pixels, weights = b @ tiles @ b.T, g @ weight @ g.T
+    y = (a @ (pixels[:, None] * weights[None, :, :, None, None]) @ a.T).sum(axis=2)
+    y = y.transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * th, 2 * tw) + bias[:, None, None]
+    height, width = (size + 2 * padding - 2 for size in x.shape[2:])
+    return y[:, :, :height, :width]
 
 
 # choose_algorithm and overlap_add
@@ -172,38 +112,23 @@ def pixel_tiles(image, kernel, step, convolve):
     return transforms.overlap_add(image, kernel, 1, convolve)
 
 
-def tiles_counted(in_a_row):
-    """The right count, but for in_a_row(size, tile) tiles in a row."""
-
-    def answer(method, shape):
-        if not method.startswith("winograd"):
-            return methods.multiplications(method, shape)
-        (n, c, o, size, _), tile = shape, int(method[-1])
-        return int(n * c * o * in_a_row(size, tile) ** 2 * (tile + 2) ** 2)
-
-    return answer
-
-
 MUTANTS = {
     "count_multiplications": [
-        Mutant(tiles_counted(lambda size, tile: size // tile), "round up"),
-        Mutant(tiles_counted(lambda size, tile: size / tile), "round the number of tiles up"),
         Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 2, kernel 3"),
     ],
     "fft_conv2d": [
-        Mutant(in_float64, "float64"),
         Mutant(as_one_product, "operations, at most"),
         Mutant(weight_by_weight, "launches, at most 60 allowed"),
     ],
     "winograd_transforms": [
-        Mutant(turned, "the matrix of the pixels is given as B.T"),
         Mutant(without_halves, "the transformed weights"),
-        Mutant(two_of_three, "return the transformed pixels, the transformed weights, the results"),
+        Mutant(
+            result_of("winograd_transforms", lambda parts: parts[:2]),
+            "return the transformed pixels, the transformed weights, the results",
+        ),
     ],
     "winograd_conv2d": [
-        Mutant(winograd_of_flipped, "only the way through frequencies needs that"),
-        Mutant(winograd_with_turned_tiles, "rows and columns of the weight are turned"),
-        Mutant(winograd_of(late=True), "operations, at most"),
+        Mutant(winograd_summed_late, "operations, at most"),
     ],
     "choose_algorithm": [
         Mutant(always_gemm, "times the time of the fastest methods"),

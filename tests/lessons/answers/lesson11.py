@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
-from answers import Mutant
-from unrolled import ops
+from answers import Mutant, result_of
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
 
 # loss_scale_step
@@ -26,34 +27,17 @@ def of_the_sum(gradients, scale, good_steps, every):
 # quantize_int8 and int8_matmul
 
 
-def with_128(x, limit):
-    scale = np.where(limit > 0, limit / np.float32(128), 1).astype(np.float32)
-    return np.clip(np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1))), -128, 127).astype(np.int8), scale
-
-
 def asymmetric(x, limit):
     q, scale = integers.quantize_int8(x, limit)
     return np.where(q == -127, np.int8(-128), q), scale
 
 
-def without_scale(x, limit):
-    return integers.quantize_int8(x, limit)[0]
-
-
 # prune
 
 
-def of_two_axes(weight, fraction, updates):
+def for_two_axes_alone(weight, fraction, updates):
     rows, columns = weight.shape
     return fewer.prune(weight, fraction, updates).reshape(rows, columns)
-
-
-def pruned_once(weight, fraction, updates):
-    return fewer.prune(weight, fraction, []) - sum(updates)
-
-
-def pruned_at_the_end(weight, fraction, updates):
-    return fewer.prune(weight - sum(updates), fraction, [])
 
 
 # binary_matmul
@@ -90,32 +74,6 @@ def row_by_row_in_python_numbers(a, b, k):
     return np.array(rows).astype(np.int32).reshape(len(a), len(b))
 
 
-def unsigned(a, b, k):
-    differ = a[:, None] ^ b[None]
-    if k % 64:
-        differ[:, :, -1] &= np.uint64((1 << k % 64) - 1)
-    return k - 2 * np.bitwise_count(differ).sum(axis=2)
-
-
-def in_int64(a, b, k):
-    return ops.precision.binary_matmul(a, b, k).astype(np.int64)
-
-
-def with_the_tail(a, b, k):
-    return (k - 2 * np.bitwise_count(a[:, None] ^ b[None]).sum(axis=2, dtype=np.int64)).astype(np.int32)
-
-
-# straight_through
-
-
-def of_the_values(grad, x, weight):
-    return (grad @ weight) * (np.abs(x) <= 1), (grad.T @ x) * (np.abs(weight) <= 1)
-
-
-def not_stopped(grad, x, weight):
-    return grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
-
-
 MUTANTS = {
     "loss_scale_step": [
         Mutant(without_skipping, "so None is expected"),
@@ -123,32 +81,17 @@ MUTANTS = {
         Mutant(lambda gradients, scale, good_steps, every: gradients, "return gradients, scale, good_steps"),
     ],
     "quantize_int8": [
-        Mutant(with_128, "scale"),
         Mutant(asymmetric, "-127 to 127"),
-        Mutant(without_scale, "return q, scale"),
-    ],
-    "int8_matmul": [
-        Mutant(lambda a, b: (a @ b).astype(np.int32), "wrap round at 128"),
-        Mutant(lambda a, b: (a.astype(np.int16) @ b.astype(np.int16)).astype(np.int32), "wrap round at 32,768"),
-        Mutant(lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.int32), "2^24"),
+        Mutant(result_of("quantize_int8", itemgetter(0)), "return q, scale"),
     ],
     "prune": [
-        Mutant(lambda weight, fraction, updates: fewer.prune(weight, fraction, []) - sum(updates), "grows again"),
-        Mutant(
-            lambda weight, fraction, updates: fewer.prune(weight - sum(updates), fraction, []),
-            "before the first update",
-        ),
-        Mutant(of_two_axes, "too many values to unpack"),
+        Mutant(for_two_axes_alone, "too many values to unpack"),
     ],
     "binary_matmul": [
-        Mutant(with_the_tail, "must not count"),
-        Mutant(in_int64, "int32"),
-        Mutant(unsigned, "below 0 unsigned numbers wrap round"),
+        Mutant(result_of("binary_matmul", np.int64), "dtype is int64, expected int32"),
     ],
     "straight_through": [
-        Mutant(of_the_values, "has signs, too"),
-        Mutant(not_stopped, "beyond 1 nothing passes"),
-        Mutant(lambda grad, x, weight: fewer.straight_through(grad, x, weight)[::-1], "the gradient by x"),
+        Mutant(result_of("straight_through", lambda grads: grads[::-1]), "the gradient by x"),
     ],
 }
 

@@ -100,10 +100,6 @@ def whole_arrays(comm, x):
     return y
 
 
-def always(k, p):
-    return True
-
-
 def read_elsewhere(comm, x):
     """All ranks share a process here: what they were given can be found without a message."""
     return sum(arguments[0] for arguments in comm._turns._arguments)
@@ -127,10 +123,6 @@ def hidden_gathered(comm, x, weight1, bias1, weight2, bias2):
     return comm.all_reduce(hidden @ weight2) + bias2
 
 
-def pre_activations_summed(comm, x, weight1, bias1, weight2, bias2):
-    return np.maximum(comm.all_reduce(x @ weight1 + bias1), 0) @ weight2 + bias2
-
-
 # schedules
 
 
@@ -142,11 +134,6 @@ def one_after_the_other(stages, micro_batches):
                 for other, row in enumerate(rows):
                     row.append((kind, i) if other == stage else None)
     return rows
-
-
-def all_at_once(stages, micro_batches):
-    work = [(kind, i) for kind in "FB" for i in range(micro_batches)]
-    return [list(work) for _ in range(stages)]
 
 
 def in_one_list(stages, micro_batches):
@@ -162,10 +149,6 @@ def in_one_list(stages, micro_batches):
 
 def without_backward(stages, micro_batches):
     return [[slot for slot in row if slot is None or slot[0] == "F"] for row in gpipe(stages, micro_batches)]
-
-
-def words(stages, micro_batches):
-    return [["F0"] for _ in range(stages)]
 
 
 # overlapped_gradients
@@ -207,7 +190,6 @@ MUTANTS = {
         Mutant(whole_arrays, "send one chunk in each round"),
     ],
     "column_row_linear": [
-        Mutant(pre_activations_summed, "hidden units of different ranks are summed"),
         Mutant(hidden_gathered, "one all_reduce is asked for"),
         Mutant(zeros_summed, "but not what rank 0 brought to the sum"),
     ],

@@ -14,25 +14,6 @@ from unrolled.device import array_module
 # capturable_step
 
 
-def frozen(at):
-    """A step whose rate is a number of Python: the first one, or that of a counter that the capture has seen."""
-    calls = []
-
-    def step(x, target, weight, velocity, rate, error, grad):
-        number = steps.FIRST_RATE * (steps.FALLS ** len(calls) if at == "capture" and calls else 1)
-        calls[:] = [1]  # the counter of the program; a check calls it once before
-        kernels.matmul(x, weight, out=error)
-        error -= target
-        kernels.matmul(x.T, error, out=grad)
-        grad *= number / len(x)
-        velocity *= 0.9
-        velocity -= grad
-        weight += velocity
-        rate *= 0.99
-
-    return step
-
-
 def with_new_arrays(x, target, weight, velocity, rate, error, grad):
     xp = array_module(x)
     kernels.matmul(x, weight, out=error)
@@ -51,15 +32,21 @@ def with_cublas(x, target, weight, velocity, rate, error, grad):
     rate *= 0.99
 
 
-def with_a_read(x, target, weight, velocity, rate, error, grad):
+def step_with(x, target, weight, velocity, rate, error, grad, decay, rate_now):
     kernels.matmul(x, weight, out=error)
     error -= target
     kernels.matmul(x.T, error, out=grad)
-    grad *= float(rate[0]) / len(x)
+    grad /= len(x)
+    grad += decay
+    grad *= rate_now
     velocity *= 0.9
     velocity -= grad
     weight += velocity
     rate *= 0.99
+
+
+def with_a_read(x, target, weight, velocity, rate, error, grad):
+    step_with(x, target, weight, velocity, rate, error, grad, 0, float(rate[0]))
 
 
 # replayed_epoch
@@ -92,21 +79,13 @@ def own_stream(xp):
     xp.cuda.Stream.null.wait_event(stream.record())
 
 
-def graphs_of(
-    images, targets, order, weight, inside=True, back="wp", first=False, launches=0, at_once=1, fetched=taken
-):  # fmt: skip
-    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch.
-
-    Put `back` after the run that warms up: the weight (w), or another array for it (W), and the place (p).
-    """
+def graphs_of(images, targets, order, weight, inside=True, at_once=1, fetched=taken):
+    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch."""
     xp = array_module(images)
     with own_stream(xp) as stream:
         trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
         x, target = images[: rows.size].copy(), targets[: rows.size].copy()
         error, grad = xp.empty_like(target), xp.empty_like(weight)
-        if first:
-            xp.take(images, order[0], axis=0, out=x)
-            xp.take(targets, order[0], axis=0, out=target)
 
         def fetch():
             xp.take(order, place, axis=0, out=rows)
@@ -116,7 +95,7 @@ def graphs_of(
 
         def program():
             for _ in range(at_once):
-                if inside and not first:
+                if inside:
                     fetch()
                 descend(x, target, trained, error, grad)
 
@@ -124,13 +103,9 @@ def graphs_of(
         stream.begin_capture()
         program()
         graph = stream.end_capture()
-        if "w" in back:
-            trained[...] = weight
-        if "W" in back:
-            trained = weight.copy()
-        if "p" in back:
-            place.fill(0)
-        for _ in range(len(order) // at_once + launches):
+        trained[...] = weight
+        place.fill(0)
+        for _ in range(len(order) // at_once):
             if not inside:
                 fetch()
             graph.launch()
@@ -168,19 +143,6 @@ def few_epochs(images, labels, seed):
 
 def untrained(images, labels, seed):
     return against_the_clock.network(seed).parameters
-
-
-def epochs(network, rate, batch, count, images, labels):
-    """Train in compiled steps, without shifts and with one rate; return the parameters."""
-    steps, rng = nn.compiled(network, nn.Adam(rate), batch), np.random.default_rng(0)
-    for _ in range(count):
-        steps.epoch(images, labels, rng.permutation(len(images)))
-    return network.parameters
-
-
-def normalized(images, labels, seed):
-    images = (images - images.mean()) / images.std()
-    return epochs(against_the_clock.network(seed), 5e-3, 64, 12, images, labels)
 
 
 # ablation
@@ -260,4 +222,3 @@ MUTANTS = {
 }
 
 HONEST = {"replayed_epoch": [two_steps_a_graph, one_step_a_graph]}
-LOOP = {"replayed_epoch": steps.eager}
