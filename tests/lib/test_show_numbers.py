@@ -230,7 +230,7 @@ def test_the_picture_of_a_convolution_backward_adds_up_to_conv2d_backward(stride
     rng = np.random.default_rng(0)
     x, kernel = rng.standard_normal((5, 6)), rng.standard_normal((3, 2))
     grad = rng.standard_normal(windows(x, (3, 2), stride, padding).output_size)
-    steps = Steps.of(x, kernel, stride, padding, 0.0)
+    steps = Steps.of(x, kernel, stride, padding)
     by_image, by_kernel = shared(steps, grad, grad.size - 1)
     expected, weight, _ = ops.conv2d_backward(grad[None, None], x[None, None], kernel[None, None], stride, padding)
     np.testing.assert_allclose(by_image[padding : padding + 5, padding : padding + 6], expected[0, 0])

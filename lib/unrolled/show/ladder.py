@@ -313,23 +313,18 @@ class Speedup:
 
 
 @styled()
-def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None, published: bool = True) -> Picture:
+def rungs(ladders: Mapping[str, Steps]) -> Picture:
     """Draw ladders side by side, a panel each: how many times faster than the first rung every rung is, on a log scale.
 
     ladders: title -> seconds by rung, or rows: mappings with "name" (what follows its last comma is the rung) and
     "speedup", "seconds", "ours_s" or "gflops", and where known "gflops", "of_peak" (from 0 to 1) and "workload" (what
-    else this rung computes than the others). peaks: title -> GFLOPS of its machine, for rows that lack "of_peak".
-    published: also draw what cuDNN's makers published, under the title "published, 2016". ValueError for no ladders or
-    more than three, an empty one, values not above 0, or a peak of no ladder.
+    else this rung computes than the others). Beside them stands what cuDNN's makers published. ValueError for more
+    than two ladders, an empty one, and values not above 0.
     """
-    given = {**ladders, **({PUBLISHED_TITLE: PUBLISHED} if published else {})}
-    peaks = peaks or {}
-    if not 1 <= len(given) <= MOST:
+    given = {**ladders, PUBLISHED_TITLE: PUBLISHED}
+    if len(given) > MOST:
         raise ValueError(f"ladders must be 1 to {MOST} with the published one, got {len(given)}: {list(given)}")
-    for title in peaks:
-        if title not in given:
-            raise ValueError(f"peaks has {title!r}; expected a title of a ladder: {list(given)}")
-    found = {title: steps_of(title, rows, peaks.get(title)) for title, rows in given.items()}
+    found = {title: steps_of(title, rows) for title, rows in given.items()}
     given_names = dict.fromkeys(step.name for steps in found.values() for step in steps)
     names = [form for form in FORMS if form in given_names] + [name for name in given_names if name not in FORMS]
     notes = [
@@ -338,7 +333,7 @@ def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None
         for step in steps
         if step.workload
     ]
-    notes += [PUBLISHED_CREDIT] if published else []
+    notes.append(PUBLISHED_CREDIT)
     below = RUNG_BOTTOM + 0.2 * len(notes)
     height = RUNG_TOP + RUNG_ROW * len(names) + below
     figure = new_figure(height)
@@ -355,10 +350,10 @@ def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None
     figure.text(RUNG_LEFT / WIDTH, (below - 0.42) / height, words, size=SMALL)
     for line, note in enumerate(reversed(notes)):
         figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
-    return Picture(figure, f"{_alt_rungs(found)} {PUBLISHED_CREDIT if published else ''}".strip())
+    return Picture(figure, f"{_alt_rungs(found)} {PUBLISHED_CREDIT}")
 
 
-def steps_of(title: str, rows: Steps, peak: float | None = None) -> list[Speedup]:
+def steps_of(title: str, rows: Steps) -> list[Speedup]:
     """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
     if isinstance(rows, Mapping):
         rows = [{"name": name, "seconds": value} for name, value in rows.items()]
@@ -372,8 +367,8 @@ def steps_of(title: str, rows: Steps, peak: float | None = None) -> list[Speedup
         if key is None or not row[key] > 0:
             got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
             raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
-        of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
-        found.append(Speedup(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", ""))))
+        factor, workload = float(row[key]) ** speeds[key], str(row.get("workload", ""))
+        found.append(Speedup(name, factor, gflops, row.get("of_peak"), workload))
     if not found:
         raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
     return [replace(step, factor=step.factor / found[0].factor) for step in found]
