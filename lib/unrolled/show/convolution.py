@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
+from unrolled.ops.arguments import pair
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, in_a_row, on_host
 from unrolled.show.style import BLUE, RED, SMALL, WIDTH
@@ -24,14 +25,6 @@ MOST_CHANNELS = 4
 PADDING = "#B0B0B0"  # hatching that leaves numbers readable
 
 Pair = tuple[int, int]
-
-
-def pair(value: int | tuple[int, int], name: str, least: int) -> Pair:
-    """Return an int or a pair of ints as a pair. ValueError for one below `least`."""
-    first, second = (value, value) if isinstance(value, int) else value
-    if min(first, second) < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return int(first), int(second)
 
 
 def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -139,8 +132,8 @@ def one_or_pair(value: Pair) -> str:
 def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> Windows:
     """Return all windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
     channels = as_channels(image, "image")
-    (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
-    (ph, pw), (height, width) = pair(padding, "padding", 0), channels.shape[1:]
+    (kh, kw), (sh, sw) = pair("kernel_size", kernel_size, 1), pair("stride", stride, 1)
+    (ph, pw), (height, width) = pair("padding", padding), channels.shape[1:]
     padded = np.pad(channels, ((0, 0), (ph, ph), (pw, pw)))
     if kh > padded.shape[1] or kw > padded.shape[2]:
         raise ValueError(f"kernel_size {(kh, kw)} is larger than the padded image {padded.shape[1:]}")

@@ -34,43 +34,38 @@ HELD = "#D3EAF8"
 class MemoryWalk:
     """A walk over a (rows, columns) matrix that lies row by row in memory.
 
-    line: numbers in a cache line. visits: the address (in numbers, from 0) visited at each step. loads: how many cache
-    lines were loaded up to and with each step. cached: the lines that the cache holds after each step, the least
-    recently used first.
+    visits: the address (in numbers, from 0) visited at each step. loads: how many cache lines were loaded up to and
+    with each step. cached: the lines that the cache holds after each step, the least recently used first.
     """
 
     order: Order
-    line: int
     visits: list[int]
     loads: list[int]
     cached: list[tuple[int, ...]]
 
     def in_cache(self, step: int) -> NDArray[np.bool_]:
         """Return which addresses the cache holds after this step: a mask over all of memory."""
-        return np.isin(np.arange(len(self.visits)) // self.line, self.cached[step])
+        return np.isin(np.arange(len(self.visits)) // LINE, self.cached[step])
 
 
-def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> MemoryWalk:
-    """Return a walk that visits every cell of a (rows, columns) matrix once.
-
-    The cache holds `lines` lines of `line` numbers and drops the least recently used.
-    """
-    addresses = np.arange(shape[0] * shape[1]).reshape(shape)
+def walk(order: Order) -> MemoryWalk:
+    """Return a walk that visits every cell of the matrix once; the cache drops the least recently used line."""
+    addresses = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
     visits = (addresses if order == "row" else addresses.T).ravel().tolist()
     cache: tuple[int, ...] = ()
     loads, cached, count = [], [], 0
     for address in visits:
-        wanted = address // line
+        wanted = address // LINE
         count += wanted not in cache
-        cache = (*(held for held in cache if held != wanted), wanted)[-lines:]
+        cache = (*(held for held in cache if held != wanted), wanted)[-LINES:]
         loads.append(count)
         cached.append(cache)
-    return MemoryWalk(order, line, visits, loads, cached)
+    return MemoryWalk(order, visits, loads, cached)
 
 
 def memory_walk() -> Explorer:
     """Draw a matrix in row-major memory, walked row by row and column by column, step by step, with a small cache."""
-    walks = walk(SHAPE, "row", LINE, LINES), walk(SHAPE, "column", LINE, LINES)
+    walks = walk("row"), walk("column")
     slider = Slider("step", range(len(walks[0].visits)), 20, lambda step: str(step + 1), play=True)
     return Explorer(_draw, *walks, step=slider)
 
