@@ -239,7 +239,6 @@ PICTURES: dict[str, Callable[[], Made]] = {
     "images, all right": lambda: show.images(DIGITS, LABELS, LABELS),
     "images, one": lambda: show.images(DIGITS[0]),
     "ladder": lambda: show.ladder(RUNGS),
-    "ladder, alone": lambda: show.ladder(RUNGS, references=()),
     "launches": lambda: show.launches(forms(), "Two steps"),
     "launches, fused": lambda: show.launches(forms(), start="fused").at(part="the first sixteenth"),
     "learning_curves": lambda: show.learning_curves(HISTORY, [0, 5, 50], title="A title"),

@@ -85,7 +85,6 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.hardware(), "expected at least one GPU"),
     (lambda: show.images(IMAGES, TEN[:9]), "labels must hold one value an image: got 9 for 10 images"),
     (lambda: show.images(ONES((2, 3, 4, 5))), r"images must be \(N, H, W\) or \(N, 1, H, W\), got"),
-    (lambda: show.ladder([], references=()), "nothing to draw"),
     (lambda: show.ladder([{"label": "x", "seconds": 0}]), "seconds of rung 'x' must be above 0, got 0"),
     (lambda: show.launches({}), r"start must be one of the traces, got None for \[\]"),
     (lambda: show.launches({"naive": NAIVE, "empty": PaperTrace()}), r"traces\['empty'\]: the trace is empty"),

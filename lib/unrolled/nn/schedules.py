@@ -28,16 +28,14 @@ def exponential_decay(factor: float) -> Schedule:
     return lambda epoch: float(factor**epoch)
 
 
-def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
-    """Return a schedule from 1 in epoch 0 down to `final` in epoch `epochs` and after, along half a cosine.
+def cosine_decay(epochs: int) -> Schedule:
+    """Return a schedule from 1 in epoch 0 down to 0 in epoch `epochs` and after, along half a cosine.
 
     Source: Loshchilov and Hutter, 2017. With epochs as in `fit`, the last epoch still moves: it has index epochs - 1.
-    Raises ValueError unless epochs >= 1 and 0 <= final <= 1.
+    Raises ValueError unless epochs >= 1.
     """
     check_whole("epochs", epochs)
-    if not 0 <= final <= 1:
-        raise ValueError(f"final is {final}; expected 0 to 1")
-    return lambda epoch: final + (1 - final) * (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
+    return lambda epoch: (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
 
 
 def warmup(epochs: int, then: Schedule | None = None) -> Schedule:

@@ -43,24 +43,18 @@ Rows = list[tuple[str, list[tuple[str, float]]]]
 
 
 @styled()
-def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credit: str = CREDIT) -> Picture:
+def ladder(rungs: Sequence[Rung]) -> Picture:
     """Draw seconds per MNIST epoch on a log scale, a row for each rung, in the order given, by what was measured.
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
-    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). references: rungs of others, drawn hollow
-    under their own heading, with `credit` below; pass () to leave them out. ValueError where there is nothing to draw,
-    or seconds not above 0.
+    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). Under a heading of their own stand those of
+    others, hollow. ValueError for seconds not above 0.
     """
-    groups = grouped(rungs)
-    if references:
-        groups["for comparison, measured by others"] = list(references)
+    groups = {**grouped(rungs), "for comparison, measured by others": list(REFERENCES)}
     rows = [rung for group in groups.values() for rung in group]
-    if not rows:
-        raise ValueError("rungs is empty and so are references: nothing to draw")
     _check_seconds(rows)
     height = ROW * len(rows) + HEADING * len(groups)
-    bottom = 0.85 if references else 0.6
-    figure, axes = chart(height + bottom + 0.15, LEFT, RIGHT, top=0.15, bottom=bottom)
+    figure, axes = chart(height + 1.0, LEFT, RIGHT, top=0.15, bottom=0.85)
     time_axis(axes, [float(rung["seconds"]) for rung in rows], 3)
     axes.set(ylim=(height, 0), yticks=[], xlabel="time for an epoch of MNIST (60,000 images), log scale")
     y = 0.0
@@ -68,16 +62,15 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
         y += HEADING
         for rung in group:
-            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in references)
+            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in REFERENCES)
             colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
             axes.hlines(middle, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
             axes.plot(value, middle, marker, markersize=8, color=face, markeredgecolor=colour)
             axes.annotate(seconds(value), (value, middle), (9, 0), weight="bold", **OFFSET)
             _name(axes, middle, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
             y += ROW
-    if references:
-        figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
-    return Picture(figure, _alt(groups, rungs, credit if references else ""))
+    figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), CREDIT, size=8, color=GREY)
+    return Picture(figure, _alt(groups, rungs))
 
 
 def _check_seconds(rungs: Iterable[Rung]) -> None:
@@ -133,7 +126,7 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -> str:
+def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung]) -> str:
     text = "Seconds per MNIST epoch, log scale."
     for heading, group in groups.items():
         said = ((f"{rung['label']} {seconds(float(rung['seconds']))}", details(rung)) for rung in group)
@@ -143,7 +136,7 @@ def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -
         if len(own) > 1:
             count, climbed = count_of(len(own), "rung"), times(max(own) / min(own))
             text += f" From the slowest of your {count} to the fastest: {climbed}."
-    return f"{text} {credit}".strip()
+    return f"{text} {CREDIT}"
 
 
 @styled()
