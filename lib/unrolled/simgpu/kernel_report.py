@@ -38,6 +38,15 @@ class LineReport:
     """Arithmetic of all threads; a division counts 8, an exponential 16."""
 
     @property
+    def read_excess(self) -> int:
+        """Sectors that were read and would not have to be."""
+        return self.read_sectors - self.read_ideal
+
+    @property
+    def write_excess(self) -> int:
+        return self.write_sectors - self.write_ideal
+
+    @property
     def bank_conflicts(self) -> int:
         return self.shared_passes - self.shared
 
