@@ -1,6 +1,6 @@
 """Source B's network on CIFAR-10: seconds a step by channels beside PyTorch on the CPU, and the accuracy it reaches.
 
-    python benchmarks/cifar_cnn.py [--quick] [--json benchmarks/results/cifar_cnn.json] [--threads 2] [--all-channels]
+    python benchmarks/cifar_cnn.py [--quick] [--json benchmarks/results/cifar_cnn.json] [--threads 2]
 
 The network: conv 16, 64 or 256 filters 5x5 - max-pool 4 - ReLU - dense 1000 - ReLU - dense 10; SGD 0.01, momentum 0.9,
 weight decay 1e-4, batch 100, 40,000 images to train, 10,000 to validate, 10,000 to test, ZCA-whitened. Loss and
@@ -9,13 +9,12 @@ process that keeps its freed memory; `ratio_apart` without that: see cpu.py. `ep
 `source_gpu_s` are the source's seconds an epoch (2015; a K20c), `source_accuracy` what it reached on the test images
 after 50 epochs.
 
-The accuracy after 2 epochs needs the data (`unrolled data fetch cifar10`, or UNROLLED_DATA); --quick leaves it out, and
-only --all-channels trains 64 and 256 channels, too. It comes from one BLAS thread.
+The accuracy after 2 epochs needs the data (`unrolled data fetch cifar10`, or UNROLLED_DATA); --quick leaves it out.
+It comes from one BLAS thread.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import common
@@ -46,15 +45,17 @@ def whitened() -> tuple[data.Dataset, data.Dataset, data.Dataset]:
     return first, second, third
 
 
-def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, Any]:
-    """Train for 2 epochs; return a row with accuracy and seconds."""
-    train, validation, test = parts
+def accuracy_row(channels: int = 16) -> dict[str, Any]:
+    """Train for 2 epochs; return a row with accuracy and seconds, or one that says so where the data is absent."""
+    name = f"cifar accuracy after {EPOCHS} epochs, {channels} channels"
+    if absent := common.absent("cifar10"):
+        return {"name": name, "absent": absent}
+    train, validation, test = whitened()
     network = source_b(channels)
-    start = time.perf_counter()
-    network.fit(train, epochs=EPOCHS, batch_size=BATCH, optimizer=momentum(), progress=False)
-    seconds = time.perf_counter() - start
+    options = {"epochs": EPOCHS, "batch_size": BATCH, "optimizer": momentum(), "progress": False}
+    seconds = common.seconds(lambda: network.fit(train, **options))
     return {
-        "name": f"cifar accuracy after {EPOCHS} epochs, {channels} channels",
+        "name": name,
         "ours_s": seconds,
         "epoch_s": seconds / EPOCHS,
         "accuracy": network.evaluate(validation).accuracy,
@@ -64,24 +65,14 @@ def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, An
     }
 
 
-def accuracy_rows(channels: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Return a row for each number of channels; a row that says so where the data is absent."""
-    if absent := common.absent("cifar10"):
-        return [{"name": f"cifar accuracy after {EPOCHS} epochs", "absent": absent}]
-    parts = whitened()
-    return [accuracy_row(count, parts) for count in channels]
-
-
 def main() -> None:
     """Measure the steps, then the accuracies."""
-    parser = common.parser(__doc__)
-    parser.add_argument("--all-channels", action="store_true", help="accuracy with 64 and 256 channels, too: minutes")
-    chosen = parser.parse_args()
+    chosen = common.options(__doc__)
     twins.limit_threads(chosen.threads)
     rows = [step_row(channels, chosen) for channels in SOURCE_GPU]
     twins.limit_threads(1)
     if not chosen.quick:
-        rows += accuracy_rows(tuple(SOURCE_GPU) if chosen.all_channels else (16,))
+        rows.append(accuracy_row())
     common.finish(chosen, rows, PACKAGES)
 
 

@@ -1,12 +1,11 @@
 """Whether an answer that is too slow can stall its way to the points: twenty staged ways, judged as in a grading.
 
-    python benchmarks/dawdlers.py [--quick] [--json benchmarks/results/dawdlers.json] [--beside 0 3] [--share 0.22]
+    python benchmarks/dawdlers.py [--quick] [--json benchmarks/results/dawdlers.json] [--beside 0 3]
 
-Every answer to `batch_affine` here is right and 4.5 times too slow (--share of what is asked). It takes over its worker
-and sleeps, calls unevenly, moves work out of the clock or maps new pages, so that the judge shall find no evidence. On
-a quiet machine and beside 3 busy processes; --quick judges the first four on a quiet machine. A control does the same
-work without a trick at twice what is asked. It exits with 1 if an answer earned points for its speed or the control
-did not.
+Every answer to `batch_affine` here is right and 4.5 times too slow. It takes over its worker and sleeps, calls
+unevenly, moves work out of the clock or maps new pages, so that the judge shall find no evidence. On a quiet machine
+and beside 3 busy processes; --quick judges the first four on a quiet machine. A control does the same work without a
+trick at twice what is asked. It exits with 1 if an answer earned points for its speed or the control did not.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from unrolled import checks
 from unrolled_grader.judge.verdicts import settling_outcome
 
 CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
-CONTROL_SHARE = 2.0
+SHARE, CONTROL_SHARE = 0.22, 2.0  # of the speed that is asked for
 BASE = """\
 import gc, mmap, os, random, signal, time
 orders = next(thing for thing in gc.get_objects() if type(thing) is dict and {"prepare", "go"} <= thing.keys())
@@ -159,11 +158,11 @@ def allowed_seconds() -> float:
     return float(statistics.median_high(times) / speed.at_least)
 
 
-def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]]:
+def rows(beside: int, names: list[str]) -> Iterator[dict[str, Any]]:
     """Yield a row a way, the control first: judge it, print what it earned."""
     allowed = allowed_seconds()
     where = "quiet" if beside == 0 else f"beside {beside} busy processes"
-    ways = [("control", {}, CONTROL_SHARE), *((name, STALLS[name], share) for name in names)]
+    ways = [("control", {}, CONTROL_SHARE), *((name, STALLS[name], SHARE) for name in names)]
     with busy(beside):
         for name, stall, asked in ways:
             started = time.monotonic()
@@ -177,12 +176,11 @@ def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]
 def main() -> int:
     parser = common.parser(__doc__)
     parser.add_argument("--beside", type=int, nargs="*", default=[0, 3], help="busy processes")
-    parser.add_argument("--share", type=float, default=0.22, help="of the speed that is asked for")
     options = parser.parse_args()
     names = list(STALLS)[:4] if options.quick else list(STALLS)
     found: list[dict[str, Any]] = []
     for beside in [0] if options.quick else options.beside:
-        found += rows(beside, options.share, names)
+        found += rows(beside, names)
         common.save(options, found, ["numpy", "ipython"])
     earned = [one["name"] for one in found if (one["points"] > 0) != one["name"].startswith("control")]
     print(f"not as it should be: {', '.join(earned)}" if earned else "No stall earned the points; the control did.")

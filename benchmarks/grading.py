@@ -1,14 +1,12 @@
 """Grading a class: our judge against `nbgrader autograde` with nbgrader's own rule, on the same notebooks, in one run.
 
     python benchmarks/grading.py [--quick] [--json benchmarks/results/grading.json] [--students 8 60]
-                                 [--lessons 00_start_here 02_convolution] [--exercises-only]
-                                 [--only correctness timing start-up]
+                                 [--lessons 00_start_here 02_convolution] [--only correctness start-up]
 
 Both sides are started as an instructor starts them, one command for the whole class, with two submissions at a time on
 our side (nbgrader takes one after the other). Each student hands in the lesson's solution with a word of their own.
-"correctness" measures no speed on either side: `unrolled grade --no-timing`, and checks that skip it in nbgrader's
-kernel. Ours writes feedback pages and the report besides. With --exercises-only the lesson's own demonstrations are
-left out on both sides: they take as long wherever they run. It exits with 1 if a score is not what it should be.
+No speed is measured on either side: `unrolled grade --no-timing`, and checks that skip it in nbgrader's kernel. Ours
+writes feedback pages and the report besides. It exits with 1 if a score is not what it should be.
 
 "start-up" is what a command costs however small the class is: one student with the exercises of one lesson, and then
 what that is made of, each part timed in a process of its own. Python keeps compiled modules on both sides.
@@ -24,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ import dataclasses
 from unrolled.checks import run
 run.__kwdefaults__["place"] = dataclasses.replace(run.__kwdefaults__["place"], race=None)
 """
-"""Run at the start of each of nbgrader's kernels, where speed is not to be measured."""
+"""Run at the start of each of nbgrader's kernels, so that speed is not measured."""
 CLASS = 60
 """Students of a class that a row does not name."""
 PARTS = {
@@ -79,17 +78,14 @@ def main() -> int:
     parser = common.parser(__doc__)
     parser.add_argument("--students", nargs="+", type=int, default=[8, CLASS], help="sizes of the classes")
     parser.add_argument("--lessons", nargs="+", default=["00_start_here", "02_convolution"])
-    parser.add_argument("--exercises-only", action="store_true")
-    kinds = ("correctness", "timing", "start-up")
-    parser.add_argument("--only", nargs="+", choices=kinds, default=["correctness", "timing"])
+    parser.add_argument("--only", nargs="+", choices=("correctness", "start-up"), default=["correctness"])
     options = parser.parse_args()
     os.environ["PATH"] = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])  # nbgrader calls `alembic` by name
     rows: list[dict[str, Any]] = []
-    for students in [4] if options.quick else options.students:
-        for lesson in options.lessons:
-            for what in [what for what in options.only if what != "start-up"]:
-                rows.append(compared(lesson, students, what == "timing", options.threads, options.exercises_only))
-                common.print_table(rows[-1:])
+    if "correctness" in options.only:
+        for students, lesson in product([4] if options.quick else options.students, options.lessons):
+            rows.append(compared(lesson, students, options.threads))
+            common.print_table(rows[-1:])
     if "start-up" in options.only:
         rows += started_up(options.lessons[0], options.threads)
         common.print_table(rows)
@@ -97,18 +93,17 @@ def main() -> int:
     return int(any(row.get("wrong") for row in rows))
 
 
-def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -> dict[str, Any]:
+def compared(lesson: str, students: int, jobs: int, small: bool = False) -> dict[str, Any]:
     """Grade a class with both sides, each in a course of its own; return one row, whose name is stable."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         root, plain = Path(folder, "ours"), Path(folder, "nbgrader")
         make_course(root, lesson, students, small)
-        peer = nbgrader(root, plain, lesson, timing)
-        ours = unrolled(root, lesson, timing, jobs)
-        wrong = students - right_scores(root, lesson, timing)
+        peer = nbgrader(root, plain, lesson)
+        ours = unrolled(root, lesson, jobs)
+        wrong = students - right_scores(root, lesson)
         graded = graded_by_nbgrader(plain, lesson)
-    what, size = "with timing" if timing else "correctness", "" if students == CLASS else f", class of {students}"
     return {
-        "name": f"grading, {what}, {lesson}{', exercises only' if small else ''}{size}",
+        "name": f"grading, correctness, {lesson}{'' if students == CLASS else f', class of {students}'}",
         "ours_s": ours,
         "peer": "nbgrader autograde",
         "peer_s": peer,
@@ -124,11 +119,11 @@ def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -
 
 def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
     """Return a row for a class of one with next to nothing to run, and a row for each of the parts."""
-    whole = compared(lesson, 1, False, jobs, small=True) | {"name": "grading, start-up"}
+    whole = compared(lesson, 1, jobs, small=True) | {"name": "grading, start-up"}
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         root = Path(folder, "ours")
         make_course(root, lesson, 1, small=True)
-        unrolled(root, lesson, False, jobs)
+        unrolled(root, lesson, jobs)
         rows = []
         for name, code in PARTS.items():
             seconds, cpu = zip(*(part(root, lesson, name, code) for _ in range(TURNS)), strict=True)
@@ -175,23 +170,22 @@ def reduced(notebook: NotebookNode, kept: set[str]) -> NotebookNode:
     return notebook
 
 
-def nbgrader(root: Path, plain: Path, lesson: str, timing: bool) -> float:
+def nbgrader(root: Path, plain: Path, lesson: str) -> float:
     """Return the seconds of nbgrader's own command on the same submissions, in a course that knows the lesson."""
     shutil.copytree(root / "solutions", plain / "source")
     shutil.copytree(root / "grader" / "submitted", plain / "submitted")
     (plain / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
     startup = plain / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    if not timing:
-        (startup / "no_timing.py").write_text(NO_TIMING, encoding="utf-8")
+    (startup / "no_timing.py").write_text(NO_TIMING, encoding="utf-8")
     own = {"IPYTHONDIR": str(plain / "ipython")}
     run(["nbgrader", "generate_assignment", lesson, "--force"], plain, **own)
     return run(["nbgrader", "autograde", lesson], plain, **own)[0]
 
 
-def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
+def unrolled(root: Path, lesson: str, jobs: int) -> float:
     """Return the seconds of our command on a new gradebook."""
-    return run(["unrolled", "grade", lesson, "--jobs", str(jobs), *([] if timing else ["--no-timing"])], root)[0]
+    return run(["unrolled", "grade", lesson, "--jobs", str(jobs), "--no-timing"], root)[0]
 
 
 def run(command: Sequence[str], folder: Path, **more: str) -> tuple[float, str]:
@@ -208,10 +202,9 @@ def run(command: Sequence[str], folder: Path, **more: str) -> tuple[float, str]:
     return time.perf_counter() - started, done.stdout
 
 
-def right_scores(root: Path, lesson: str, timing: bool) -> int:
+def right_scores(root: Path, lesson: str) -> int:
     """Return the number of students who have all points that could be had."""
-    specs = checks.lessons()[lesson].values()
-    most = sum(spec.total_points if timing else spec.points for spec in specs)
+    most = sum(spec.points for spec in checks.lessons()[lesson].values())
     return sum(kept.points == most for kept in record.load_all(root / "grades"))
 
 

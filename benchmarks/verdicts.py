@@ -1,16 +1,15 @@
-"""How often the judge errs: gradings of right answers and of slow ones, on a quiet machine and beside busy processes.
+"""How often the judge errs on speed: gradings of answers near what is asked, quiet and beside busy processes.
 
     python benchmarks/verdicts.py [--quick] [--json benchmarks/results/verdicts.json] [--gradings 100] [--beside 0 4]
-                                  [--kinds right honest slow] [--sets 1] [--within SECONDS]
+                                  [--kinds honest slow] [--sets 1] [--within SECONDS]
 
-A grading judges the solution of every exercise of every lesson, out of process and in a sandbox, as `unrolled grade`
-does; of the notebooks it keeps the exercises, their checks and what these need (right). Then come answers to the timed
-exercises that do all of their work several times: as often as leaves them at 1.5 times what is asked at least (honest),
-and as often as leaves them at 2/3 of it at most (slow). 100 gradings of each, on a quiet machine and beside 4 busy
-processes; --quick makes 2. --sets divides the cores of a large machine: so many gradings at a time, each on two cores
-of its own, with its own busy processes there. --within ends each row after so many seconds: no grading is started
-later, and the row says how many were made. It exits with 1 if a right or honest answer lost points, or a slow one
-earned points for speed on a quiet machine.
+A grading judges every timed exercise, out of process and in a sandbox, as `unrolled grade` does; of the notebooks it
+keeps these exercises, their checks and what they need. The answers do all of their work several times: as often as
+leaves them at 1.5 times what is asked at least (honest), and as often as leaves them at 2/3 of it at most (slow). 100
+gradings of each, on a quiet machine and beside 4 busy processes; --quick makes 2. --sets divides the cores of a large
+machine: so many gradings at a time, each on two cores of its own, with its own busy processes there. --within ends each
+row after so many seconds: no grading is started later, and the row says how many were made. It exits with 1 if an
+honest answer lost points, or a slow one earned points for speed on a quiet machine.
 """
 
 from __future__ import annotations
@@ -37,12 +36,8 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.judge import walk
 
 CORES = 2
-EXPECTED = {"right": "pass", "honest": "pass", "slow": "fail"}
-WORDS = {
-    "right": "right answers",
-    "honest": "answers at 1.5 of what is asked",
-    "slow": "answers at 2/3 of what is asked",
-}
+EXPECTED = {"honest": "pass", "slow": "fail"}
+WORDS = {"honest": "answers at 1.5 of what is asked", "slow": "answers at 2/3 of what is asked"}
 CALIBRATIONS = 3
 MARGINS = {"honest": 3 / 2, "slow": 2 / 3}
 SLOW = """
@@ -149,12 +144,11 @@ def work_to_do(kind: str) -> dict[str, int]:
 def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
     """Make one grading; return how often each part got each verdict."""
     found: Counter[tuple[str, str]] = Counter()
-    right = kind == "right"
-    for lesson, names in (checks.lessons() if right else timed_lessons()).items():
-        verdicts = judged(small(lesson) if right else slowed(lesson, repeats), lesson, names)
+    for lesson, names in timed_lessons().items():
+        verdicts = judged(slowed(lesson, repeats), lesson, names)
         for score in verdicts.scores:
             # A part that waits for a GPU says nothing about the judge.
-            if score.verdict != "deferred" and (right or "/" in score.part):
+            if score.verdict != "deferred" and "/" in score.part:
                 found[score.part, score.verdict] += 1
                 if score.verdict != EXPECTED[kind]:
                     print(f"  {score.part}: {score.verdict}, seeds {verdicts.seeds}: {score.detail}", flush=True)
@@ -178,7 +172,7 @@ def several(
         os.sched_setaffinity(0, range(number * CORES, number * CORES + CORES))
     tempfile.tempdir = tempfile.mkdtemp(prefix="verdicts-")  # locks of its own: other cores are other machines here
     total: Counter[tuple[str, str]] = Counter()
-    repeats = work_to_do(kind) if kind in MARGINS else {}
+    repeats = work_to_do(kind)
     done = 0
     with busy(beside):
         while done < count and time.monotonic() < deadline:

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 from strict_arrays import strict
 
 from unrolled import cli, data, device
+from unrolled.data import fetching
 
 
 def test_digits_are_the_originals_resized_kept_in_memory_and_cannot_be_changed_by_accident() -> None:
@@ -73,7 +74,7 @@ def test_the_table_lists_only_what_fetch_can_load() -> None:
         assert entry.source
         assert entry.size > 0 or entry.ready()
     assert [entry.name for entry in data.available()] == ["digits", *cli.DATA_SETS]
-    assert [source.name for source in data.fetching.SOURCES] == [*cli.DATA_SETS]
+    assert [source.name for source in fetching.SOURCES] == [*cli.DATA_SETS]
     assert [len(part) for part in data.load("digits")] == [1500, 297]
 
 

@@ -12,7 +12,7 @@ import pytest
 from unrolled import nn, ops
 from unrolled import simgpu as cp
 from unrolled.data import Dataset
-from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
+from unrolled.nn.schedules import cosine_decay, warmup
 from unrolled.ops.precision import LossScale
 
 RNG = np.random.default_rng(0)
@@ -177,27 +177,18 @@ WRONG: dict[type[Exception], list[tuple[Any, str]]] = {
         (lambda: nn.Adam(float("inf")), "learning_rate is inf; expected at least 0"),
         (lambda: nn.Adam(weight_decay=-1), "weight_decay is -1; expected at least 0"),
         (lambda: nn.SGD(momentum=1), "momentum is 1; expected at least 0 and below 1"),
-        (lambda: nn.SGD(nesterov=True), "nesterov is True and momentum 0"),
-        (lambda: nn.RMSProp(decay=1), "decay is 1; expected at least 0 and below 1"),
         (lambda: nn.AdaDelta(decay=-1), "decay is -1; expected at least 0 and below 1"),
         (lambda: nn.Adam(beta1=1), "beta1 is 1; expected at least 0 and below 1"),
         (lambda: nn.Adam(beta2=1.5), "beta2 is 1.5; expected at least 0 and below 1"),
         (lambda: nn.Adam(epsilon=0), "epsilon is 0; expected at least"),
-        (lambda: nn.AdaGrad(epsilon=0), "epsilon is 0; expected at least"),
+        (lambda: nn.AdaDelta(epsilon=0), "epsilon is 0; expected at least"),
         (lambda: step(3, 4), "parameters has shape (3,), gradients (4,); expected (P,) for both"),
         (lambda: step(3, 1), "parameters has shape (3,), gradients (1,); expected (P,) for both"),
         (lambda: step((2, 3), (2, 3)), "parameters has shape (2, 3), gradients (2, 3); expected (P,) for both"),
         (lambda: step((), ()), "parameters has shape (), gradients (); expected (P,) for both"),
         (lambda: step(3, 3, "i8"), "the dtype of parameters is int64; expected float32 or float64"),
         (lambda: step(3, 3, "f2"), "lesson 11 brings"),
-        (lambda: step_decay(0), "every is 0; expected at least 1"),
-        (lambda: step_decay(2, 0), "factor is 0; expected above 0 and at most 1"),
-        (lambda: step_decay(2, 1.5), "factor is 1.5; expected"),
-        (lambda: exponential_decay(-0.5), "factor is -0.5; expected"),
-        (lambda: exponential_decay(float("nan")), "factor is nan; expected"),
         (lambda: cosine_decay(0), "epochs is 0; expected at least 1"),
-        (lambda: cosine_decay(3, -0.1), "final is -0.1; expected 0 to 1"),
-        (lambda: cosine_decay(3, 2), "final is 2; expected 0 to 1"),
         (lambda: warmup(-1), "epochs is -1; expected at least 0"),
         # arrays that hold no real numbers
         (lambda: ops.conv2d(X.astype(object), WEIGHT), "x is object; expected real numbers"),

@@ -97,7 +97,6 @@ IMAGES = RNG.random((4, 1, 6, 6), dtype=np.float32)
 CLASSES, GUESSED = np.array([0, 1, 2, 1]), np.array([0, 1, 1, 1])
 FEW_KERNELS = RNG.standard_normal((2, 1, 3, 3)).astype(np.float32)
 ARRAYS = {
-    "barriers": lambda at: show.barriers(at(IMAGES[0, 0, 0, :4])),
     "images": lambda at: show.images(at(IMAGES), at(CLASSES), at(GUESSED)),
     "difference": lambda at: show.difference(at(IMAGES[0, 0]), at(IMAGES[1, 0])),
     "convolution": lambda at: show.convolution(at(IMAGES[0]), at(FEW_KERNELS[0])),

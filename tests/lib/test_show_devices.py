@@ -19,7 +19,7 @@ from unrolled import simgpu as cp
 from unrolled.parallel.pipeline import bubble
 from unrolled.show.comparisons import kernels_of
 from unrolled.show.graph import BIAS, CELL_STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked_cell
-from unrolled.show.kernels import Access, with_barriers, without_barriers, words_of
+from unrolled.show.kernels import Access, with_barriers, without_barriers, words_a_bank
 from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.ranks import Ring
 from unrolled.show.scaling import Model, efficiency
@@ -93,13 +93,12 @@ def report(source: str, *arrays: Any, threads: int) -> Any:
     return compiled.report
 
 
-@pytest.mark.parametrize("dtype", ["f", "d", "B"])
 @pytest.mark.parametrize("index", ["i", "i + 1", "2 * i", "32 * i", "31 - i % 32", "i // 4", "i * 37 % 64", "0"])
-def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str, dtype: str) -> None:
+def test_a_warps_sectors_are_those_that_the_simulated_gpu_counts(index: str) -> None:
     places = np.array([[eval(index) for i in range(32 * warp, 32 * warp + 32)] for warp in range(3)])
-    access = Access(places, np.dtype(dtype).itemsize)
+    access = Access(places)
     source = f"def kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    y[i] = x[{index}]\n"
-    total = report(source, np.zeros(96, dtype), np.zeros(64 * 96, dtype), threads=96).total
+    total = report(source, np.zeros(96, "f"), np.zeros(64 * 96, "f"), threads=96).total
     assert sum(len(access.shares(warp)) for warp in range(3)) == total.read_sectors
     assert sum(access.fewest(warp) for warp in range(3)) == total.read_ideal
 
@@ -113,8 +112,8 @@ def test_passes_are_those_that_the_simulated_gpu_counts(word: str) -> None:
     )
     lines = report(source, np.zeros(32, "f"), threads=32).lines
     line = next(line for line in lines if line.code.startswith("y[t]"))
-    wanted = words_of(word, eval(f"lambda t: {word}"))
-    assert (wanted.passes, wanted.passes - 1) == (line.shared_passes, line.bank_conflicts)
+    passes = words_a_bank(np.array([eval(word) for t in range(32)])).max()
+    assert (passes, passes - 1) == (line.shared_passes, line.bank_conflicts)
 
 
 # barriers
@@ -177,7 +176,7 @@ def _cell(inputs: int, units: int) -> Cell:
 
 
 def test_the_cell_in_words() -> None:
-    example = Cell(*(np.array(values, float) for values in (X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS)))
+    example = Cell(X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS)
     lines = [worked_cell(example, step) for step in range(len(CELL_STEPS))]
     assert lines[1].endswith("1 × (−2) + (−0.5) × 1 + 0.5 × (−1) + 0.2 × 0 + (−0.5) = −3.5")
     assert lines[2] == "First value: sigmoid(−3.5) = 0.03"
@@ -266,12 +265,6 @@ def test_the_largest_gain_is_of_one_rung_over_the_one_before() -> None:
     assert gains(steps) == pytest.approx({"combined": 2, "streams": 0.8, "persistent": 12.5})
     assert largest_gain(steps) == "persistent"
     assert largest_gain(steps_of("slower", {"naive": 1.0, "combined": 2.0})) == ""
-
-
-def test_a_peak_that_the_caller_knows_gives_the_share_of_it() -> None:
-    steps = steps_of("a", [{"name": "naive", "gflops": 50}, {"name": "fused", "gflops": 100}], peak=200)
-    assert [(step.factor, step.of_peak) for step in steps] == [(1, 0.25), (2, 0.5)]
-    assert [step.of_peak for step in steps_of("recorded", RECORD, peak=1)] == [0.01, 0.02, 0.016, 0.2]
 
 
 @pytest.mark.parametrize("size", range(2, 9))

@@ -39,7 +39,6 @@ def test_memory_comes_back_with_the_last_view() -> None:
     gc.collect()
     assert pool.used_bytes() == 0
     assert pool.total_bytes() >= 4_000_000
-    assert pool.peak_bytes() >= 4_000_000
     pool.free_all_blocks()
     assert pool.total_bytes() == 0
     free, total = cp.cuda.runtime.memGetInfo()

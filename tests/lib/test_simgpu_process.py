@@ -52,7 +52,6 @@ def session(machine: Machine) -> tuple[list[bytes], Any, list[Any]]:
     machine.synchronize()
     downs = [machine.download(view) for view in (x, total, state, waves)]
     machine.free_all()
-    machine.reset_peak()
     numbers = [machine.elapsed(first, last), machine.clock(), machine.memory(), machine.profile.name, report]
     return downs, machine.stop_trace(number), numbers
 

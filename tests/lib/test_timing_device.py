@@ -140,23 +140,6 @@ def test_where_a_notebook_is_graded_a_gpu_is_not_warmed_up(clock: FakeGpu, monke
     assert clock.log.count("launch") <= 4
 
 
-@pytest.mark.parametrize("simulated", [False, True])
-def test_ceilings_of_a_device(monkeypatch: pytest.MonkeyPatch, simulated: bool) -> None:
-    gpu = fake_gpu.register(monkeypatch, simulated)
-
-    class Buffer(OnDevice):
-        def __setitem__(self, where: Any, value: Any) -> None:
-            gpu.launch(1e-5, 0.25)
-
-    made: list[Any] = []
-    gpu.full = lambda shape, value: made.append(shape) or Buffer()
-    gpu.empty = gpu.asarray = lambda *given, **named: Buffer()
-    gpu.matmul = lambda a, b, out: gpu.launch(1e-5, 0.5)
-    monkeypatch.setattr(measuring, "CEILING_BUDGET", 0.0)
-    assert measuring.copy_bandwidth(module=gpu) == pytest.approx(2 * 8 * made[0] / 0.25, rel=0.01)
-    assert measuring.matmul_peak(size=64, module=gpu) == pytest.approx(2 * 64**3 / 0.5, rel=0.01)
-
-
 def test_the_words_of_a_duration() -> None:
     words = [measuring.duration(seconds) for seconds in (0.99999999, 1.5e-3, 0.9999e-3, 2e-9, 2e-15, 0.0)]
     assert words == ["1 s", "1.5 ms", "1 ms", "2 ns", "0 ns", "0 ns"]

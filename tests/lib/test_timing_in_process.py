@@ -64,17 +64,15 @@ def test_sixteen_inputs_are_made_from_the_seed() -> None:
         raced(inputs=[{"x": 1}] * 15)
 
 
-def test_one_blas_thread_while_timing_unless_threads_are_the_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_blas_thread_while_timing() -> None:
     def pools() -> list[int]:
         return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
 
     before, during = pools(), []
-    verdict = raced(lambda x: during.append(max(pools())), time_limit=1)
+    verdict = raced(lambda x: during.append(max(pools())))
     assert {*during} == {1}
     assert verdict.threads == "1 thread"
     assert pools() == before
-    monkeypatch.setattr(threadpoolctl, "threadpool_limits", lambda *args: pytest.fail("threads were touched"))
-    assert raced(threads=None).threads == "threads left alone"
 
 
 def test_a_library_loaded_while_timing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

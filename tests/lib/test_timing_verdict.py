@@ -186,10 +186,10 @@ def test_ceilings_count_bytes_and_operations_and_are_the_best_of_several(
     monkeypatch.setattr(np, "copyto", lambda target, source: clock.pass_by(0.01))
     monkeypatch.setattr(np, "matmul", product)
     assert copy_bandwidth() == pytest.approx(2 * 2**20 / 0.01)
-    assert matmul_peak(size=100) == pytest.approx(2 * 100**3 / 0.01)
+    assert matmul_peak() == pytest.approx(2 * 768**3 / 0.01)
     assert dtypes == {np.dtype("f4")}
     dtypes.clear()
-    assert matmul_peak(np.float64, size=100) == pytest.approx(2 * 100**3 / 0.02)
+    assert matmul_peak(np.float64) == pytest.approx(2 * 768**3 / 0.02)
     assert dtypes == {np.dtype("f8")}
 
 

@@ -12,32 +12,14 @@ Schedule: TypeAlias = Callable[[int], float]
 """A function from the epoch, counted from 0, to the factor."""
 
 
-def step_decay(every: int, factor: float = 0.5) -> Schedule:
-    """Return the schedule factor^(epoch // every): the rate drops at every `every`-th epoch.
-
-    Raises ValueError unless every >= 1 and 0 < factor <= 1.
-    """
-    check_whole("every", every)
-    _check_factor(factor)
-    return lambda epoch: float(factor ** (epoch // every))
-
-
-def exponential_decay(factor: float) -> Schedule:
-    """Return the schedule factor^epoch: it drops a little every epoch. Raises ValueError unless 0 < factor <= 1."""
-    _check_factor(factor)
-    return lambda epoch: float(factor**epoch)
-
-
-def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
-    """Return a schedule from 1 in epoch 0 down to `final` in epoch `epochs` and after, along half a cosine.
+def cosine_decay(epochs: int) -> Schedule:
+    """Return a schedule from 1 in epoch 0 down to 0 in epoch `epochs` and after, along half a cosine.
 
     Source: Loshchilov and Hutter, 2017. With epochs as in `fit`, the last epoch still moves: it has index epochs - 1.
-    Raises ValueError unless epochs >= 1 and 0 <= final <= 1.
+    Raises ValueError unless epochs >= 1.
     """
     check_whole("epochs", epochs)
-    if not 0 <= final <= 1:
-        raise ValueError(f"final is {final}; expected 0 to 1")
-    return lambda epoch: final + (1 - final) * (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
+    return lambda epoch: (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
 
 
 def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
@@ -56,8 +38,3 @@ def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
         return 1.0 if then is None else then(epoch - epochs)
 
     return factor
-
-
-def _check_factor(factor: float) -> None:
-    if not 0 < factor <= 1:
-        raise ValueError(f"factor is {factor}; expected above 0 and at most 1")

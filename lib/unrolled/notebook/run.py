@@ -92,7 +92,6 @@ def execute(
     env: Mapping[str, str] | None = None,
     cell_timeout: float = 60,
     on_cell: OnCell | None = None,
-    skip: Callable[[NotebookNode], bool] | None = None,
 ) -> Executed:
     """Execute a copy of `notebook` in the folder `cwd`, with this interpreter, and return it with its reports.
 
@@ -101,8 +100,7 @@ def execute(
     notebook brought along are dropped first, so that every report is of this run.
 
     `env` is added to the environment of this process. Unless it holds UNROLLED_JOURNAL, the journal goes to a
-    temporary file, so that the learner's own is not touched. `on_cell(index, cell)` is called after each code cell;
-    code cells for which `skip(cell)` is true stay as they are, without outputs.
+    temporary file, so that the learner's own is not touched. `on_cell(index, cell)` is called after each code cell.
 
     Raises ValueError for a file that is not a notebook, and for a time that is not a positive number.
     """
@@ -119,7 +117,7 @@ def execute(
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}  # the cells' own output goes another way
         try:
             with client.setup_kernel(env=environment, cwd=str(cwd), **quiet):
-                client.run_cells(on_cell, skip)
+                client.run_cells(on_cell)
         except (RuntimeError, OSError) as error:
             client.stop(-1, None, type(error).__name__, f"the kernel could not be started or stopped: {error}")
     return Executed(nb, reports(nb), tuple(client.errors), client.stopped, time.monotonic() - started)
@@ -168,9 +166,9 @@ class _Client(NotebookClient):
         self.sizes: dict[tuple[int, bool], int] = {}
         self.on_cell_executed = self.note_reply
 
-    def run_cells(self, on_cell: OnCell | None, skip: Callable[[NotebookNode], bool] | None) -> None:
+    def run_cells(self, on_cell: OnCell | None) -> None:
         for index, cell in enumerate(self.nb.cells):
-            if cell.cell_type != "code" or (skip is not None and skip(cell)):
+            if cell.cell_type != "code":
                 continue
             try:
                 self.execute_cell(cell, index)

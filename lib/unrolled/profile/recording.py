@@ -176,14 +176,14 @@ class Recording(Profile):
 
 
 @contextmanager
-def recording(module: device.Module = np, name: str = "whole", threads: int | None = 1) -> Iterator[Recording]:
+def recording(module: device.Module = np, name: str = "whole") -> Iterator[Recording]:
     """Record what the block does, in spans: `with recording(cp) as p:`, and inside `with p.span("forward"):`.
 
     Seconds are those of the device of `module`, which does the work. The block starts and ends with a
-    synchronization, and no garbage is collected in it. `threads`: BLAS threads; None leaves them alone.
+    synchronization, and no garbage is collected in it. BLAS has one thread.
     """
     recorder = Recording(HostClock() if module is np else DeviceClock(module), name)
-    with blas_threads(threads) as threads_in_words, no_collection(), recorder.running():
+    with blas_threads(1) as threads_in_words, no_collection(), recorder.running():
         yield recorder
         recorder.where += "" if recorder.on_device else f", {threads_in_words()}"
 

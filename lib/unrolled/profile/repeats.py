@@ -1,4 +1,4 @@
-"""Ready recordings, repeated: a training step by layer, a forward pass by layer, a function statement by statement."""
+"""Ready recordings, repeated: a training step by layer, a function statement by statement."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def step(
     optimizer: Optimizer | None = None,
     *,
     repeats: int | None = None,
-    threads: int | None = 1,
 ) -> Profile:
     """Measure a training step on one batch: forward, loss, backward and update, by layer.
 
@@ -50,7 +49,9 @@ def step(
     warm-up. Afterwards the network has its parameters and state back; `optimizer` (Adam by default) stays as it is: a
     copy is used. TypeError for what `nn.compiled` returns, ValueError for fewer than 1 repeat.
     """
-    _check_layers(network)
+    if isinstance(network, Compiled):
+        text = "network is nn.compiled(...), which has no layers to time"
+        raise TypeError(f"{text}: time steps.epoch as a whole, or profile the network that it trains")
     mine = copy.copy(Adam() if optimizer is None else optimizer)
     mine.reset()
     network.build(images.shape[1:], array_module(images))
@@ -62,34 +63,23 @@ def step(
 
     try:
         module = array_module(network.parameters)
-        return _repeated("step", run, lambda: by_layer(network, mine), module, repeats, threads)
+        return _repeated("step", run, lambda: by_layer(network, mine), module, repeats)
     finally:
         before.restore()
         for layer in network.layers:
             layer.forget()
 
 
-def layers(network: Sequential, images: Array, *, repeats: int | None = None, threads: int | None = 1) -> Profile:
-    """Measure a forward pass on one batch, as in `predict`, by layer. TypeError for what `nn.compiled` returns."""
-    _check_layers(network)
-    network.build(images.shape[1:], array_module(images))
-    module, names = array_module(network.parameters), _layers(network, "forward")
-    return _repeated("forward", lambda: network.forward(images), lambda: _renamed(names), module, repeats, threads)
-
-
 def statements(
     function: Callable[..., Any],
     *args: Any,
-    module: Module | None = None,
     repeats: int | None = None,
-    threads: int | None = 1,
     **kwargs: Any,
 ) -> Profile:
     """Measure a call of `function` with these arguments, by statement; those of loops and branches lie inside them.
 
-    The call runs on a copy of the function's globals, and what it calls in turn is not divided. `module`: whose device
-    does the work; by default that of the first device array among the arguments, else NumPy. ValueError unless
-    `function` is written in Python with `def`.
+    The call runs on a copy of the function's globals, and what it calls in turn is not divided. The device of the first
+    device array among the arguments does the work. ValueError unless `function` is written in Python with `def`.
     """
     timed, current = spanned(function, span), [function]
 
@@ -99,8 +89,8 @@ def statements(
         yield
         current.pop()
 
-    module = module or device_module(args, kwargs) or np
-    return _repeated(timed.__name__, lambda: current[-1](*args, **kwargs), spans, module, repeats, threads)
+    module = device_module(args, kwargs) or np
+    return _repeated(timed.__name__, lambda: current[-1](*args, **kwargs), spans, module, repeats)
 
 
 def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> AbstractContextManager[None]:
@@ -111,12 +101,6 @@ def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> Abstrac
     names: list[Named] = [(network, way, way) for way in ("forward", "loss", "backward")]
     update: list[Named] = [] if optimizer is None else [(optimizer, "step", "update")]
     return _renamed([*names, *_layers(network, "forward", "backward"), *update])
-
-
-def _check_layers(network: Any) -> None:
-    if isinstance(network, Compiled):
-        text = "network is nn.compiled(...), which has no layers to time"
-        raise TypeError(f"{text}: time steps.epoch as a whole, or profile the network that it trains")
 
 
 def _layers(network: Sequential, *ways: str) -> list[Named]:
@@ -147,9 +131,7 @@ def _inside(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
-def _repeated(
-    name: str, run: Run, spans: Callable[[], Any], module: Module, repeats: int | None, threads: int | None
-) -> Profile:
+def _repeated(name: str, run: Run, spans: Callable[[], Any], module: Module, repeats: int | None) -> Profile:
     """Runs with and without spans inside, in pairs, after a warm-up; the middle half of those with."""
     if repeats is None:
         repeats = MODELLED if module is not np and device.is_simulated(module) else MEASURED
@@ -158,7 +140,7 @@ def _repeated(
         raise ValueError(f"repeats is {repeats}; expected at least 1")
     with quiet():
         _warm_up(run, module)
-    with recording(module, threads=threads) as recorder:
+    with recording(module) as recorder:
         for number in range(repeats):
             for bare in (True, False) if number % 2 else (False, True):
                 with recorder.span(BARE if bare else name), quiet() if bare else spans():

@@ -19,24 +19,21 @@ from unrolled.show.words import amount, count_of, number, percent, rounded, seco
 # Said beforehand, by a model or by a learner
 
 MOST_NAMED = 3  # of those farthest off, in the words
-CLOSE = 2.0  # a guess within this factor is close
+CLOSE = 2.0  # a guess or a modelled time within this factor is close
 Figures = Mapping[str, tuple[float, float]]
 
 
 @styled()
-def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "") -> Picture:
+def agreement(groups: Mapping[str, Figures], title: str = "") -> Picture:
     """Draw modelled against measured times on log axes, with the line where they are equal and a band around it.
 
-    groups: group -> name -> (measured, modelled), in seconds. within: the factor by which a modelled time may be too
-    long or too short and still lie in the band. ValueError for times not above 0, no times, and `within` not above 1.
+    groups: group -> name -> (measured, modelled), in seconds. ValueError for times not above 0, and for no times.
     """
     lasting = [time for figures in groups.values() for pair in figures.values() for time in pair]
     if min(lasting, default=0) <= 0:
         raise ValueError(f"groups must hold (measured, modelled) seconds above 0, got {dict(groups)!r:.100}")
-    if within <= 1:
-        raise ValueError(f"within must be above 1, got {within}")
     figure, axes = chart(3.9, 0.8, 2.6, top=0.35 if title else 0.1)
-    _equals(axes, min(lasting) / 2, max(lasting) * 2, within, seconds, color=INK, linewidth=1)
+    _equals(axes, min(lasting) / 2, max(lasting) * 2, seconds, color=INK, linewidth=1)
     axes.text(0.04, 0.94, "modelled too long", transform=axes.transAxes, size=SMALL, style="italic")
     axes.text(0.96, 0.04, "modelled too short", transform=axes.transAxes, ha="right", size=SMALL, style="italic")
     axes.set(xlabel="measured", ylabel="modelled", title=title)
@@ -46,13 +43,13 @@ def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "
         marker = MARKERS[i % 8]
         look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK}
         axes.plot(measured, modelled, marker, markeredgewidth=0.5, **look)
-        words = f"{name}\n{_count(figures.values(), within)}"
+        words = f"{name}\n{_count(figures.values())}"
         beside(axes, [1.06], 1.11, place, words, marker, markersize=8, **look)
-    words = f"grey: at most {times(within)}\ntoo long or too short"
+    words = f"grey: at most {times(CLOSE)}\ntoo long or too short"
     axes.annotate(words, (1.04, last), xycoords="axes fraction", va="center", size=SMALL, style="italic")
-    texts = [f"{name}: {_count(figures.values(), within)}" for name, figures in groups.items()]
+    texts = [f"{name}: {_count(figures.values())}" for name, figures in groups.items()]
     everything = {name: pair for figures in groups.values() for name, pair in figures.items()}
-    far = [name for name, pair in everything.items() if off(pair) > within]
+    far = [name for name, pair in everything.items() if off(pair) > CLOSE]
     for name in sorted(far, key=lambda name: -off(everything[name]))[:MOST_NAMED]:
         was, said = (seconds(time) for time in everything[name])
         texts.append(f"Far off: {name}, measured {was}, modelled {said}")
@@ -70,7 +67,7 @@ def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
     if min(values, default=0) <= 0:
         raise ValueError("rows must hold at least one guess, with guess and measured above 0")
     figure, axes = chart(max(3.6, 0.42 * len(rows) + 1.0), 0.75, 3.6, top=0.15)
-    _equals(axes, min(values) / 2.2, max(values) * 2.2, CLOSE, number, color=GREY, linewidth=1.2)
+    _equals(axes, min(values) / 2.2, max(values) * 2.2, number, color=GREY, linewidth=1.2)
     found = "modelled or measured" if any(row.get("where") for row in rows) else "measured"
     axes.set(xlabel="guess (times)", ylabel=f"{found} (times)")
     axes.text(0.03, 0.96, "more than guessed", transform=axes.transAxes, va="top", size=SMALL, color=GREY)
@@ -103,19 +100,19 @@ def verdict(row: Mapping[str, Any]) -> str:
     return f"guessed {rounded(guess)}, {seen}: {far}"
 
 
-def _equals(axes: Axes, low: float, high: float, within: float, words: Callable[[float], str], **look: Any) -> None:
-    """Draw the line of equal values, both axes logarithmic from low to high, and a band a factor `within` around it."""
+def _equals(axes: Axes, low: float, high: float, words: Callable[[float], str], **look: Any) -> None:
+    """Draw the line of equal values, both axes logarithmic from low to high, and a band a factor `CLOSE` around it."""
     ends = np.array([low, high])
-    axes.fill_between(ends, ends / within, ends * within, color=PALE, linewidth=0)
+    axes.fill_between(ends, ends / CLOSE, ends * CLOSE, color=PALE, linewidth=0)
     axes.loglog(ends, ends, **look)
     axes.set(xlim=(low, high), ylim=(low, high))
     for which in ("x", "y"):
         word_ticks(axes, which, words)
 
 
-def _count(pairs: Iterable[tuple[float, float]], within: float) -> str:
+def _count(pairs: Iterable[tuple[float, float]]) -> str:
     offs = [off(pair) for pair in pairs]
-    return f"{sum(each <= within for each in offs)} of {number(len(offs))} within {times(within)}"
+    return f"{sum(each <= CLOSE for each in offs)} of {number(len(offs))} within {times(CLOSE)}"
 
 
 # What memory and arithmetic allow
@@ -238,21 +235,16 @@ Row = Mapping[str, Any]
 Map = tuple[list[int], list[int], NDArray[np.float64]]
 
 
-def crossover(
-    rows: Sequence[Row],
-    recorded: tuple[str, Sequence[Row]] | None = None,
-    label: str = "measured here",
-    methods: tuple[str, str] = ("FFT", "one product"),
-) -> Picture:
-    """Draw how many times as fast the first method is as the second, by size of kernel and image; 1 is where they meet.
+def crossover(rows: Sequence[Row], recorded: tuple[str, Sequence[Row]] | None = None) -> Picture:
+    """Draw how many times as fast the FFT is as one product, by size of kernel and image; 1 is where they meet.
 
     rows: mappings with "kernel" and "size" in pixels, and "faster", above 0. recorded: a label and such rows, drawn
     beside them. A thick line runs where the faster one changes. ValueError for no rows, and for values not above 0.
     """
-    panels = [(label, _mapped(rows))]
+    panels = [("measured here", _mapped(rows))]
     if recorded is not None:
         panels.append((recorded[0], _mapped(recorded[1])))
-    return _draw(panels, methods)
+    return _draw(panels)
 
 
 def _mapped(rows: Sequence[Row]) -> Map:
@@ -266,10 +258,10 @@ def _mapped(rows: Sequence[Row]) -> Map:
     return sizes, kernels, found
 
 
-def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Picture:
+def _draw(panels: Sequence[tuple[str, Map]]) -> Picture:
     room = (WIDTH - 0.15 - LEFT * len(panels) - GAP * (len(panels) - 1)) / len(panels)
     height = max(len(found[0]) for _, found in panels) * LARGEST[1]
-    sheet, alt = Sheet(TOP + height + BOTTOM), f"Times as fast {methods[0]} is as {methods[1]}."
+    sheet, alt = Sheet(TOP + height + BOTTOM), "Times as fast FFT is as one product."
     for place, (label, (sizes, kernels, values)) in enumerate(panels):
         width = min(LARGEST[0], room / len(kernels))
         cells = Cells(LEFT + place * (room + LEFT + GAP), TOP, len(sizes), len(kernels), width, LARGEST[1])
@@ -287,7 +279,7 @@ def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Pictur
         sheet.text((cells.left, cells.bottom + 0.4), "kernel (pixels a side)", size=SMALL)
         for column, kernel in enumerate(kernels):
             sheet.text((cells.centre(0, column)[0], cells.bottom + 0.16), str(kernel), size=SMALL, anchor="middle")
-        won = []  # for each size of image, from which kernel on the first method wins
+        won = []  # for each size of image, from which kernel on the FFT wins
         for row, size in enumerate(sizes):
             fast = [str(kernel) for kernel, value in zip(kernels, values[row], strict=True) if value > 1]
             won.append(f"images of {size}: {'faster with kernels of ' + ', '.join(fast) if fast else 'never faster'}")
@@ -295,6 +287,6 @@ def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Pictur
         sheet.text((cells.left - 0.1, TOP - 0.14), "image", size=SMALL, anchor="right")
         alt += f" {label}, {count_of(int(np.isfinite(values).sum()), 'pair')} of sizes: {'; '.join(won)}; "
         alt += f"at most {rounded(float(np.nanmax(values)))} times."
-    said = f"times as fast {methods[0]} is as {methods[1]}; from the thick line on, {methods[0]} is faster"
+    said = "times as fast FFT is as one product; from the thick line on, FFT is faster"
     sheet.text((LEFT, sheet.height - 0.2), said, size=SMALL)
     return Picture(sheet.figure(), alt)

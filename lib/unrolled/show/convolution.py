@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
+from unrolled.ops.arguments import pair
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Cells, Scale, Sheet, in_a_row, on_host
 from unrolled.show.style import BLUE, RED, SMALL, WIDTH
@@ -24,14 +25,6 @@ MOST_CHANNELS = 4
 PADDING = "#B0B0B0"  # hatching that leaves numbers readable
 
 Pair = tuple[int, int]
-
-
-def pair(value: int | tuple[int, int], name: str, least: int) -> Pair:
-    """Return an int or a pair of ints as a pair. ValueError for one below `least`."""
-    first, second = (value, value) if isinstance(value, int) else value
-    if min(first, second) < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return int(first), int(second)
 
 
 def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -139,8 +132,8 @@ def one_or_pair(value: Pair) -> str:
 def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> Windows:
     """Return all windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
     channels = as_channels(image, "image")
-    (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
-    (ph, pw), (height, width) = pair(padding, "padding", 0), channels.shape[1:]
+    (kh, kw), (sh, sw) = pair("kernel_size", kernel_size, 1), pair("stride", stride, 1)
+    (ph, pw), (height, width) = pair("padding", padding), channels.shape[1:]
     padded = np.pad(channels, ((0, 0), (ph, ph), (pw, pw)))
     if kh > padded.shape[1] or kw > padded.shape[2]:
         raise ValueError(f"kernel_size {(kh, kw)} is larger than the padded image {padded.shape[1:]}")
@@ -164,15 +157,13 @@ TOP, BACK_GAP, BETWEEN = 0.5, 0.42, 0.6  # inches, on the way back
 LARGE, TINY, CELL = (1.75, 1.75), (1.25, 1.25), 0.36  # largest sizes there
 
 
-def convolution(
-    image: ArrayLike, kernel: ArrayLike, stride: int | Pair = 1, padding: int | Pair = 0, bias: float = 0.0
-) -> Explorer:
+def convolution(image: ArrayLike, kernel: ArrayLike, stride: int | Pair = 1, padding: int | Pair = 0) -> Explorer:
     """Draw how a kernel steps over an image; a slider chooses the output position.
 
     image (H, W) or (C, H, W); kernel (KH, KW) or (C, KH, KW); stride and padding: int or pair, as in `ops.conv2d`.
     As everywhere in deep learning the kernel is not flipped. ValueError where the shapes do not fit.
     """
-    steps = Steps.of(image, kernel, stride, padding, bias)
+    steps = Steps.of(image, kernel, stride, padding)
     seen, start = steps.seen, steps.seen.start_position(np.abs(steps.output))
     slider = Slider("output position", range(seen.count), start, seen.place, play=True)
     return Explorer(_draw, steps, position=slider)
@@ -186,7 +177,7 @@ def conv2d_backward(
     image (H, W), kernel (KH, KW), grad (OH, OW), the gradient by the output. `ops.conv2d_backward` does so for all at
     once. ValueError where the shapes do not fit, or for several channels.
     """
-    steps, given = Steps.of(image, kernel, stride, padding, 0.0), on_host(grad, dtype=np.float64)
+    steps, given = Steps.of(image, kernel, stride, padding), on_host(grad, dtype=np.float64)
     if len(steps.weight) > 1:
         raise ValueError(f"image has {len(steps.weight)} channels; the picture has room for one")
     if given.shape != steps.output.shape:
@@ -202,16 +193,15 @@ class Steps:
 
     seen: Windows
     weight: Values
-    bias: float
     output: Values
 
     @classmethod
-    def of(cls, image: ArrayLike, kernel: ArrayLike, stride: Any, padding: Any, bias: float) -> Steps:
+    def of(cls, image: ArrayLike, kernel: ArrayLike, stride: Any, padding: Any) -> Steps:
         weight = as_channels(kernel, "kernel")
         seen = windows(image, weight.shape[1:], stride, padding)
         if len(weight) != len(seen.padded):
             raise ValueError(f"kernel has {len(weight)} channels, image {len(seen.padded)}; they must be equal")
-        return cls(seen, weight, bias, np.einsum("ijchw,chw->ij", seen.patches, weight) + bias)
+        return cls(seen, weight, np.einsum("ijchw,chw->ij", seen.patches, weight))
 
     def patch(self, position: int) -> Values:
         """Return what the window covers at this position: (C, KH, KW)."""
@@ -224,8 +214,6 @@ class Steps:
     def sum_in_words(self, position: int) -> str:
         """Return the sum that makes this output, as in "14 + 9 + 16 = 39"; only the output if it has a single term."""
         terms = [number(value) for value in self.channel_sums(position)]
-        if self.bias:
-            terms.append(f"{number(self.bias)} (bias)")
         total = number(float(self.output.flat[position]))
         return f"{' + '.join(terms)} = {total}".replace("+ -", "− ") if len(terms) > 1 else total
 

@@ -362,12 +362,11 @@ def _alt(graph: Graph, step: int, broken: int) -> str:
 # One step of an LSTM
 
 # Two units: the first keeps what it holds, the second forgets it and takes what is new.
-X, H, C = (1.0, -0.5), (0.5, 0.2), (0.8, -0.6)
-WEIGHT_IH = ((-2, 1), (2, 0), (2, -1), (-3, 1), (1, 0.5), (1.5, -1), (1, -1), (2, 0))
-WEIGHT_HH = ((-1, 0), (1, 1), (1, 0), (0, -1), (0, 1), (1, 0), (1, 0), (0, 1))
-BIAS = (-0.5, 0.5, 1, 0, 0, 0, 0, 0)
+X, H, C = np.array([1.0, -0.5]), np.array([0.5, 0.2]), np.array([0.8, -0.6])
+WEIGHT_IH = np.array([[-2, 1], [2, 0], [2, -1], [-3, 1], [1, 0.5], [1.5, -1], [1, -1], [2, 0]])
+WEIGHT_HH = np.array([[-1, 0], [1, 1], [1, 0], [0, -1], [0, 1], [1, 0], [1, 0], [0, 1]], np.float64)
+BIAS = np.array([-0.5, 0.5, 1, 0, 0, 0, 0, 0])
 
-MOST_INPUTS, MOST_UNITS = 4, 3
 CELL_SIZE = 0.5, 0.24  # inches
 TOP, CELL_GAP = 1.28, 0.36
 # Left sides of the columns: what comes in, sums, gates, f * c, i * g, the new c, the new h.
@@ -414,33 +413,10 @@ class Cell:
         return {**found, "f * c": f * self.c, "i * g": i * g, "c": c, "h": o * np.tanh(c)}
 
 
-def lstm_cell(
-    x: ArrayLike = X,
-    h: ArrayLike = H,
-    c: ArrayLike = C,
-    weight_ih: ArrayLike = WEIGHT_IH,
-    weight_hh: ArrayLike = WEIGHT_HH,
-    bias: ArrayLike = BIAS,
-    step: int = LAST,
-) -> Explorer:
-    """Draw one step of an LSTM for one sample as a graph with its numbers; a slider goes from gate to gate.
-
-    x (D,), h and c (H,) before the step, weight_ih (4 * H, D), weight_hh (4 * H, H), bias (4 * H,), as in
-    `ops.lstm_step`; without them, an example whose first unit keeps and whose second one replaces. step (0 to 7) says
-    where the slider stands first. ValueError where shapes do not fit, D is above 4 or H above 3.
-    """
-    given = {"x": x, "h": h, "c": c, "weight_ih": weight_ih, "weight_hh": weight_hh, "bias": bias}
-    cell = Cell(**{name: on_host(values, np.float64) for name, values in given.items()})
-    inputs, units = cell.x.size, cell.h.size
-    wanted = {"x": (inputs,), "h": (units,), "c": (units,), "weight_ih": (4 * units, inputs)}
-    wanted |= {"weight_hh": (4 * units, units), "bias": (4 * units,)}
-    for name, shape in wanted.items():
-        if (got := getattr(cell, name).shape) != shape:
-            raise ValueError(f"{name} has shape {got}; expected {shape} for one sample of {inputs} and {units} units")
-    if not (1 <= inputs <= MOST_INPUTS and 1 <= units <= MOST_UNITS):
-        room = f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} units"
-        raise ValueError(f"{room}, got {inputs} and {units}")
-    slider = Slider("step", range(LAST + 1), step, lambda at: f"{at} of {LAST}: {CELL_STEPS[at].name}", True)
+def lstm_cell() -> Explorer:
+    """Draw one step of an LSTM for one sample as a graph with its numbers; a slider goes from gate to gate."""
+    cell = Cell(X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS)
+    slider = Slider("step", range(LAST + 1), LAST, lambda at: f"{at} of {LAST}: {CELL_STEPS[at].name}", True)
     return Explorer(_draw_cell, cell, step=slider)
 
 

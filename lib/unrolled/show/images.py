@@ -137,22 +137,16 @@ def filter_colours(kernel: NDArray[Any]) -> NDArray[np.float64]:
     return colours
 
 
-def difference(
-    got: ArrayLike, expected: ArrayLike, differs: ArrayLike | None = None, rtol: float = 1e-4, atol: float = 1e-6
-) -> Picture:
+def difference(got: ArrayLike, expected: ArrayLike) -> Picture:
     """Draw two results of one shape, and where they differ: a small picture for the findings of a check.
 
-    Of arrays with more than two axes, the first image that differs is drawn. differs: a mask of that shape, where the
-    caller has a tolerance of its own; else `numpy.isclose` with rtol and atol (NaN equals NaN) decides. ValueError
-    where shapes differ or there is nothing two-dimensional to show.
+    Of arrays with more than two axes, the first image that differs is drawn. NaN equals NaN. ValueError where shapes
+    differ or there is nothing two-dimensional to show.
     """
     left, right = on_host(got, dtype=np.float64), on_host(expected, dtype=np.float64)
     if left.shape != right.shape or left.ndim < 2 or not left.size:
         raise ValueError(f"got and expected must be images of one shape, got {left.shape} and {right.shape}")
-    if differs is None:
-        mask = ~np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
-    else:
-        mask = np.broadcast_to(on_host(differs, dtype=bool), left.shape)
+    mask = ~np.isclose(left, right, rtol=1e-4, atol=1e-6, equal_nan=True)
     first = int(mask.reshape(-1, *mask.shape[-2:]).any(axis=(1, 2)).argmax())
     index = tuple(int(i) for i in np.unravel_index(first, mask.shape[:-2])) if mask.ndim > 2 else ()
     name = f" {[*index]}" if index else ""

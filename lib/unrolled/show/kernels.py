@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_hex
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from unrolled.show.picture import Explorer, Picture, Slider, choosing, counting
-from unrolled.show.sheet import Box, Cells, Sheet, cell_text, cells_text, on_host
+from unrolled.show.sheet import Box, Cells, Sheet, cell_text, cells_text
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, SMALL, WIDTH, tint
 from unrolled.show.words import amount, count_of, listing, number, percent, seconds, span
 
@@ -146,11 +145,6 @@ def _alt(profiles: Any, found: list[dict[str, tuple[str, str]]], inside: bool) -
 WARP = 32  # threads
 EDGE = 0.1  # inches
 READ, BESIDE = "#9CD0EF", "#FBEBCB"
-Patterns = Mapping[str, Callable[[int], int]]
-
-
-def _wanted(pattern: Callable[[int], int], threads: int) -> NDArray[np.int64]:
-    return np.array([int(pattern(thread)) for thread in range(threads)], np.int64)
 
 
 def _names(threads: list[int]) -> str:
@@ -161,27 +155,23 @@ def _names(threads: list[int]) -> str:
 # Memory
 
 SECTOR, LINE = 32, 128  # bytes of a sector, and of a row of the picture
-MOST_WARPS, ROWS = 8, 8
+WARPS, ITEMSIZE = 3, 4  # how many warps read, and bytes of a value
+ROWS = 8
 LEFT, TOP, ROW, SQUARE = 0.72, 0.95, 0.27, 0.17  # inches
-STRIDES: Patterns = {
-    "x[i]": lambda i: i,
-    "x[i + 1]": lambda i: i + 1,
-    "x[2 * i]": lambda i: 2 * i,
-    "x[32 * i]": lambda i: 32 * i,
-}
+THREADS = np.arange(WARPS * WARP).reshape(WARPS, WARP)
+STRIDES = {"x[i]": THREADS, "x[i + 1]": THREADS + 1, "x[2 * i]": 2 * THREADS, "x[32 * i]": 32 * THREADS}
 
 
 @dataclass(frozen=True)
 class Access:
-    """What all threads read in one step: places (warps, 32) in x, whose values have `itemsize` bytes."""
+    """What all threads read in one step: places (warps, 32) in x."""
 
     places: NDArray[np.int64]
-    itemsize: int
 
     def shares(self, warp: int) -> list[float]:
         """Return how much of each sector that is fetched, as a whole, the warp asked for, from 0 to 1."""
-        sectors = np.unique(self.places[warp]) * self.itemsize // SECTOR
-        return [float(count) * self.itemsize / SECTOR for count in np.unique(sectors, return_counts=True)[1]]
+        sectors = np.unique(self.places[warp]) * ITEMSIZE // SECTOR
+        return [float(count) * ITEMSIZE / SECTOR for count in np.unique(sectors, return_counts=True)[1]]
 
     def fewest(self, warp: int) -> int:
         """Return how many sectors would hold the same values if they lay side by side."""
@@ -189,46 +179,34 @@ class Access:
 
     def used(self, warp: int) -> int:
         """Return how many bytes of what is fetched the warp asked for."""
-        return len(np.unique(self.places[warp])) * self.itemsize
+        return len(np.unique(self.places[warp])) * ITEMSIZE
 
     def lines(self, warp: int) -> list[int]:
         """Return the 128-byte rows of memory to draw: those of all warps where they have room, else of this one."""
-        of_all, own = (np.unique(places * self.itemsize // LINE) for places in (self.places, self.places[warp]))
+        of_all, own = (np.unique(places * ITEMSIZE // LINE) for places in (self.places, self.places[warp]))
         return [int(line) for line in (of_all if len(of_all) <= ROWS else own)]
 
     def readers(self, line: int) -> list[list[int]]:
         """Return the threads that read each value of a row of memory."""
-        threads, per_line = self.places.ravel(), LINE // self.itemsize
+        threads, per_line = self.places.ravel(), LINE // ITEMSIZE
         return [np.flatnonzero(threads == line * per_line + i).tolist() for i in range(per_line)]
 
 
-def warps(patterns: Patterns = STRIDES, warps: int = 3, itemsize: int = 4, start: str | None = None) -> Explorer:
+def warps(start: str | None = None) -> Explorer:
     """Draw which addresses the threads read at once; the sectors of 32 bytes light up that a chosen warp fetches.
 
-    patterns: what is read -> a function from a thread's number to the place in x that it reads. itemsize: bytes of a
-    value. start: the pattern to show first. ValueError for places below 0, an unknown start, more than 8 warps, or
-    values of other than 1, 2, 4, 8 or 16 bytes.
+    start: which of `STRIDES` to show first. ValueError for another.
     """
-    if itemsize not in (1, 2, 4, 8, 16) or not 1 <= warps <= MOST_WARPS:
-        raise ValueError(f"itemsize must be 1, 2, 4, 8 or 16 and warps 1 to {MOST_WARPS}, got {itemsize} and {warps}")
-    slider = choosing("thread i reads", "patterns", [*patterns], start)
-    found = {}
-    for name, pattern in patterns.items():
-        places = _wanted(pattern, warps * WARP)
-        if places.min() < 0:
-            raise ValueError(f"{name!r} is the place {places.min()} for some thread; expected 0 or more")
-        found[name] = Access(places.reshape(-1, WARP), itemsize)
-    which = Slider("warp", range(warps), 0, lambda w: f"{w}: threads {w * WARP} to {w * WARP + WARP - 1}")
-    return Explorer(_draw_memory, found, pattern=slider, warp=which)
+    slider = choosing("thread i reads", "patterns", [*STRIDES], start)
+    which = Slider("warp", range(WARPS), 0, lambda w: f"{w}: threads {w * WARP} to {w * WARP + WARP - 1}")
+    return Explorer(_draw_memory, pattern=slider, warp=which)
 
 
-def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Picture:
-    access = found[pattern]
-    count = max(len(one.shares(w)) for one in found.values() for w in range(len(one.places)))
-    squares = -(-count // WARP)
-    sheet = Sheet(TOP + ROWS * ROW + 0.85 + 2 * squares * SQUARE)
+def _draw_memory(pattern: str, warp: int) -> Picture:
+    access = Access(STRIDES[pattern])
+    sheet = Sheet(TOP + ROWS * ROW + 0.85 + 2 * SQUARE)
     sheet.heading(f"Thread i reads {pattern}; warp {warp} at this moment", _sectors(access, warp), first=0.45)
-    columns = LINE // access.itemsize
+    columns = LINE // ITEMSIZE
     cells = Cells(LEFT, TOP, 1, columns, (WIDTH - EDGE - LEFT) / columns, ROW)
     sheet.text((EDGE, TOP - 0.14), "byte", GREY, SMALL)
     sheet.text((LEFT, TOP - 0.14), f"memory, {LINE} bytes a row; thick bars: sectors of {SECTOR}", GREY, SMALL)
@@ -240,30 +218,28 @@ def _draw_memory(found: Mapping[str, Access], pattern: str, warp: int) -> Pictur
         sheet.text((LEFT, TOP + ROWS * ROW + 0.13), f"… and {more} more that this warp reads", size=SMALL)
     top, fewest = TOP + ROWS * ROW + 0.37, [1.0] * access.fewest(warp)
     _draw_sectors(sheet, top, "sectors fetched", access.shares(warp))
-    _draw_sectors(sheet, top + squares * SQUARE + 0.08, "the fewest that would do", fewest)
+    _draw_sectors(sheet, top + SQUARE + 0.08, "the fewest that would do", fewest)
     y = sheet.height - 0.16
     sheet.swatch(EDGE, y, "a thread of this warp reads it", READ)
     sheet.hatch([sheet.swatch(2.5, y, "fetched, not read by it", BESIDE)], "////", ORANGE)
     sheet.text((4.75, y), "number: the thread", size=SMALL)
     sheet.text((6.05, y), "grey: other warps", GREY, SMALL)
-    first, last = access.places[warp][[0, -1]] * access.itemsize
-    others = "; ".join(
-        f"{name}, {len(one.shares(warp))} for {one.fewest(warp)}" for name, one in found.items() if name != pattern
-    )
+    first, last = access.places[warp][[0, -1]] * ITEMSIZE
+    rest = {name: Access(places) for name, places in STRIDES.items() if name != pattern}
+    others = "; ".join(f"{name}, {len(one.shares(warp))} for {one.fewest(warp)}" for name, one in rest.items())
     text = (
-        f"Thread i reads {pattern}, {count_of(access.itemsize, 'byte')} a value. Warp {warp}, threads {warp * WARP} to "
+        f"Thread i reads {pattern}, {ITEMSIZE} bytes a value. Warp {warp}, threads {warp * WARP} to "
         f"{warp * WARP + WARP - 1}, reads at byte {number(int(first))} with its first thread and at byte "
         f"{number(int(last))} with its last. {_sectors(access, warp)}"
     )
-    alt = f"{text} Of the others: {others}." if others else text
-    return Picture(sheet.figure(), alt)
+    return Picture(sheet.figure(), f"{text} Of the others: {others}.")
 
 
 def _draw_line(sheet: Sheet, cells: Cells, access: Access, warp: int, line: int) -> None:
     """128 bytes of memory: what the warp asked for, what is fetched with it, what other warps read."""
     readers = access.readers(line)
     own = [[thread for thread in threads if thread // WARP == warp] for threads in readers]
-    per_sector = SECTOR // access.itemsize
+    per_sector = SECTOR // ITEMSIZE
     asked = np.array([bool(threads) for threads in own])
     fetched = np.repeat(asked.reshape(-1, per_sector).any(axis=1), per_sector)
     sheet.text((EDGE, cells.middle[1]), number(line * LINE), size=SMALL)
@@ -282,11 +258,11 @@ def _draw_sectors(sheet: Sheet, top: float, words: str, shares: list[float]) -> 
     sheet.text((EDGE, top + SQUARE / 2), f"{words}: {len(shares)}", size=SMALL)
     side = SQUARE - 0.03
     for i, share in enumerate(shares):
-        left, up, read = 2.0 + i % WARP * SQUARE, top + i // WARP * SQUARE, share * side
-        sheet.fill((left, up, read, side), READ)
-        sheet.edge((left, up, side, side), INK)
+        left, read = 2.0 + i * SQUARE, share * side
+        sheet.fill((left, top, read, side), READ)
+        sheet.edge((left, top, side, side), INK)
         if share < 1:
-            rest = (left + read, up, side - read, side)
+            rest = (left + read, top, side - read, side)
             sheet.fill(rest, BESIDE)
             sheet.hatch([rest], "////", ORANGE)
 
@@ -302,59 +278,34 @@ def _sectors(access: Access, warp: int) -> str:
 
 # Shared memory
 
-BANKS, MOST_ROWS = 32, 36
+BANKS, ROWS_OF_BANKS = 32, 32  # as many rows of words as the widest of `TILES` needs
 LABEL, BANKS_TOP, WORD = 0.82, 1.0, 0.15  # inches
-TILES: Patterns = {
-    "a row of 32 × 32": lambda lane: lane,
-    "a column of 32 × 32": lambda lane: 32 * lane,
-    "a column of 32 × 33": lambda lane: 33 * lane,
-}
+LANES = np.arange(WARP)
+TILES = {"a row of 32 × 32": LANES, "a column of 32 × 32": 32 * LANES, "a column of 32 × 33": 33 * LANES}
+"""The words of 4 bytes that the lanes of a warp want at once: (32,), the first word is 0 and lies in bank 0."""
 
 
-@dataclass(frozen=True)
-class Words:
-    """The words of 4 bytes that the lanes of a warp want at once: (32,), the first word is 0 and lies in bank 0."""
-
-    words: NDArray[np.int64]
-
-    @property
-    def words_a_bank(self) -> NDArray[np.int64]:
-        """How many different words each bank is asked for, (32,): it gives one a pass."""
-        return np.bincount(np.unique(self.words) % BANKS, minlength=BANKS)
-
-    @property
-    def passes(self) -> int:
-        return int(self.words_a_bank.max())
+def words_a_bank(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many different words each bank is asked for, (32,): it gives one a pass."""
+    return np.bincount(np.unique(words) % BANKS, minlength=BANKS)
 
 
-def banks(patterns: Patterns = TILES, start: str | None = None) -> Explorer:
+def banks(start: str | None = None) -> Explorer:
     """Draw the 32 banks of shared memory as columns, and where in them the lanes of a warp find their words.
 
-    patterns: what the warp wants -> a function from the lane, 0 to 31, to a word of 4 bytes. start: the one to
-    show first. ValueError for an unknown start, no pattern, and words below 0 or beyond 36 rows of 32.
+    start: which of `TILES` to show first. ValueError for another.
     """
-    slider = choosing("a warp wants", "patterns", [*patterns], start)
-    found = {name: words_of(name, pattern) for name, pattern in patterns.items()}
-    return Explorer(_draw_banks, found, pattern=slider)
+    return Explorer(_draw_banks, pattern=choosing("a warp wants", "patterns", [*TILES], start))
 
 
-def words_of(name: str, pattern: Callable[[int], int]) -> Words:
-    """Return the words of a pattern. Raises ValueError for those that the picture has no room for."""
-    words = _wanted(pattern, WARP)
-    if words.min() < 0 or words.max() >= MOST_ROWS * BANKS:
-        got = f"{words.min()} to {words.max()}"
-        raise ValueError(f"{name!r} wants the words {got}; expected words from 0 to {MOST_ROWS * BANKS - 1}")
-    return Words(words)
-
-
-def _draw_banks(found: Mapping[str, Words], pattern: str) -> Picture:
-    rows = max(int(one.words.max()) // BANKS + 1 for one in found.values())
+def _draw_banks(pattern: str) -> Picture:
+    rows, words, counts = ROWS_OF_BANKS, TILES[pattern], words_a_bank(TILES[pattern])
     cells = Cells(LABEL, BANKS_TOP, rows, BANKS, (WIDTH - EDGE - LABEL) / BANKS, WORD)
-    sheet, wanted, counts = Sheet(cells.bottom + 0.9), found[pattern], found[pattern].words_a_bank
-    sheet.heading(f"Shared memory: a warp wants {pattern}", _passes(wanted), first=0.45)
+    sheet = Sheet(cells.bottom + 0.9)
+    sheet.heading(f"Shared memory: a warp wants {pattern}", _passes(pattern), first=0.45)
     sheet.text((EDGE, BANKS_TOP - 0.13), "bank", GREY, SMALL)
     sheet.numbers(Cells(LABEL, BANKS_TOP - 0.23, 1, BANKS, cells.width, 0.2), [str(i) for i in range(BANKS)], GREY)
-    lanes = [np.flatnonzero(wanted.words == word).tolist() for word in range(rows * BANKS)]
+    lanes = [np.flatnonzero(words == word).tolist() for word in range(rows * BANKS)]
     mask = np.array([bool(each) for each in lanes]).reshape(rows, BANKS)
     sheet.fill_runs(cells, mask & (counts <= 1), READ)
     sheet.fill_runs(cells, mask & (counts > 1), BESIDE)
@@ -375,34 +326,30 @@ def _draw_banks(found: Mapping[str, Words], pattern: str) -> Picture:
     sheet.swatch(EDGE, y, "alone in its bank", READ, INK)
     sheet.outline(sheet.swatch(2.35, y, "one after the other", BESIDE), RED, 1.6)
     sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
-    return Picture(sheet.figure(), _alt_banks(found, pattern))
+    return Picture(sheet.figure(), _alt_banks(pattern))
 
 
-def _passes(wanted: Words) -> str:
-    passes = wanted.passes
+def _passes(pattern: str) -> str:
+    passes = int(words_a_bank(TILES[pattern]).max())
     if passes == 1:
         return "Each bank gives one word at most: 1 pass, no bank conflict."
     conflicts = count_of(passes - 1, "bank conflict")
     return f"One bank has to give {passes} words, one a pass: {passes} passes, {conflicts}."
 
 
-def _alt_banks(found: Mapping[str, Words], pattern: str) -> str:
-    wanted = found[pattern]
-    used = np.flatnonzero(wanted.words_a_bank).tolist()
-    where = span("bank", used[0], len(used)) if used == list(range(used[0], used[-1] + 1)) else f"{len(used)} banks"
-    others = "; ".join(f"{name}, {one.passes}" for name, one in found.items() if name != pattern)
-    text = (
+def _alt_banks(pattern: str) -> str:
+    used = np.flatnonzero(words_a_bank(TILES[pattern])).tolist()
+    others = "; ".join(f"{name}, {words_a_bank(words).max()}" for name, words in TILES.items() if name != pattern)
+    return (
         f"A warp wants {pattern} from shared memory, whose words of 4 bytes lie in 32 banks, one word after the other. "
-        f"Its lanes go to {where}. {_passes(wanted)}"
+        f"Its lanes go to {span('bank', used[0], len(used))}. {_passes(pattern)} Passes of the others: {others}."
     )
-    return f"{text} Passes of the others: {others}." if others else text
 
 
 # A tree of partial sums, from barrier to barrier, and what comes of it where there is no barrier
 
-COUNTS = 4, 8, 16
 WITH, WITHOUT = "A barrier after each round", "No barrier after a round"
-PI = 3, 1, 4, 1, 5, 9, 2, 6
+VALUES = np.array([3.0, 1, 4, 1, 5, 9, 2, 6])  # the first digits of pi
 TREE_TOP, STEP_LABEL, GAP = 1.32, 0.36, 0.42  # inches
 WRITTEN, WRONG = "#9CD0EF", "#FAD9C8"
 
@@ -471,16 +418,12 @@ def _run(values: NDArray[np.float64], steps: list[list[Add]], ordered: bool) -> 
     return Tree(steps, np.array(memory), ordered)
 
 
-def barriers(values: ArrayLike = PI) -> Explorer:
-    """Draw how the threads of a block add up values in a tree, step by step, with barriers and without.
+def barriers() -> Explorer:
+    """Draw how the threads of a block add up eight values in a tree, step by step, with barriers and without.
 
-    values: (N,), one for each thread, N 4, 8 or 16. Without barriers, each thread stands for a warp of its own and
-    runs as far as it can: one order of many. ValueError for another number of values.
+    Without barriers, each thread stands for a warp of its own and runs as far as it can: one order of many.
     """
-    given = on_host(values, dtype=np.float64)
-    if given.ndim != 1 or len(given) not in COUNTS:
-        raise ValueError(f"values have shape {given.shape}; expected 4, 8 or 16 of them, one for each thread")
-    trees = {WITH: with_barriers(given), WITHOUT: without_barriers(given)}
+    trees = {WITH: with_barriers(VALUES), WITHOUT: without_barriers(VALUES)}
     last = len(trees[WITH].steps)
     return Explorer(_draw, trees, step=counting("step", last, last))
 

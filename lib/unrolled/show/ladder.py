@@ -43,24 +43,18 @@ Rows = list[tuple[str, list[tuple[str, float]]]]
 
 
 @styled()
-def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credit: str = CREDIT) -> Picture:
+def ladder(rungs: Sequence[Rung]) -> Picture:
     """Draw seconds per MNIST epoch on a log scale, a row for each rung, in the order given, by what was measured.
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
-    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). references: rungs of others, drawn hollow
-    under their own heading, with `credit` below; pass () to leave them out. ValueError where there is nothing to draw,
-    or seconds not above 0.
+    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). Under a heading of their own stand those of
+    others, hollow. ValueError for seconds not above 0.
     """
-    groups = grouped(rungs)
-    if references:
-        groups["for comparison, measured by others"] = list(references)
+    groups = {**grouped(rungs), "for comparison, measured by others": list(REFERENCES)}
     rows = [rung for group in groups.values() for rung in group]
-    if not rows:
-        raise ValueError("rungs is empty and so are references: nothing to draw")
     _check_seconds(rows)
     height = ROW * len(rows) + HEADING * len(groups)
-    bottom = 0.85 if references else 0.6
-    figure, axes = chart(height + bottom + 0.15, LEFT, RIGHT, top=0.15, bottom=bottom)
+    figure, axes = chart(height + 1.0, LEFT, RIGHT, top=0.15, bottom=0.85)
     time_axis(axes, [float(rung["seconds"]) for rung in rows], 3)
     axes.set(ylim=(height, 0), yticks=[], xlabel="time for an epoch of MNIST (60,000 images), log scale")
     y = 0.0
@@ -68,16 +62,15 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
         y += HEADING
         for rung in group:
-            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in references)
+            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in REFERENCES)
             colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
             axes.hlines(middle, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
             axes.plot(value, middle, marker, markersize=8, color=face, markeredgecolor=colour)
             axes.annotate(seconds(value), (value, middle), (9, 0), weight="bold", **OFFSET)
             _name(axes, middle, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
             y += ROW
-    if references:
-        figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), credit, size=8, color=GREY)
-    return Picture(figure, _alt(groups, rungs, credit if references else ""))
+    figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), CREDIT, size=8, color=GREY)
+    return Picture(figure, _alt(groups, rungs))
 
 
 def _check_seconds(rungs: Iterable[Rung]) -> None:
@@ -133,7 +126,7 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -> str:
+def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung]) -> str:
     text = "Seconds per MNIST epoch, log scale."
     for heading, group in groups.items():
         said = ((f"{rung['label']} {seconds(float(rung['seconds']))}", details(rung)) for rung in group)
@@ -143,7 +136,7 @@ def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -
         if len(own) > 1:
             count, climbed = count_of(len(own), "rung"), times(max(own) / min(own))
             text += f" From the slowest of your {count} to the fastest: {climbed}."
-    return f"{text} {credit}".strip()
+    return f"{text} {CREDIT}"
 
 
 @styled()
@@ -313,23 +306,18 @@ class Speedup:
 
 
 @styled()
-def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None, published: bool = True) -> Picture:
+def rungs(ladders: Mapping[str, Steps]) -> Picture:
     """Draw ladders side by side, a panel each: how many times faster than the first rung every rung is, on a log scale.
 
     ladders: title -> seconds by rung, or rows: mappings with "name" (what follows its last comma is the rung) and
     "speedup", "seconds", "ours_s" or "gflops", and where known "gflops", "of_peak" (from 0 to 1) and "workload" (what
-    else this rung computes than the others). peaks: title -> GFLOPS of its machine, for rows that lack "of_peak".
-    published: also draw what cuDNN's makers published, under the title "published, 2016". ValueError for no ladders or
-    more than three, an empty one, values not above 0, or a peak of no ladder.
+    else this rung computes than the others). Beside them stands what cuDNN's makers published. ValueError for more
+    than two ladders, an empty one, and values not above 0.
     """
-    given = {**ladders, **({PUBLISHED_TITLE: PUBLISHED} if published else {})}
-    peaks = peaks or {}
-    if not 1 <= len(given) <= MOST:
+    given = {**ladders, PUBLISHED_TITLE: PUBLISHED}
+    if len(given) > MOST:
         raise ValueError(f"ladders must be 1 to {MOST} with the published one, got {len(given)}: {list(given)}")
-    for title in peaks:
-        if title not in given:
-            raise ValueError(f"peaks has {title!r}; expected a title of a ladder: {list(given)}")
-    found = {title: steps_of(title, rows, peaks.get(title)) for title, rows in given.items()}
+    found = {title: steps_of(title, rows) for title, rows in given.items()}
     given_names = dict.fromkeys(step.name for steps in found.values() for step in steps)
     names = [form for form in FORMS if form in given_names] + [name for name in given_names if name not in FORMS]
     notes = [
@@ -338,7 +326,7 @@ def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None
         for step in steps
         if step.workload
     ]
-    notes += [PUBLISHED_CREDIT] if published else []
+    notes.append(PUBLISHED_CREDIT)
     below = RUNG_BOTTOM + 0.2 * len(notes)
     height = RUNG_TOP + RUNG_ROW * len(names) + below
     figure = new_figure(height)
@@ -355,10 +343,10 @@ def rungs(ladders: Mapping[str, Steps], peaks: Mapping[str, float] | None = None
     figure.text(RUNG_LEFT / WIDTH, (below - 0.42) / height, words, size=SMALL)
     for line, note in enumerate(reversed(notes)):
         figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
-    return Picture(figure, f"{_alt_rungs(found)} {PUBLISHED_CREDIT if published else ''}".strip())
+    return Picture(figure, f"{_alt_rungs(found)} {PUBLISHED_CREDIT}")
 
 
-def steps_of(title: str, rows: Steps, peak: float | None = None) -> list[Speedup]:
+def steps_of(title: str, rows: Steps) -> list[Speedup]:
     """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
     if isinstance(rows, Mapping):
         rows = [{"name": name, "seconds": value} for name, value in rows.items()]
@@ -372,8 +360,8 @@ def steps_of(title: str, rows: Steps, peak: float | None = None) -> list[Speedup
         if key is None or not row[key] > 0:
             got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
             raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
-        of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
-        found.append(Speedup(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", ""))))
+        factor, workload = float(row[key]) ** speeds[key], str(row.get("workload", ""))
+        found.append(Speedup(name, factor, gflops, row.get("of_peak"), workload))
     if not found:
         raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
     return [replace(step, factor=step.factor / found[0].factor) for step in found]

@@ -24,7 +24,8 @@ from unrolled.show.words import count_of, listing, number, percent
 # The same visits, another number of cache lines loaded
 
 Order = Literal["row", "column"]
-MOST_CELLS = 256
+SHAPE = 8, 8  # of the matrix that is drawn
+LINE, LINES = 8, 4  # numbers in a cache line, as 8 float64 are the usual 64 bytes, and lines that the cache holds
 EDGE, HEAD, STRIP = 0.15, 0.62, 0.55  # inches
 HELD = "#D3EAF8"
 
@@ -33,60 +34,45 @@ HELD = "#D3EAF8"
 class MemoryWalk:
     """A walk over a (rows, columns) matrix that lies row by row in memory.
 
-    line: numbers in a cache line; lines: how many of them the cache holds. visits: the address (in numbers, from 0)
-    visited at each step. loads: how many cache lines were loaded up to and with each step. cached: the lines that the
-    cache holds after each step, the least recently used first.
+    visits: the address (in numbers, from 0) visited at each step. loads: how many cache lines were loaded up to and
+    with each step. cached: the lines that the cache holds after each step, the least recently used first.
     """
 
     order: Order
-    line: int
-    lines: int
     visits: list[int]
     loads: list[int]
     cached: list[tuple[int, ...]]
 
     def in_cache(self, step: int) -> NDArray[np.bool_]:
         """Return which addresses the cache holds after this step: a mask over all of memory."""
-        return np.isin(np.arange(len(self.visits)) // self.line, self.cached[step])
+        return np.isin(np.arange(len(self.visits)) // LINE, self.cached[step])
 
 
-def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> MemoryWalk:
-    """Return a walk that visits every cell of a (rows, columns) matrix once.
-
-    The cache holds `lines` lines of `line` numbers and drops the least recently used.
-    """
-    addresses = np.arange(shape[0] * shape[1]).reshape(shape)
+def walk(order: Order) -> MemoryWalk:
+    """Return a walk that visits every cell of the matrix once; the cache drops the least recently used line."""
+    addresses = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
     visits = (addresses if order == "row" else addresses.T).ravel().tolist()
     cache: tuple[int, ...] = ()
     loads, cached, count = [], [], 0
     for address in visits:
-        wanted = address // line
+        wanted = address // LINE
         count += wanted not in cache
-        cache = (*(held for held in cache if held != wanted), wanted)[-lines:]
+        cache = (*(held for held in cache if held != wanted), wanted)[-LINES:]
         loads.append(count)
         cached.append(cache)
-    return MemoryWalk(order, line, lines, visits, loads, cached)
+    return MemoryWalk(order, visits, loads, cached)
 
 
-def memory_walk(shape: tuple[int, int] = (8, 8), order: Order | None = None, line: int = 8, lines: int = 4) -> Explorer:
-    """Draw a matrix in row-major memory, walked row by row and column by column (or in one `order`), step by step.
-
-    line: numbers in a cache line (8 float64 are the usual 64 bytes); lines: how many of them the small cache holds.
-    ValueError for more than 256 cells, an unknown order, or sizes below 1.
-    """
-    if min(*shape, line, lines) < 1 or shape[0] * shape[1] > MOST_CELLS:
-        raise ValueError(f"shape, line and lines must be at least 1 and shape at most {MOST_CELLS} cells, got {shape}")
-    if order not in ("row", "column", None):
-        raise ValueError(f"order must be 'row', 'column' or None for both, got {order!r}")
-    orders: tuple[Order, ...] = ("row", "column") if order is None else (order,)
-    walks, steps = [walk(shape, one, line, lines) for one in orders], range(shape[0] * shape[1])
-    slider = Slider("step", steps, min(2 * shape[1] + shape[1] // 2, steps[-1]), lambda step: str(step + 1), play=True)
-    return Explorer(_draw, shape, walks, step=slider)
+def memory_walk() -> Explorer:
+    """Draw a matrix in row-major memory, walked row by row and column by column, step by step, with a small cache."""
+    walks = walk("row"), walk("column")
+    slider = Slider("step", range(len(walks[0].visits)), 20, lambda step: str(step + 1), play=True)
+    return Explorer(_draw, *walks, step=slider)
 
 
-def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Picture:
-    cells = Cells.fitting(shape, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
-    count, strips = shape[0] * shape[1], HEAD + cells.size[1] + 0.45
+def _draw(*walks: MemoryWalk, step: int) -> Picture:
+    cells = Cells.fitting(SHAPE, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
+    count, strips = len(walks[0].visits), HEAD + cells.size[1] + 0.45
     sheet = Sheet(strips + STRIP * len(walks) + 0.3)
     for i, one in enumerate(walks):
         left = EDGE + i * WIDTH / 2
@@ -96,26 +82,26 @@ def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Picture
         for turn, address in enumerate(one.visits[: step + 1], start=1):
             turns[address] = str(turn)
         grid, now = cells.at(left, HEAD), one.visits[step]
-        _hold(sheet, grid, one.in_cache(step).reshape(shape))
+        _hold(sheet, grid, one.in_cache(step).reshape(SHAPE))
         sheet.numbers(grid, turns)
-        sheet.outline(grid.box(*divmod(now, shape[1])), RED)
+        sheet.outline(grid.box(*divmod(now, SHAPE[1])), RED)
         # Memory as it is: one long row, in cache lines.
         top = strips + i * STRIP
         memory = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
         sheet.text((EDGE, top), f"memory, read {one.order} by {one.order}", size=SMALL)
         _hold(sheet, memory, one.in_cache(step)[None])
-        for first in range(0, count + one.line, one.line):
-            x = min(memory.left + first * memory.width, memory.right)
+        for first in range(0, count + LINE, LINE):
+            x = memory.left + first * memory.width
             sheet.line((x, memory.top - 0.04), (x, memory.bottom + 0.04), colour=INK, width=1.6)
         sheet.outline(memory.box(0, now), RED)
-    y, bars = sheet.height - 0.16, f"bold bars: a cache line holds {walks[0].line} numbers"
+    y, bars = sheet.height - 0.16, f"bold bars: a cache line holds {LINE} numbers"
     held, visited = Cells(EDGE, y - 0.07, 1, 1, 0.24, 0.14), Cells(1.55, y - 0.07, 1, 1, 0.14, 0.14)
     _hold(sheet, held, np.ones((1, 1), dtype=bool))
     sheet.text((held.right + 0.08, y), "in the cache", size=SMALL)
     sheet.outline(visited.frame, RED)
     sheet.text((visited.right + 0.1, y), "visited now", size=SMALL)
     sheet.text((2.75, y), f"1, 2, 3: order of the visits      {bars}", size=SMALL)
-    return Picture(sheet.figure(), _alt(shape, walks, step))
+    return Picture(sheet.figure(), _alt(walks, step))
 
 
 def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:
@@ -124,51 +110,44 @@ def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:
     sheet.rule(cells)
 
 
-def _alt(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> str:
-    count, line, lines = shape[0] * shape[1], walks[0].line, walks[0].lines
+def _alt(walks: tuple[MemoryWalk, ...], step: int) -> str:
+    count = len(walks[0].visits)
     read = [
-        f"{one.order} by {one.order}, step {step + 1} of {count} visits {list(divmod(one.visits[step], shape[1]))} "
+        f"{one.order} by {one.order}, step {step + 1} of {count} visits {list(divmod(one.visits[step], SHAPE[1]))} "
         f"at address {one.visits[step]} and {count_of(one.loads[step], 'cache line')} were loaded so far, "
         f"{one.loads[-1]} by the end"
         for one in walks
     ]
-    text = listing(read)
-    if len(walks) == 2:
-        ratio = walks[1].loads[-1] / walks[0].loads[-1]
-        text += f": the same {count} visits, {number(round(ratio, 1))} times the loads"
+    ratio = number(round(walks[1].loads[-1] / walks[0].loads[-1], 1))
     return (
-        f"A matrix of {shape[0]} by {shape[1]} numbers lies row by row in memory, in cache lines of "
-        f"{count_of(line, 'number')}; the cache holds {count_of(lines, 'line')}. Read {text}."
+        f"A matrix of {SHAPE[0]} by {SHAPE[1]} numbers lies row by row in memory, in cache lines of {LINE} numbers; "
+        f"the cache holds {LINES} lines. Read {listing(read)}: the same {count} visits, {ratio} times the loads."
     )
 
 
 # Workers that share a product, and what caps their speedup
 
-MOST_WORKERS, MOST_SIDE = len(COLOURS), 24
+ROWS, INNER, COLUMNS = 6, 5, 8  # A is ROWS by INNER, B is INNER by COLUMNS
+MOST_WORKERS = len(COLOURS)
 SIDE, GAP = 0.34, 0.4  # inches: the largest cell, and the room between matrices
 CELL, HATCH = 0.4, 0.6  # how strong the colour of a cell is, and that of its hatching
 
 FACTORS = (1, 2, 4, 8, 16, 64, 1024)
 TICKS = (1, 10, 100, 1000)
 LARGEST = 1024
-PERCENTS = (*range(0, 100, 5), 99, 99.9, 100)
+SHARES = tuple(value / 100 for value in (*range(0, 100, 5), 99, 99.9, 100))
 LEFT, RIGHT, TOP, BOTTOM = 0.75, 3.85, 0.45, 2.95  # inches: the frame of the curve
 BARS, BAR_STEP, BAR_WIDTH = 4.75, 0.35, 2.6
 
 
-def matmul_workers(rows: int = 6, inner: int = 5, columns: int = 8, workers: int = 4) -> Explorer:
-    """Draw A (rows, inner) times B (inner, columns): which worker computes which cell, and what a cell needs.
+def matmul_workers() -> Explorer:
+    """Draw a product of two matrices: which worker computes which cell, and what a cell needs.
 
-    Sliders: the number of workers (1 to 8, first `workers`) and the cell that is looked at.
-    ValueError for sizes outside 1 to 24 or more than 8 workers.
+    Sliders: the number of workers (1 to 8) and the cell that is looked at.
     """
-    for name, value in {"rows": rows, "inner": inner, "columns": columns, "workers": workers}.items():
-        most = MOST_WORKERS if name == "workers" else MOST_SIDE
-        if not 1 <= value <= most:
-            raise ValueError(f"{name} must be from 1 to {most}, got {value}")
-    count, middle = Slider("workers", range(1, MOST_WORKERS + 1), workers - 1), rows // 2 * columns + columns // 2
-    cell = Slider("cell of C", range(rows * columns), middle, lambda i: "row {}, column {}".format(*divmod(i, columns)))
-    return Explorer(_draw_workers, (rows, inner, columns), workers=count, cell=cell)
+    count, middle = Slider("workers", range(1, MOST_WORKERS + 1), 3), ROWS // 2 * COLUMNS + COLUMNS // 2
+    cell = Slider("cell of C", range(ROWS * COLUMNS), middle, lambda i: "row {}, column {}".format(*divmod(i, COLUMNS)))
+    return Explorer(_draw_workers, workers=count, cell=cell)
 
 
 def shares(rows: int, columns: int, workers: int) -> NDArray[np.int64]:
@@ -177,14 +156,12 @@ def shares(rows: int, columns: int, workers: int) -> NDArray[np.int64]:
     return np.concatenate([np.full(len(part), i) for i, part in enumerate(parts)]).reshape(rows, columns)
 
 
-def _draw_workers(sizes: tuple[int, int, int], workers: int, cell: int) -> Picture:
-    rows, inner, columns = sizes
-    side = min(SIDE, (4.9 - GAP) / (inner + columns), 5.0 / (inner + rows))
-    b = Cells(0.1 + inner * side + GAP, 0.45, inner, columns, side, side)
-    a = Cells(0.1, b.bottom + GAP, rows, inner, side, side)
-    c = Cells(b.left, a.top, rows, columns, side, side)
+def _draw_workers(workers: int, cell: int) -> Picture:
+    b = Cells(0.1 + INNER * SIDE + GAP, 0.45, INNER, COLUMNS, SIDE, SIDE)
+    a = Cells(0.1, b.bottom + GAP, ROWS, INNER, SIDE, SIDE)
+    c = Cells(b.left, a.top, ROWS, COLUMNS, SIDE, SIDE)
     sheet = Sheet(max(c.bottom + 0.1, c.top + 0.3 + 0.26 * workers))
-    row, column = divmod(cell, columns)
+    row, column = divmod(cell, COLUMNS)
     looks = (a, a.box(row, 0, 1, a.columns), "A", BLUE, "#BFE0F2"), (b, b.box(0, column, b.rows), "B", RED, "#F8D9C4")
     for cells, lit, name, colour, pale in looks:
         sheet.fill(cells.frame, "#F7F7F7")
@@ -192,14 +169,14 @@ def _draw_workers(sizes: tuple[int, int, int], workers: int, cell: int) -> Pictu
         sheet.rule(cells)
         sheet.outline(lit, colour)
         sheet.text_above(cells, f"{name}, {cells.rows} × {cells.columns}")
-    share = shares(rows, columns, workers)
+    share = shares(ROWS, COLUMNS, workers)
     sheet.paint(c, np.array([tint(colour, CELL) for colour in COLOURS])[share])
     for worker in range(1, workers):
         sheet.hatch(c.runs(share == worker), HATCHES[worker], to_hex(tint(COLOURS[worker], HATCH)))
     sheet.rule(c)
     sheet.numbers(c, [str(worker + 1) for worker in share.ravel()])
     sheet.outline(c.box(row, column), INK)
-    sheet.text_above(c, f"C = A B, {rows} × {columns}")
+    sheet.text_above(c, f"C = A B, {ROWS} × {COLUMNS}")
     for worker in range(workers):
         swatch = Cells(c.right + 0.3, c.top + 0.02 + worker * 0.26, 1, 1, 0.3, 0.2)
         sheet.paint(swatch, np.array([[tint(COLOURS[worker], CELL)]]))
@@ -208,9 +185,9 @@ def _draw_workers(sizes: tuple[int, int, int], workers: int, cell: int) -> Pictu
         sheet.rule(swatch)
         words = f"worker {worker + 1}: {count_of(int((share == worker).sum()), 'cell')}"
         sheet.text((swatch.left + 0.4, swatch.top + 0.1), words, size=SMALL)
-    needs = f"C[{row}, {column}] needs\nrow {row} of A and\ncolumn {column} of B:\n{count_of(inner, 'product')}."
+    needs = f"C[{row}, {column}] needs\nrow {row} of A and\ncolumn {column} of B:\n{count_of(INNER, 'product')}."
     sheet.text((c.right + 0.3, b.top + 0.1), f"{needs}\nNo cell needs another.")
-    return Picture(sheet.figure(), _alt_workers(sizes, workers, cell))
+    return Picture(sheet.figure(), _alt_workers(workers, cell))
 
 
 def speedup(rows: int, columns: int, workers: int) -> tuple[int, float]:
@@ -219,29 +196,25 @@ def speedup(rows: int, columns: int, workers: int) -> tuple[int, float]:
     return rounds, rows * columns / rounds
 
 
-def _alt_workers(sizes: tuple[int, int, int], workers: int, cell: int) -> str:
-    rows, inner, columns = sizes
-    row, column = divmod(cell, columns)
-    rounds, factor = speedup(rows, columns, workers)
-    owner = int(shares(rows, columns, workers)[row, column]) + 1
+def _alt_workers(workers: int, cell: int) -> str:
+    row, column = divmod(cell, COLUMNS)
+    rounds, factor = speedup(ROWS, COLUMNS, workers)
+    owner = int(shares(ROWS, COLUMNS, workers)[row, column]) + 1
     sooner = f", so equal workers are done {number(round(factor, 2))} times as soon" if workers > 1 else ""
     return (
-        f"Matrix A ({rows} by {inner}) times matrix B ({inner} by {columns}): the {rows * columns} cells of "
+        f"Matrix A ({ROWS} by {INNER}) times matrix B ({INNER} by {COLUMNS}): the {ROWS * COLUMNS} cells of "
         f"the product C are shared by {count_of(workers, 'worker')}, at most {count_of(rounds, 'cell')} each{sooner}. "
         f"Worker {owner} computes cell [{row}, {column}] from row {row} of A and column {column} of B with "
-        f"{count_of(inner, 'multiplication')}; no cell needs another."
+        f"{count_of(INNER, 'multiplication')}; no cell needs another."
     )
 
 
-def amdahl(fraction: float = 0.9) -> Explorer:
-    """Draw the speedup of a whole of which `fraction` of the time (0 to 1) is made faster, and the time that is left.
+def amdahl() -> Explorer:
+    """Draw the speedup of a whole of which a share of the time is made faster, and the time that is left.
 
-    Source: G. Amdahl, 1967: speedup = 1 / ((1 - fraction) + fraction / factor). ValueError for another fraction.
+    Source: G. Amdahl, 1967: speedup = 1 / ((1 - fraction) + fraction / factor).
     """
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction must be from 0 to 1, got {fraction}")
-    values = sorted({*(value / 100 for value in PERCENTS), fraction})
-    slider = Slider("share of the time that is made faster", values, values.index(fraction), percent)
+    slider = Slider("share of the time that is made faster", [*SHARES], SHARES.index(0.9), percent)
     return Explorer(_draw_law, fraction=slider)
 
 

@@ -79,7 +79,7 @@ class Format:
         return (1 if value > 0 else -1) * (inf if found > self.largest else found)
 
 
-def float_ruler(exponent: int = 5, fraction: int = 10, samples: Sequence[float] = SAMPLES) -> Explorer:
+def float_ruler(exponent: int = 5, fraction: int = 10) -> Explorer:
     """Draw where the numbers of a float format lie, and what becomes of samples, with sliders for both kinds of bits.
 
     exponent: 2 to 8 bits to begin with; fraction: 1 to 23. ValueError for others.
@@ -88,12 +88,12 @@ def float_ruler(exponent: int = 5, fraction: int = 10, samples: Sequence[float] 
         raise ValueError(f"exponent must be 2 to 8 and fraction 1 to 23, got {exponent} and {fraction}")
     bits = Slider("bits of exponent", range(2, 9), exponent - 2)
     digits = Slider("bits of fraction", range(1, 24), fraction - 1)
-    return Explorer(_draw_ruler, tuple(samples), exponent=bits, fraction=digits)
+    return Explorer(_draw_ruler, exponent=bits, fraction=digits)
 
 
-def _draw_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> Picture:
+def _draw_ruler(exponent: int, fraction: int) -> Picture:
     kind = Format(exponent, fraction)
-    sheet = Sheet(2.45 + 0.26 * len(samples))
+    sheet = Sheet(2.45 + 0.26 * len(SAMPLES))
     bits = f"1 bit of sign, {exponent} of exponent, {fraction} of fraction: {kind.bits} bits"
     sheet.heading(kind.name, bits, first=0.5)
     sheet.line((LEFT, RULER), (RIGHT, RULER), colour=GREY, width=1)
@@ -111,7 +111,7 @@ def _draw_ruler(samples: tuple[float, ...], exponent: int, fraction: int) -> Pic
     strokes = f"strokes: the samples; from 1 to the next number: {rounded(kind.step)}"
     sheet.text((3.3, RULER + 0.45), strokes, INK, SMALL)
     stored = []
-    for row, value in enumerate(samples):
+    for row, value in enumerate(SAMPLES):
         y, found = RULER + 0.78 + 0.26 * row, kind.stored(value)
         lost, off = found == 0 or isinf(found), ""
         if found != value:

@@ -253,10 +253,10 @@ class Sheet:
         for line, words in enumerate(lines):
             self.text((left, first + apart * line), words, **look)
 
-    def text_above(self, cells: Cells, text: str, gap: float = 0.13, **options: Any) -> None:
+    def text_above(self, cells: Cells, text: str, **options: Any) -> None:
         """Write lines of text over a grid, flush with its left side."""
         lines = text.count("\n") * LINE_SPACING * options.get("size", FONT_SIZE) * POINT
-        self.text((cells.left, cells.top - gap - lines), text, **options)
+        self.text((cells.left, cells.top - 0.13 - lines), text, **options)
 
     def sign(self, left: Cells, right: Cells, sign: str = "→", **options: Any) -> None:
         """Write a sign between two grids, at the height of the right one."""

@@ -185,12 +185,8 @@ class Machine(ABC):
         """End a trace and return what happened in it. Does not wait for the device: synchronize first."""
 
     def memory(self) -> dict[str, int]:
-        """Return {"used", "total", "peak", "capacity"} in bytes: live, live and free blocks, most used, the limit."""
+        """Return {"used", "total", "capacity"} in bytes: live, live and free blocks, the limit."""
         return dict(self._call("memory"))
-
-    def reset_peak(self) -> None:
-        """Count the peak from now on."""
-        self._call("reset_peak")
 
     def free_all(self) -> None:
         """Give the pool's free blocks back."""

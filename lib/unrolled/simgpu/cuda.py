@@ -259,14 +259,6 @@ class MemoryPool:
         """Return the bytes in blocks kept for the next arrays."""
         return self.total_bytes() - self.used_bytes()
 
-    def peak_bytes(self) -> int:
-        """Return the most bytes that arrays used at a time since `reset_peak`. (CuPy's pool does not know it.)"""
-        return int(current.machine().memory()["peak"])
-
-    def reset_peak(self) -> None:
-        """Count the peak from now on."""
-        current.machine().reset_peak()
-
     def free_all_blocks(self) -> None:
         """Give the blocks that no array uses back to the device."""
         current.machine().free_all()

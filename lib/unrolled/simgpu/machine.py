@@ -311,10 +311,7 @@ class LocalMachine(Machine):
 
     def memory(self) -> dict[str, int]:
         pool = self._pool
-        return {"used": pool.used, "total": pool.total, "peak": pool.peak, "capacity": pool.capacity}
-
-    def reset_peak(self) -> None:
-        self._pool.peak = self._pool.used
+        return {"used": pool.used, "total": pool.total, "capacity": pool.capacity}
 
     def free_all(self) -> None:
         self._pool.drop()

@@ -26,7 +26,7 @@ class Pool:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.buffers: dict[int, Any] = {}
-        self.used = self.total = self.peak = 0
+        self.used = self.total = 0
         self._kept = 0
         """Bytes of blocks that graphs hold and no array uses."""
         self._holds: dict[int, int] = {}
@@ -48,7 +48,6 @@ class Pool:
             self.newest += 1
             self.buffers[self.newest], self.blocks[self.newest] = block[:nbytes], block
             self.used += size
-            self.peak = max(self.peak, self.used)
             return self.newest, grew
 
     def has(self, nbytes: int) -> bool:

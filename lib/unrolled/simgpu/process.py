@@ -49,7 +49,7 @@ DIGITS_LIMIT = 1000
 _LENGTHS = struct.Struct("!II")
 CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
 CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
-CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
+CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "free_all"}
 """The methods of a machine that a message may call."""
 _LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
 """Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""

@@ -225,16 +225,6 @@ class Trace:
     def flops(self) -> int:
         return sum(event.flops for event in self.launches)
 
-    @property
-    def transferred(self) -> int:
-        """Bytes between host and device, both ways."""
-        return sum(event.nbytes for event in self.transfers)
-
-    @property
-    def allocated(self) -> int:
-        """Bytes of all arrays that were made."""
-        return sum(event.nbytes for event in self.allocations if not event.freed)
-
     def by_op(self) -> dict[str, Sums]:
         """Return the sums of each op, the longest first."""
         groups: dict[str, list[Launch]] = {}

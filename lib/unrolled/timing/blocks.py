@@ -184,17 +184,14 @@ def no_collection() -> Iterator[None]:
 
 
 @contextmanager
-def blas_threads(threads: int | None) -> Iterator[Callable[[], str]]:
+def blas_threads(threads: int) -> Iterator[Callable[[], str]]:
     """Hold BLAS (and OpenMP) to `threads` threads inside the block; yield a function that says in words what holds.
 
-    None leaves them as they are. "threads uncontrolled": threadpoolctl knows no BLAS, as with Apple's Accelerate, or
-    one was loaded inside the block and runs more. Raises ValueError for fewer than one.
+    "threads uncontrolled": threadpoolctl knows no BLAS, as with Apple's Accelerate, or one was loaded inside the block
+    and runs more. Raises ValueError for fewer than one.
     """
-    if threads is None:
-        yield lambda: "threads left alone"
-        return
     if threads < 1:
-        raise ValueError(f"threads is {threads}; expected at least 1, or None to leave them alone")
+        raise ValueError(f"threads is {threads}; expected at least 1")
     import threadpoolctl
 
     def threads_in_words() -> str:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.device import Module
 from unrolled.timing import blocks, rule
 from unrolled.timing.blocks import MIN_BLOCK, BlockTimer, Inputs, WarmUp, blas_threads, block_calls, block_timer
 from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 
 MIN_INPUTS = 16
-USUAL_SECONDS = 3.0
+USUAL_SECONDS, TIME_LIMIT = 3.0, 12.0
 CONTROL_BLOCK = 0.05  # seconds; the control need not take as long as the blocks of a slow candidate
 RESERVE = 1.5  # of the control's expected time is kept back for it
 Announce = Callable[[str], None]
@@ -32,9 +31,6 @@ def compare(
     inputs: Sequence[Inputs] | Callable[[np.random.Generator], Inputs],
     at_least: float,
     seed: int | None = None,
-    threads: int | None = 1,
-    device: Module | None = None,
-    time_limit: float = 12.0,
     announce: Announce | None = None,
 ) -> Verdict:
     """Return a verdict on whether `candidate` is at least `at_least` times as fast as `baseline`.
@@ -42,11 +38,10 @@ def compare(
     Check first that `candidate` is correct. Raises ValueError for fewer than 16 inputs, and what the functions raise.
 
     `inputs`: at least 16 dictionaries of keyword arguments, or a function that makes one from a NumPy random generator;
-    both sides go through the same ones. `seed` decides the order of the pairs (and the inputs that are made).
-    `threads`: BLAS threads while timing; None leaves them alone. `device`: the array module whose device to wait for;
-    by default that of the arrays among the inputs and the baseline's result. `announce` is told, before it starts, how
-    long it will take: `time_limit` seconds at most, unless a single call takes longer. On the simulated GPU all times
-    are modelled, and the verdict says so; `time_limit` stays in real seconds.
+    both sides go through the same ones. `seed` decides the order of the pairs (and the inputs that are made). One BLAS
+    thread times. Waited for is the device of the arrays among the inputs and the baseline's result. `announce` is told,
+    before it starts, how long it will take: 12 seconds at most, unless a single call takes longer. On the simulated GPU
+    all times are modelled, and the verdict says so; these seconds stay real ones.
     """
     seed = secrets.randbits(32) if seed is None else seed
     if callable(inputs):
@@ -55,16 +50,15 @@ def compare(
     elif len(inputs) < MIN_INPUTS:
         raise ValueError(f"inputs has {len(inputs)} dictionaries; expected at least {MIN_INPUTS} fresh ones")
     if announce:
-        announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {time_limit:.0f} s at most.")
-    with blas_threads(threads) as threads_in_words:
-        module = device or blocks.device_module(inputs[0], baseline(**inputs[0]))
+        announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {TIME_LIMIT:.0f} s at most.")
+    with blas_threads(1) as threads_in_words:
+        module = blocks.device_module(inputs[0], baseline(**inputs[0]))
         modelled = blocks.in_words(module)
         verdict = compare_blocks(
             block_timer(candidate, inputs, module),
             block_timer(baseline, inputs, module),
             at_least,
             seed=seed,
-            time_limit=time_limit,
             announce=announce,
             warm=blocks.warm_up_on(module),
             cpu_witness=("pass",) if module is np else (),
@@ -79,7 +73,7 @@ def compare_blocks(
     at_least: float,
     *,
     seed: int | None = None,
-    time_limit: float = 12.0,
+    time_limit: float = TIME_LIMIT,
     announce: Announce | None = None,
     threads: str = "",
     warm: WarmUp = blocks.ON_HOST,

@@ -6,7 +6,6 @@ For showing: nothing is decided from an absolute time.
 from __future__ import annotations
 
 import math
-import operator
 import os
 import statistics
 import time
@@ -27,10 +26,9 @@ SHORT_BLOCK = 0.001  # seconds: far above the clock's resolution
 # Enough that the synchronization hardly counts; never by the real clock, or times would vary with it.
 MODELLED_CALLS = 16
 
-COPY_BYTES, GPU_COPY_BYTES = 128 * 2**20, 2**30  # a buffer; two of them are several times any cache of a CPU
-MATMUL_SIZE, SIMULATED_MATMUL_SIZE, GPU_MATMUL_SIZE = 768, 1024, 8192
+COPY_BYTES = 128 * 2**20  # a buffer; two of them are several times any cache of a CPU
+MATMUL_SIZE = 768
 CEILING_BUDGET = 0.4  # seconds
-CEILING_CALLS = 3  # a block on a device, so that its synchronization hardly counts
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,11 @@ class Measurement:
         return f"{duration(self.seconds)} per call ({low} to {high}, {self.calls} call{'s' * (self.calls > 1)}{how})"
 
 
-def measure(
-    function: Callable[..., Any], inputs: Inputs | Sequence[Inputs], *, budget: float = 0.5, threads: int | None = 1
-) -> Measurement:
+def measure(function: Callable[..., Any], inputs: Inputs | Sequence[Inputs], *, budget: float = 0.5) -> Measurement:
     """Measure the median seconds per call of `function` within about `budget` seconds, after a warm-up call.
 
-    `inputs`: keyword arguments, or a sequence of such dictionaries that is gone through cyclically. `threads`: BLAS
-    threads while timing; None leaves them alone. On the host, a first call longer than the budget is all that is
+    `inputs`: keyword arguments, or a sequence of such dictionaries that is gone through cyclically. One BLAS thread
+    times. On the host, a first call longer than the budget is all that is
     measured. Work on a GPU, where the first call may compile, is warmed up for half a second besides; its time is that
     between two events, to a device-wide synchronization. On the simulated GPU the time is modelled: no budget counts.
     Where the notebook is being graded the budget is 0: a class of hundreds need not wait for figures to be exact.
@@ -72,7 +68,7 @@ def measure(
     if is_graded():
         budget = 0.0
     start = time.perf_counter()
-    with blas_threads(threads) as threads_in_words:
+    with blas_threads(1) as threads_in_words:
         result = function(**cases[0])
         first = time.perf_counter() - start
         module = blocks.device_module(cases[0], result)
@@ -123,44 +119,30 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns" if abs(seconds) >= 1e-12 else "0 ns"  # below: what a difference of times leaves
 
 
-def copy_bandwidth(threads: int | None = 1, module: device.Module = np) -> float:
+def copy_bandwidth() -> float:
     """Return the bytes per second that copying a large array moves, read and write both counted, as STREAM counts them.
 
-    The best of several copies: a ceiling is what the machine can do. (J. McCalpin, STREAM, 1995.) `module`: on whose
-    device; that of the simulated GPU is modelled.
+    By one thread, and the best of several copies: a ceiling is what the machine can do. (J. McCalpin, STREAM, 1995.)
     """
-    nbytes = COPY_BYTES if module is np or device.is_simulated(module) else GPU_COPY_BYTES
-    source, target = module.full(nbytes // 8, 1.0), module.empty(nbytes // 8)
-    copy = partial(np.copyto, target, source) if module is np else partial(operator.setitem, target, ..., source)
+    source, target = np.full(COPY_BYTES // 8, 1.0), np.empty(COPY_BYTES // 8)
+    return 2 * COPY_BYTES / _fastest(partial(np.copyto, target, source), 1)
+
+
+def matmul_peak(dtype: DTypeLike = np.float32, threads: int = 1) -> float:
+    """Return the floating-point operations per second of a product of two matrices of 768 x 768, by the best time."""
+    rng, shape = np.random.default_rng(0), (MATMUL_SIZE, MATMUL_SIZE)
+    a, b = (rng.random(shape, dtype=np.float32).astype(dtype) for _ in range(2))
+    out = np.empty(shape, dtype=dtype)
+    return 2 * MATMUL_SIZE**3 / _fastest(lambda: np.matmul(a, b, out=out), threads)
+
+
+def _fastest(function: Callable[[], object], threads: int) -> float:
+    """Seconds of the fastest call in about 0.4 s, after one that does not count; where it is graded, of one call."""
+    block = block_timer(function, [{}])
     with blas_threads(threads):
-        return 2 * nbytes / _fastest(copy, module)
-
-
-def matmul_peak(
-    dtype: DTypeLike = np.float32, threads: int | None = 1, size: int | None = None, module: device.Module = np
-) -> float:
-    """Return the floating-point operations per second of a (size, size) matrix product: 2 size^3 over the best time.
-
-    `size` is 768 on a CPU, 8192 on a GPU and 1024 on the simulated one, unless given; `module` as in `copy_bandwidth`.
-    """
-    on_device = SIMULATED_MATMUL_SIZE if device.is_simulated(module) else GPU_MATMUL_SIZE
-    size = size or (MATMUL_SIZE if module is np else on_device)
-    rng = np.random.default_rng(0)
-    a, b = (device.to_device(rng.random((size, size), dtype=np.float32).astype(dtype), module) for _ in range(2))
-    out = module.empty((size, size), dtype=dtype)
-    with blas_threads(threads):
-        return 2 * size**3 / _fastest(lambda: module.matmul(a, b, out=out), module)
-
-
-def _fastest(function: Callable[[], object], module: device.Module) -> float:
-    """Seconds per call of the fastest block in about 0.4 s, after a call that does not count.
-
-    Of one block where a notebook is graded, and on a model.
-    """
-    block, calls = block_timer(function, [{}], module), 1 if module is np else CEILING_CALLS
-    block(1)
-    end = time.perf_counter() + (0.0 if is_graded() or device.is_simulated(module) else CEILING_BUDGET)
-    walls = [block(calls).wall]
-    while time.perf_counter() <= end:
-        walls.append(block(calls).wall)
-    return min(walls) / calls
+        block(1)
+        end = time.perf_counter() + (0.0 if is_graded() else CEILING_BUDGET)
+        walls = [block(1).wall]
+        while time.perf_counter() <= end:
+            walls.append(block(1).wall)
+    return min(walls)

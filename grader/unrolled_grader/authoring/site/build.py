@@ -17,19 +17,15 @@ OUT = Path("build", "site")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
-class SiteError(CommandError):
-    """The site cannot be built."""
-
-
 def build(root: Path, out: Path, at_once: int = 1) -> None:
-    """Execute the lessons, unless they were before, and build the site in the folder `out`. Raises SiteError.
+    """Execute the lessons, unless they were before, and build the site in the folder `out`. Raises CommandError.
 
     `at_once` lessons run side by side. They disturb each other's measurements, and those are what the pages show.
     """
     if importlib.util.find_spec("sphinx") is None or importlib.util.find_spec("myst_nb") is None:
-        raise SiteError('the site needs Sphinx and MyST-NB: pip install -e ".[site]"')
+        raise CommandError('the site needs Sphinx and MyST-NB: pip install -e ".[site]"')
     if out.exists() and not (out.is_dir() and ((out / ".buildinfo").is_file() or not any(out.iterdir()))):
-        raise SiteError(f"{out} holds something that is no site: name another folder with --out")
+        raise CommandError(f"{out} holds something that is no site: name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     source = root / GATHERED
     gather(root, source, at_once)
@@ -37,7 +33,7 @@ def build(root: Path, out: Path, at_once: int = 1) -> None:
 
     arguments = ["-q", "-W", "--keep-going", "-j", "2", "-b", "html", "-d", str(root / "build" / "site-doctrees")]
     if build_main([*arguments, str(source), str(out)]) != 0:
-        raise SiteError("Sphinx was not content with the pages; see above")
+        raise CommandError("Sphinx was not content with the pages; see above")
 
 
 def gather(root: Path, source: Path, at_once: int) -> None:
@@ -62,7 +58,7 @@ def _write_lessons(root: Path, source: Path, at_once: int) -> None:
 
     for name, result in executed.lessons(root, notebooks.find_lessons(root), at_once).items():
         if result.errors or result.stopped:
-            raise SiteError(f"the solution of {name} did not run through: {result.stopped or result.errors[0]}")
+            raise CommandError(f"the solution of {name} did not run through: {result.stopped or result.errors[0]}")
         released = root / notebooks.NOTEBOOKS / name / f"{name}.ipynb"
         shutil.copyfile(released, source / "lessons" / f"{name}.learner.ipynb")
         figures = source / "extra" / pages.FIGURES

@@ -45,13 +45,6 @@ def quantize_int8(x: Array, scale: Array) -> Array:
     return np.clip(np.rint(x / scale), -LARGEST, LARGEST).astype(np.int8)
 
 
-def dequantize_int8(q: Array, scale: Array) -> Array:
-    """Return q * scale in float32: within scale / 2 of what was quantized, where nothing was clipped."""
-    check_host("dequantize_int8", q=q)
-    _check_scale(scale)
-    return q.astype(np.float32) * np.asarray(scale, np.float32)
-
-
 def clipped_share(x: Array, scale: Array) -> float:
     """Return the share of values that `quantize_int8` clips: those that round beyond 127. No values: 0."""
     check_host("clipped_share", x=x)
