@@ -281,7 +281,7 @@ def changed(array, place, value):
         ("seed", {"seed": 1}),
         ("optimizer", {"optimizer": nn.SGD(0.1)}),
         ("epochs, schedule", {"epochs": 3}),
-        ("schedule", {"schedule": lambda epoch: 0.5**epoch}),
+        ("schedule", {"schedule": nn.schedules.exponential_decay(0.5)}),
         ("batch_size", {"batch_size": 9}),
         ("accumulate", {"accumulate": 2}),
         ("checkpoint", {"checkpoint": "x"}),
