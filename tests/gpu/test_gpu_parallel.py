@@ -46,7 +46,7 @@ def collectives(comm: Any, dtype: Any) -> list[Any]:
     out = comm.all_reduce(x)
     inside = x.copy()
     comm.all_reduce(inside, out=inside)
-    parts = comm.all_gather(x), comm.broadcast(x, root=comm.size - 1)
+    parts = comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root=comm.size - 1)
     under_way = [comm.start_all_reduce(x * number) for number in range(1, 4)]
     comm.barrier()
     return [to_host(each) for each in (out, inside, *parts, *(each.wait() for each in under_way), x)]
@@ -58,7 +58,8 @@ def check_collectives(results: list[Any], dtype: Any) -> None:
     xs = [base + np.asarray(rank, dtype) for rank in range(ranks)]
     total = sum(xs[1:], xs[0])
     for rank, result in enumerate(results):
-        expected = [total, total, np.concatenate(xs), xs[-1]]
+        rows = 4 // ranks
+        expected = [total, total, total[rank * rows : (rank + 1) * rows], np.concatenate(xs), xs[-1]]
         for got, want in zip(result, [*expected, total, total * 2, total * 3, xs[rank]], strict=True):
             np.testing.assert_array_equal(got, want)
             assert got.dtype == dtype
@@ -71,7 +72,7 @@ def test_one_rank_is_a_group(dtype):
 
 @two
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64])
-def test_two_ranks_sum_and_gather(dtype):
+def test_two_ranks_sum_gather_and_scatter(dtype):
     check_collectives(run_nccl(collectives, [dtype], ranks=2), dtype)
 
 

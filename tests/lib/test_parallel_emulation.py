@@ -44,15 +44,16 @@ def test_collectives_give_what_numpy_gives(ranks, rows, dtype, seed):
     def program(comm):
         x, root = values[comm.rank], comm.size - 1
         pending = comm.start_all_reduce(x)
-        done = comm.all_reduce(x), comm.all_gather(x), comm.broadcast(x, root)
+        done = comm.all_reduce(x), comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root)
         comm.barrier()
         in_place = x.copy()
         assert comm.all_reduce(in_place, out=in_place) is in_place
         return *done, pending.wait(), pending.wait(), in_place
 
     total = values.sum(axis=0)
-    for results in emulate(program, ranks=ranks, seed=seed):
-        expected = total, values.reshape(-1, 2), values[-1], total, total, total
+    for rank, results in enumerate(emulate(program, ranks=ranks, seed=seed)):
+        blocks = total[rank * rows : (rank + 1) * rows]
+        expected = total, blocks, values.reshape(-1, 2), values[-1], total, total, total
         for got, want in zip(results, expected, strict=True):
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, want)
@@ -181,8 +182,10 @@ def test_an_endless_rank_is_stopped_with_the_run():
         (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(3)), ValueError, r"out has shape \(3,\)"),
         (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(2, "f4")), TypeError, "out is of dtype float32"),
         (lambda comm: comm.all_reduce(SOME[:4], out=SOME[1:]), ValueError, "out overlaps x"),
+        (lambda comm: comm.reduce_scatter(SOME[:4], out=SOME[:2]), ValueError, "out overlaps x"),
         (lambda comm: comm.all_reduce(np.zeros(1), out=np.broadcast_to(0.0, 1)), ValueError, "out is read-only"),
         (lambda comm: comm.receive(np.broadcast_to(0.0, 1), 1 - comm.rank), ValueError, "x is read-only"),
+        (lambda comm: comm.reduce_scatter(np.zeros(3)), ValueError, "share evenly"),
         (lambda comm: comm.all_gather(np.zeros(())), ValueError, "no axis"),
     ],
 )
@@ -218,7 +221,7 @@ def test_a_network_refuses_a_rank_that_it_did_not_let_run():
         network(1 - rank, Call.SEND, rank, np.zeros(1))
 
 
-WITH_SHAPES = ["all_reduce", "start_all_reduce", "all_gather", "broadcast", "ring"]
+WITH_SHAPES = ["all_reduce", "start_all_reduce", "all_gather", "reduce_scatter", "broadcast", "ring"]
 STEPS = [*WITH_SHAPES, "barrier", "from_rank_0"]
 FAULTS = {
     "raises": (ZeroDivisionError, None),
@@ -241,6 +244,8 @@ def do(comm, step, shape):
             comm.send(x, other) if comm.rank == 0 else comm.rank == other and comm.receive(x, 0)
     elif step == "start_all_reduce":
         comm.start_all_reduce(x).wait()
+    elif step == "reduce_scatter":
+        comm.reduce_scatter(np.ones((comm.size, *shape)))
     elif step == "barrier":
         comm.barrier()
     else:

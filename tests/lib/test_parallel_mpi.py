@@ -56,12 +56,13 @@ def run(program, *arguments, ranks=2, timeout=LONG, **named):
 def everything(comm):
     """All operations on each dtype, as (got, expected)."""
     found, values = [], np.random.default_rng(0).integers(0, 9, (3, 6, 3))
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    right, left, rows = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size, 6 // comm.size
     for dtype in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64"):
         all_values = values.astype(dtype)
         x, total = all_values[comm.rank], all_values.sum(axis=0).astype(dtype)
         pending = comm.start_all_reduce(x)
         found += [(comm.all_reduce(x), total), (comm.all_gather(x), all_values.reshape(-1, 3))]
+        found += [(comm.reduce_scatter(x), total[comm.rank * rows : (comm.rank + 1) * rows])]
         found += [(comm.broadcast(x, comm.size - 1), all_values[-1]), (pending.wait(), total)]
         comm.send(x, right)
         comm.send(x[0], right)

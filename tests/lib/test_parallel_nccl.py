@@ -149,7 +149,7 @@ def collectives(comm: Any) -> list[Any]:
     x = zeros(4) + comm.rank + 1
     begun = [comm.start_all_reduce(x * 2), comm.start_all_reduce(x * 3)]
     comm.barrier()
-    found = [comm.all_reduce(x), comm.all_gather(x), comm.broadcast(x, root=1)]
+    found = [comm.all_reduce(x), comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root=1)]
     return [np.asarray(each).tolist() for each in (*found, *(each.wait() for each in begun))]
 
 
@@ -177,7 +177,7 @@ def all_of_them(comm: Any, shift: float) -> tuple[Any, ...]:
 def test_what_two_ranks_find():
     """Sums, messages that wait for nobody and keep values and order, errors in words."""
     sums, received, wrong = zip(*run_nccl(all_of_them, named={"shift": 0.5}), strict=True)
-    assert sums == ([[3.0] * 4, [1.0] * 4 + [2.0] * 4, [2.0] * 4, [6.0] * 4, [9.0] * 4],) * 2
+    assert sums == ([[3.0] * 4, [3.0] * 2, [1.0] * 4 + [2.0] * 4, [2.0] * 4, [6.0] * 4, [9.0] * 4],) * 2
     assert received == ([1.5, 2.5, 3.5], [0.5, 1.5, 2.5])
     for host, dtype, strided in wrong:
         assert "engine nccl carries CuPy's: cupy.asarray(x)" in host

@@ -63,6 +63,13 @@ class Communicator(ABC):
         """
         return self._start_all_reduce(_contiguous("x", x), _result(x, x.shape, out))
 
+    def reduce_scatter(self, x: Array, out: Array | None = None) -> Array:
+        """Return this rank's block of the sum of all ranks' x (size * N, ...): the rows rank * N to (rank + 1) * N."""
+        _contiguous("x", x)
+        if x.ndim == 0 or len(x) % self.size:
+            raise ValueError(f"x has shape {x.shape}; expected a first axis that {self.size} ranks can share evenly")
+        return self._collective("reduce_scatter", x, _result(x, (len(x) // self.size, *x.shape[1:]), out))
+
     def all_gather(self, x: Array, out: Array | None = None) -> Array:
         """Return all ranks' x (N, ...) one below the other (size * N, ...), in the order of ranks, on each of them."""
         _contiguous("x", x)

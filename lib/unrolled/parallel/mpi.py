@@ -33,7 +33,7 @@ from unrolled.parallel.store import Store
 HEADER, BODY = 1, 2  # tags
 SPINS = 2_000  # questions to MPI before a wait lets other processes run
 END = "the end"  # of a rank's work: all ranks compare that they are there, as they compare what they call
-KINDS = ("barrier", "all_reduce", "all_gather", "broadcast", "send", END)
+KINDS = ("barrier", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", END)
 WORDS = 4 + MOST_AXES  # of a header that are compared: kind, peer, dtype, axes, shape
 NAME_WORDS = 8  # of a header at its end, after the number of the line: the file's name
 HEADER_WORDS = WORDS + 1 + NAME_WORDS
@@ -117,7 +117,10 @@ class MpiCommunicator(Communicator):
             self._wait(self._comm.Ibcast(_bytes(out), root).Test, call)
             return out
         given, taken = _addable(x, out)
-        return self._end(self.sum_of(given, taken), call, taken, out)
+        if kind == "all_reduce":
+            return self._end(self.sum_of(given, taken), call, taken, out)
+        taken = np.empty_like(taken) if given is taken else taken
+        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         pending = MpiPending(self, self._announce("all_reduce", x), x, out)

@@ -117,6 +117,8 @@ class NcclCommunicator(Communicator):
         arrays, add = (x.data.ptr, out.data.ptr), self._nccl.NCCL_SUM
         if kind == "all_reduce":
             self._comm.allReduce(*arrays, x.size, dtype, add, stream.ptr)
+        elif kind == "reduce_scatter":
+            self._comm.reduceScatter(*arrays, out.size, dtype, add, stream.ptr)
         elif kind == "all_gather":
             self._comm.allGather(*arrays, x.size, dtype, stream.ptr)
         else:

@@ -34,6 +34,7 @@ class Call(IntEnum):
     RECEIVE = 3
     BARRIER = 4
     ALL_REDUCE = 5
+    REDUCE_SCATTER = 6
     ALL_GATHER = 7
     BROADCAST = 8
     START_ALL_REDUCE = 9
@@ -53,6 +54,7 @@ RING = {
     Call.BARRIER: (2, True),
     Call.ALL_REDUCE: (2, True),
     Call.START_ALL_REDUCE: (2, True),
+    Call.REDUCE_SCATTER: (1, True),
     Call.ALL_GATHER: (1, False),
     Call.BROADCAST: (1, True),
 }
@@ -318,4 +320,4 @@ def _results(call: Call, asks: Sequence[_Ask]) -> dict[int, Array | None]:
     total = arrays[0].copy()
     for array in arrays[1:]:
         total += array
-    return dict.fromkeys(ranks, total)
+    return dict(enumerate(total.reshape(len(asks), -1))) if call == Call.REDUCE_SCATTER else dict.fromkeys(ranks, total)

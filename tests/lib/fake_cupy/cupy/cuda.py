@@ -69,6 +69,10 @@ class NcclCommunicator:
         xs = self._all(_at(x, count, kind))
         _at(out, count, kind)[:] = sum(xs[1:], xs[0]) if op == SUM else np.max(xs, axis=0)
 
+    def reduceScatter(self, x: int, out: int, count: int, kind: int, op: int, stream: int) -> None:  # noqa: N802
+        xs = self._all(_at(x, count * self.size, kind))
+        _at(out, count, kind)[:] = sum(xs[1:], xs[0])[self.rank * count :][:count]
+
     def allGather(self, x: int, out: int, count: int, kind: int, stream: int) -> None:  # noqa: N802
         _at(out, count * self.size, kind)[:] = np.concatenate(self._all(_at(x, count, kind)))
 
