@@ -31,7 +31,7 @@ def network(dtype: Any = np.float32, rate: float = 0.0) -> nn.Sequential:
             nn.Tanh(),
             nn.Linear(12),
         ),
-        *(nn.Sigmoid(), nn.Linear(12), nn.Tanh(), nn.Linear(10)),
+        *(nn.Sigmoid(), nn.Linear(12), nn.Softplus(), nn.Linear(10)),
         dtype=dtype,
     )
 

@@ -35,6 +35,9 @@ NETWORKS: dict[str, Make] = {
 OPTIMIZERS: dict[str, Callable[[], nn.Optimizer]] = {
     "SGD": lambda: nn.SGD(0.05),
     "momentum": lambda: nn.SGD(0.02, momentum=0.9, weight_decay=1e-3),
+    "Nesterov": lambda: nn.SGD(0.02, momentum=0.9, nesterov=True),
+    "AdaGrad": nn.AdaGrad,
+    "RMSProp": nn.RMSProp,
     "AdaDelta": nn.AdaDelta,
     "Adam": lambda: nn.Adam(weight_decay=1e-3),
 }

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from unrolled.nn import optim
-from unrolled.nn.optim import SGD, AdaDelta, Adam, Optimizer
+from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
 from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
 
 MAKERS: dict[str, Callable[..., Optimizer]] = {
     "SGD": SGD,
     "momentum": lambda **options: SGD(momentum=0.9, **options),
+    "Nesterov": lambda **options: SGD(momentum=0.9, nesterov=True, **options),
+    "AdaGrad": AdaGrad,
+    "RMSProp": RMSProp,
     "AdaDelta": AdaDelta,
     "Adam": Adam,
 }
@@ -26,6 +29,12 @@ PEERS = [
     (SGD(0.1, **DECAY), "SGD", {"lr": 0.1, **DECAY}),
     (SGD(0.1, momentum=0.8), "SGD", MOMENTUM),
     (SGD(0.1, 0.8, **DECAY), "SGD", MOMENTUM | DECAY),
+    (SGD(0.1, 0.8, nesterov=True), "SGD", {**MOMENTUM, "nesterov": True}),
+    (SGD(0.1, 0.8, nesterov=True, **DECAY), "SGD", {**MOMENTUM, **DECAY, "nesterov": True}),
+    (AdaGrad(), "Adagrad", {}),
+    (AdaGrad(0.2, 1e-3, **DECAY), "Adagrad", {"lr": 0.2, "eps": 1e-3, **DECAY}),
+    (RMSProp(), "RMSprop", {"lr": 0.001}),
+    (RMSProp(0.1, 0.7, 1e-2, **DECAY), "RMSprop", {"lr": 0.1, "alpha": 0.7, "eps": 1e-2, **DECAY}),
     (AdaDelta(), "Adadelta", {"lr": 1.0, "rho": 0.95}),
     (AdaDelta(0.5, 0.8, 1e-2, **DECAY), "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-2, **DECAY}),
     (Adam(), "Adam", {}),
@@ -71,7 +80,7 @@ def test_the_learning_rate_may_change_between_steps(make: Callable[..., Optimize
     np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["momentum", "AdaDelta", "Adam"])
+@pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"])
 @pytest.mark.parametrize(("first", "then"), [(1e-3, 0), (1e-21, 1e-21), (0, 0)])
 def test_gradients_that_die_out_leave_no_subnormal_numbers(name: str, first: float, then: float) -> None:
     """Such numbers are below float32's smallest normal one; a CPU is ten times slower with them."""

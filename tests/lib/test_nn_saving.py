@@ -165,7 +165,7 @@ def training_set():
     return Dataset(rng.random((20, *SHAPE), dtype=np.float32), rng.integers(0, 5, 20))
 
 
-RULES = [nn.SGD, lambda: nn.SGD(momentum=0.9), nn.AdaDelta, lambda: nn.Adam(weight_decay=0.1)]
+RULES = [nn.SGD, lambda: nn.SGD(momentum=0.9), nn.AdaGrad, nn.RMSProp, nn.AdaDelta, lambda: nn.Adam(weight_decay=0.1)]
 
 
 @pytest.mark.parametrize("make", RULES)

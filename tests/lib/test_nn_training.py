@@ -39,17 +39,19 @@ def test_the_history_counts_every_image_once_an_epoch(halves):
     assert history.stopped is None
 
 
-def test_early_stop_gives_back_the_best_parameters(halves):
+@pytest.mark.parametrize("restore_best", [True, False])
+def test_early_stop_gives_back_the_best_parameters_or_keeps_the_last(halves, restore_best):
     """The rate grows until the training falls apart; the best epoch is an early one."""
     train, validation = few(halves[0], 200), few(halves[1], 100)
     network = dense()
     options = {"epochs": 30, "optimizer": nn.SGD(0.05), "schedule": lambda epoch: 1.0 if epoch < 3 else 40.0}
-    stop = nn.EarlyStop(patience=2)
+    stop = nn.EarlyStop(patience=2, restore_best=restore_best)
     history = fit(network, train, validation=validation, early_stop=stop, **options)
     best = int(np.argmin(history.validation_loss))
     assert len(history.loss) == best + 1 + 2
     assert history.stopped == f"no better validation loss since epoch {best + 1}"
-    assert network.evaluate(validation).loss == pytest.approx(history.validation_loss[best])
+    left = history.validation_loss[best if restore_best else -1]
+    assert network.evaluate(validation).loss == pytest.approx(left)
     first, _, second, *_, last = str(history).splitlines()
     assert "validation" in first
     assert second.split()[0] == "2"

@@ -90,6 +90,9 @@ def network() -> nn.Sequential:
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: nn.SGD(0.1),
     "momentum": lambda: nn.SGD(0.05, momentum=0.9, weight_decay=1e-3),
+    "nesterov": lambda: nn.SGD(0.05, momentum=0.9, nesterov=True),
+    "adagrad": nn.AdaGrad,
+    "rmsprop": nn.RMSProp,
     "adadelta": nn.AdaDelta,
     "adam": lambda: nn.Adam(weight_decay=1e-3),
 }

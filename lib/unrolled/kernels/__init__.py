@@ -14,7 +14,7 @@ from unrolled.kernels.head import head, head_weights
 from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take, take_half
 from unrolled.kernels.loss import count_right, softmax_cross_entropy
 from unrolled.kernels.lstm import lstm_cell, lstm_cell_backward
-from unrolled.kernels.optimizers import FROM_ROW, adadelta, adam, momentum, sgd
+from unrolled.kernels.optimizers import FROM_ROW, adadelta, adam, momentum, nesterov, scaled, sgd
 from unrolled.kernels.persistent import lstm_persistent, lstm_persistent_backward, persists
 from unrolled.kernels.pooled_convolution import convolution_weights, pooled_convolution
 from unrolled.kernels.pooling import avg_pool, avg_pool_backward, max_pool, max_pool_with_indices, max_unpool
@@ -28,7 +28,7 @@ __all__ += ["convolution_inputs", "convolution_weights", "dense", "dense_backwar
 __all__ += ["FROM_ROW", "dense_tiles_backward", "dropout_of_step", "head", "head_weights"]
 __all__ += ["pooled_convolution", "unroute"]
 __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
-__all__ += ["adadelta", "adam", "momentum", "sgd"]
+__all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
 __all__ += ["lstm_cell", "lstm_cell_backward", "lstm_persistent", "lstm_persistent_backward", "persists"]
 __all__ += ["PLAIN", "TURN_A", "TURN_B", "filters", "matmul", "mean", "product", "small_product"]

@@ -45,6 +45,18 @@ def _momentum(g: Any, v: Any, rate: float, momentum: float) -> Any:
     return rate * v
 
 
+def _nesterov(g: Any, v: Any, rate: float, momentum: float) -> Any:
+    v *= momentum
+    v += g
+    return rate * (g + momentum * v)
+
+
+def _scaled(g: Any, s: Any, rate: float, decay: float, epsilon: float) -> Any:
+    s *= decay
+    s += g * g
+    return rate * g / (np.sqrt(s) + epsilon)
+
+
 def _adam(g: Any, m: Any, s: Any, rate: float, beta1: float, beta2: float, epsilon: float) -> Any:
     m *= beta1
     m += g
@@ -81,16 +93,22 @@ FROM_ROW: dict[str, Kernel] = {}
 """By an optimizer's kernel: the same step with options from an array, (options..., weight_decay), an input more."""
 
 
-MOMENTUM = "T speed = v[at] = (T)momentum * v[at] + g;\n    p[at] -= (T)rate * speed;"
+VELOCITY = "T speed = v[at] = (T)momentum * v[at] + g;\n    "
+MOMENTUM = VELOCITY + "p[at] -= (T)rate * speed;"
+NESTEROV = VELOCITY + "p[at] -= (T)rate * (g + (T)momentum * speed);"
+SQUARES = "T squares = s[at] = (T)decay * s[at] + g * g;\n    "
+SCALED = SQUARES + "p[at] -= (T)rate * g / (SQRT(squares) + (T)epsilon);"
 ADAM = """T mean = m[at] = (T)beta1 * m[at] + g;
     T squares = s[at] = (T)beta2 * s[at] + g * g;
     p[at] -= (T)rate * mean / (SQRT(squares) + (T)epsilon);"""
-ADADELTA = """T squares = s[at] = (T)decay * s[at] + g * g;
-    T d = SQRT((u[at] + (T)epsilon) / (squares + (T)epsilon)) * g;
+ADADELTA = f"""{SQUARES}T d = SQRT((u[at] + (T)epsilon) / (squares + (T)epsilon)) * g;
     u[at] = (T)decay * u[at] + d * d;
     p[at] -= (T)rate * d;"""
 
 sgd = _kernel("sgd", "", "rate", "p[at] -= (T)rate * g;", _sgd, 4)
 momentum = _kernel("momentum", "v", "rate momentum", MOMENTUM, _momentum, 6)
+nesterov = _kernel("nesterov", "v", "rate momentum", NESTEROV, _nesterov, 8)
+scaled = _kernel("scaled", "s", "rate decay epsilon", SCALED, _scaled, 10)
+"""AdaGrad (a decay of 1) and RMSProp."""
 adam = _kernel("adam", "m s", "rate beta1 beta2 epsilon", ADAM, _adam, 12)
 adadelta = _kernel("adadelta", "s u", "rate decay epsilon", ADADELTA, _adadelta, 15)

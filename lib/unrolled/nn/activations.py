@@ -51,6 +51,13 @@ class LeakyReLU(Layer):
 
 
 @answering("it has no options")
+class Softplus(Activation):
+    """log(1 + exp(x)): a ReLU without the corner."""
+
+    _function, _backward = staticmethod(ops.softplus), staticmethod(ops.softplus_backward)
+
+
+@answering("it has no options")
 class Sigmoid(Activation):
     """1 / (1 + exp(-x))."""
 

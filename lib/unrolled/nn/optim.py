@@ -188,9 +188,21 @@ class Optimizer(Answering):
 
 
 def forget_and_add_square(module: Module, sums: Array, decay: float, x: Array, scratch: Array) -> None:
-    """Set sums = decay * sums + x^2, in place. The factor 1 - decay of a mean goes into epsilon: one pass less."""
+    """Set sums = decay * sums + x^2, in place. The factor 1 - decay of a mean is left to `scaled`: one pass less."""
     sums *= decay
     sums += module.multiply(x, x, out=scratch)
+
+
+def scaled(
+    module: Module, x: Array, sums: Array, rate: float, epsilon: float, scratch: Array, share: float = 1.0
+) -> Array:
+    """Return rate * x / (sqrt(share * sums) + epsilon), in scratch; share goes into rate and epsilon: one pass less."""
+    root = sqrt(share)
+    module.sqrt(sums, out=scratch)
+    scratch += epsilon / root
+    module.divide(x, scratch, out=scratch)
+    scratch *= rate / root
+    return scratch
 
 
 @answering(NO_PARAMETERS)
@@ -198,11 +210,18 @@ def forget_and_add_square(module: Module, sums: Array, decay: float, x: Array, s
 class SGD(Optimizer):
     """Stochastic gradient descent: p -= r * g.
 
-    With momentum, v = momentum * v + g and p -= r * v: as a ball that rolls (Polyak, 1964).
+    With momentum, v = momentum * v + g and p -= r * v: as a ball that rolls (Polyak, 1964). nesterov looks ahead:
+    p -= r * (g + momentum * v) (Nesterov, 1983; in this form Sutskever et al., 2013).
     """
 
     learning_rate: float = 0.01
     momentum: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov is True and momentum 0; expected a momentum above 0")
 
     @property
     def memories(self) -> int:
@@ -214,12 +233,58 @@ class SGD(Optimizer):
         (v,) = memory
         v *= self.momentum
         v += g
-        return module.multiply(v, rate, out=scratch)
+        if not self.nesterov:
+            return module.multiply(v, rate, out=scratch)
+        module.multiply(v, self.momentum, out=scratch)
+        scratch += g
+        scratch *= rate
+        return scratch
 
     def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
         if not self.momentum:
             return kernels.sgd, {"rate": rate}
-        return kernels.momentum, {"rate": rate, "momentum": self.momentum}
+        return kernels.nesterov if self.nesterov else kernels.momentum, {"rate": rate, "momentum": self.momentum}
+
+
+@answering(NO_PARAMETERS)
+@dataclass(eq=False)
+class AdaGrad(Optimizer):
+    """s += g^2; p -= r * g / (sqrt(s) + epsilon): smaller steps where gradients were large (Duchi et al., 2011)."""
+
+    learning_rate: float = 0.01
+    epsilon: float = 1e-10
+    memories = 1
+
+    def _move(self, module: Module, rate: float, g: Array, scratch: Array, *memory: Array) -> Array:
+        (s,) = memory
+        s += module.multiply(g, g, out=scratch)
+        return scaled(module, g, s, rate, self.epsilon, scratch)
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        return kernels.scaled, {"rate": rate, "decay": 1.0, "epsilon": self.epsilon}
+
+
+@answering(NO_PARAMETERS)
+@dataclass(eq=False)
+class RMSProp(Optimizer):
+    """s = decay * s + (1 - decay) * g^2; p -= r * g / (sqrt(s) + epsilon): AdaGrad that forgets.
+
+    Hinton and Tieleman, 2012, lecture 6e of Neural Networks for Machine Learning.
+    """
+
+    learning_rate: float = 0.001
+    decay: float = 0.99
+    epsilon: float = 1e-8
+    memories = 1
+
+    def _move(self, module: Module, rate: float, g: Array, scratch: Array, *memory: Array) -> Array:
+        (sums,) = memory
+        forget_and_add_square(module, sums, self.decay, g, scratch)
+        return scaled(module, g, sums, rate, self.epsilon, scratch, 1 - self.decay)
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        root = sqrt(1 - self.decay)
+        return kernels.scaled, {"rate": rate / root, "decay": self.decay, "epsilon": self.epsilon / root}
 
 
 @answering(NO_PARAMETERS)
@@ -271,18 +336,16 @@ class Adam(Optimizer):
         m *= self.beta1
         m += g
         forget_and_add_square(module, s, self.beta2, g, scratch)
-        rate, epsilon = self._rate_and_epsilon(rate)
-        module.sqrt(s, out=scratch)
-        scratch += epsilon
-        module.divide(m, scratch, out=scratch)
-        scratch *= rate
-        return scratch
+        share1, share2 = self._shares()
+        return scaled(module, m, s, rate * share1, self.epsilon, scratch, share2)
 
     def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
-        rate, epsilon = self._rate_and_epsilon(rate)
-        return kernels.adam, {"rate": rate, "beta1": self.beta1, "beta2": self.beta2, "epsilon": epsilon}
+        share1, share2 = self._shares()
+        root = sqrt(share2)  # goes into the two numbers, as in `scaled`
+        betas = {"beta1": self.beta1, "beta2": self.beta2}
+        return kernels.adam, {"rate": rate * share1 / root} | betas | {"epsilon": self.epsilon / root}
 
-    def _rate_and_epsilon(self, rate: float) -> tuple[float, float]:
-        """The two numbers, with what makes means, without their start at 0, of the sums m and s."""
+    def _shares(self) -> tuple[float, float]:
+        """What makes means, without their start at 0, of the sums m and s."""
         share1, share2 = ((1 - beta) / (1 - beta**self.steps) for beta in (self.beta1, self.beta2))
-        return rate * share1 / sqrt(share2), self.epsilon / sqrt(share2)
+        return share1, share2

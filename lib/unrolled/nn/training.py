@@ -31,10 +31,11 @@ Callback = Callable[[Any, History], Any]
 class EarlyStop:
     """End the training when the validation loss has not improved for `patience` epochs.
 
-    The network then gets back the parameters of its best epoch.
+    With `restore_best` the network then gets back the parameters of its best epoch.
     """
 
     patience: int = 3
+    restore_best: bool = True
 
     def __post_init__(self) -> None:
         check_whole("patience", self.patience)
@@ -125,7 +126,7 @@ def fit(
         except KeyboardInterrupt:
             watch.restore()
             history.stopped = f"interrupted in epoch {len(history.loss) + 1}"
-    if early_stop is not None:
+    if early_stop is not None and early_stop.restore_best:
         best.restore()
     for layer in network.layers:
         layer.forget()

@@ -16,7 +16,10 @@ from unrolled.ops.activation import (
     sigmoid_backward,
     softmax,
     softmax_backward,
+    softplus,
+    softplus_backward,
     step,
+    step_backward,
     tanh,
     tanh_backward,
 )
@@ -46,7 +49,7 @@ from unrolled.ops.unpool import max_pool2d_backward, max_unpool2d, max_unpool2d_
 from unrolled.ops.winograd import winograd_conv2d, winograd_conv2d_backward
 
 __all__ = ["leaky_relu", "leaky_relu_backward", "relu", "relu_backward", "sigmoid", "sigmoid_backward", "softmax"]
-__all__ += ["softmax_backward", "step", "tanh", "tanh_backward"]
+__all__ += ["softmax_backward", "softplus", "softplus_backward", "step", "step_backward", "tanh", "tanh_backward"]
 __all__ += ["affine", "affine_backward", "affine_one_by_one", "matmul_loops", "matmul_rows"]
 __all__ += ["conv2d", "conv2d_backward", "conv2d_loops", "conv2d_output_size", "conv2d_positions"]
 __all__ += ["fft_conv2d", "fft_conv2d_backward", "winograd_conv2d", "winograd_conv2d_backward"]

@@ -22,6 +22,12 @@ def step(x: Array) -> Array:
     return module.maximum(module.sign(x), 0)
 
 
+def step_backward(grad: Array, x: Array) -> Array:
+    """Return 0 everywhere: the step is flat, so nothing can be learned through it."""
+    grad, x = _pair(grad, "x", x)
+    return array_module(x).zeros(x.shape, dtype=grad.dtype)
+
+
 def relu(x: Array) -> Array:
     """Return max(x, 0), any shape, dtype as x; NaN stays NaN."""
     module = check_arrays(x=x)
@@ -71,6 +77,23 @@ def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
     factor = array_module(x).maximum((x > 0).astype(grad.dtype), slope)  # no `where`: see relu_backward
     factor *= grad
     return factor
+
+
+def softplus(x: Array) -> Array:
+    """Return log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
+    module = check_arrays(x=x)
+    (x,) = as_floats(x)
+    y = module.log1p(module.exp(module.minimum(x, -x)))
+    y += module.maximum(x, 0)
+    return y
+
+
+def softplus_backward(grad: Array, x: Array) -> Array:
+    """Return grad * sigmoid(x)."""
+    grad, x = _pair(grad, "x", x)
+    grad_x = sigmoid(x)
+    grad_x *= grad
+    return grad_x
 
 
 def sigmoid(x: Array) -> Array:
