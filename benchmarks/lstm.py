@@ -132,7 +132,7 @@ def training_rows(section: str, prefix: str, case: Case, quick: bool) -> list[Ro
     sides: dict[str, common.Step] = {form: lambda form=form: ours(form) for form in FORMS}
     peer()
     for form in FORMS:
-        by_x, by_weights = ours(form)
+        by_x, by_weights, _ = ours(form)
         compare(f"{prefix}, {form}, by x", by_x, x.grad)
         for number, by_layer in enumerate(by_weights):
             for name, one in zip(("weight_ih", "weight_hh", "bias_ih"), by_layer, strict=True):

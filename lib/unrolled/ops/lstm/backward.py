@@ -18,7 +18,7 @@ from unrolled.ops.arguments import check_arrays, check_shape
 from unrolled.ops.lstm import cell, columns
 from unrolled.ops.lstm.forms import Beside
 from unrolled.ops.lstm.sequence import chosen
-from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_stack
+from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
 from unrolled.ops.products import matmul_of_columns, plain_matmul
 
 Gradients: TypeAlias = "tuple[Array | None, LSTMWeights]"
@@ -33,14 +33,18 @@ def lstm_backward(
     x: Array,
     weights: Sequence[LSTMWeights],
     kept: Sequence[LSTMGates],
+    state: tuple[Array, Array] | None = None,
+    grad_state: tuple[Array, Array] | None = None,
     *,
     form: str | None = None,
+    mask: Array | None = None,
     input_gradient: bool = True,
-) -> tuple[Array | None, list[LSTMWeights]]:
-    """Return the gradients by x (T, N, D), and by each layer's weights.
+) -> tuple[Array | None, list[LSTMWeights], tuple[Array, Array]]:
+    """Return the gradients by x (T, N, D), by each layer's weights, and by the states (h, c) before the first step.
 
-    grad (T, N, H) is the gradient by the last layer's outputs. `kept` is what `lstm_with_gates` returned for the same x
-    and weights. Without `input_gradient` the first is None.
+    grad (T, N, H) is the gradient by the last layer's outputs, `grad_state` by the last states (h, c), each (L, N, H),
+    zeros unless given. `kept` is what `lstm_with_gates` returned for the same x, weights, state and mask. Without
+    `input_gradient` the first is None.
 
     Forms are those of `lstm`. naive makes 16 products a step, one for each gate and gradient; combined 4; streams lets
     three of these run beside the next step; fused and transposed do the rest in one launch a step. From inputs_at_once
@@ -51,16 +55,25 @@ def lstm_backward(
     check_arrays(grad=grad, x=x)
     check_shape("grad", grad, (steps, n, hidden), f"(T, N, H) of x {tuple(x.shape)} and weights")
     _check_kept(kept, layers, (steps, n, hidden))
-    form = chosen(form, x, hidden, layers)
-    zeros = array_module(x).zeros((n, hidden), dtype=x.dtype)
+    for name, states in (("state", state), ("grad_state", grad_state)):
+        check_states(name, states, (layers, n, hidden), x)
+    check_mask(mask, x)
+    form = chosen(form, x, hidden, layers, mask)
+    zeros = array_module(x).zeros((layers, n, hidden), dtype=x.dtype)
+    first, last = ([a.astype(x.dtype, copy=False) for a in states or (zeros, zeros)] for states in (state, grad_state))
     grad = grad.astype(x.dtype, copy=False)
-    by_weights = []
+    if mask is not None:
+        grad = grad * mask[:, :, None]
+    by_weights, by_states = [], []
     for k in reversed(range(layers)):
-        layer = Layer(kept[k - 1].y if k else x, weights[k], kept[k], zeros)
+        layer = Layer(kept[k - 1].y if k else x, weights[k], kept[k], first[0][k], first[1][k])
         products = (AtOnce if form in AT_ONCE else ByStep)(layer, form, input_gradient or k > 0)
-        grad, by_layer = products.finish(_through_time(grad, layer, form, products))
+        by_sums, by_state = _through_time(grad, layer, last[0][k], last[1][k], form, mask, products)
+        grad, by_layer = products.finish(by_sums)
         by_weights.append(by_layer)
-    return grad, by_weights[::-1]
+        by_states.append(by_state)
+    h, c = (array_module(x).concatenate(tuple(one[j][None] for one in by_states[::-1])) for j in range(2))
+    return grad, by_weights[::-1], (h, c)
 
 
 class Layer(NamedTuple):
@@ -69,31 +82,40 @@ class Layer(NamedTuple):
     x: Array
     weights: LSTMWeights
     kept: LSTMGates
-    zeros: Array
-    """(N, H): h and c before the first step, and the gradients by those after the last one."""
+    h: Array
+    """(N, H), before the first step; and so is c."""
+    c: Array
 
     def before(self, t: int) -> tuple[Array, Array]:
         """Return h and c before step t."""
-        return (self.kept.y[t - 1], self.kept.c[t - 1]) if t else (self.zeros, self.zeros)
+        return (self.kept.y[t - 1], self.kept.c[t - 1]) if t else (self.h, self.c)
 
 
-def _through_time(grad: Array, layer: Layer, form: str, products: ByStep | AtOnce) -> Array:
-    """Return the gradients by the gates' sums of all steps (T, N, 4 * H)."""
-    weight_hh, kept, zeros = layer.weights.weight_hh, layer.kept, layer.zeros
+def _through_time(
+    grad: Array, layer: Layer, grad_h: Array, grad_c: Array, form: str, mask: Array | None, products: ByStep | AtOnce
+) -> tuple[Array, tuple[Array, Array]]:
+    """Return the gradients by the gates' sums of all steps (T, N, 4 * H), and by h and c before the first step."""
+    weight_hh, kept = layer.weights.weight_hh, layer.kept
     by_sums = array_module(grad).empty(kept.gates.shape, dtype=grad.dtype)
     if form == "persistent":
-        outputs = by_sums, array_module(grad).empty(zeros.shape, dtype=grad.dtype), zeros.copy()
-        inputs = grad, kept.c, kept.gates, weight_hh, zeros, zeros, zeros
-        kernels.lstm_persistent_backward(inputs, outputs, kernels.constants(hidden=zeros.shape[1]))
-        return by_sums
+        outputs = by_sums, array_module(grad).empty(grad_h.shape, dtype=grad.dtype), grad_h.copy()
+        inputs = grad, kept.c, kept.gates, weight_hh, layer.c, grad_h, grad_c
+        kernels.lstm_persistent_backward(inputs, outputs, kernels.constants(hidden=grad_h.shape[1]))
+        return by_sums, (outputs[1], outputs[2])
     back: columns.Back = partial(_back, layer, form, products)
     if form in AT_ONCE and array_module(grad) is np:
-        by_sums, back = columns.all_in_columns(by_sums), columns.back(weight_hh, kept, zeros)
-    grad_h = grad_c = zeros
+        by_sums, back = columns.all_in_columns(by_sums), columns.back(weight_hh, kept, layer.c)
     for t in reversed(range(len(grad))):
+        stay_h, stay_c = 0, 0
+        if mask is not None:  # where there was no step, the gradients by the states pass by it
+            moves = mask[t][:, None]
+            stay_h, stay_c = grad_h * ~moves, grad_c * ~moves
+            grad_h, grad_c = grad_h * moves, grad_c * moves
         grad_h, grad_c = back(t, grad[t], grad_h, grad_c, by_sums[t])
         products.step(t, by_sums[t])
-    return by_sums
+        if mask is not None:
+            grad_h, grad_c = grad_h + stay_h, grad_c + stay_c
+    return by_sums, (grad_h, grad_c)
 
 
 def _back(
@@ -134,7 +156,7 @@ class AtOnce:
         """Return the gradients by the layer's inputs, None unless wanted, and by its weights."""
         layer, (steps, n, rows) = self.layer, by_sums.shape
         flat, hidden = by_sums.reshape(steps * n, rows), rows // 4
-        before = array_module(by_sums).concatenate((layer.zeros[None], layer.kept.y[:-1])).reshape(steps * n, hidden)
+        before = array_module(by_sums).concatenate((layer.h[None], layer.kept.y[:-1])).reshape(steps * n, hidden)
         by_ih = matmul_of_columns(flat, layer.x.reshape(steps * n, layer.x.shape[2]))
         by_weights = LSTMWeights(by_ih, matmul_of_columns(flat, before), flat.sum(axis=0))
         by_x = plain_matmul(flat, layer.weights.weight_ih).reshape(layer.x.shape) if self.wanted else None

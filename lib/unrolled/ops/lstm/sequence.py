@@ -11,7 +11,7 @@ from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty
 from unrolled.ops.lstm import columns, forms
 from unrolled.ops.lstm.wavefront import wavefront
-from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_stack
+from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
 
 STEPPING = {
     form.__name__: form
@@ -22,49 +22,69 @@ FORMS = (*STEPPING, "wavefront", "persistent")
 ON_GPU = ("streams", "persistent")
 
 
-def lstm(x: Array, weights: Sequence[LSTMWeights], *, form: str | None = None) -> tuple[Array, tuple[Array, Array]]:
+def lstm(
+    x: Array,
+    weights: Sequence[LSTMWeights],
+    state: tuple[Array, Array] | None = None,
+    *,
+    form: str | None = None,
+    mask: Array | None = None,
+) -> tuple[Array, tuple[Array, Array]]:
     """Return the last layer's outputs (T, N, H) and the last states (h, c), each (L, N, H), of x (T, N, D).
 
-    `weights` holds an LSTMWeights for each layer; the states before the first step are zeros. `form` is one of FORMS,
-    the fastest that fits if None; all give the same numbers, to rounding.
+    `weights` holds an LSTMWeights for each layer; `state` is (h, c) before the first step, zeros unless given. `form`
+    is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding. Where `mask` (T, N) is False
+    a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
 
     float32 in, float32 out; integers count as float32. Raises ValueError, which names the argument, for shapes that do
     not fit, for no steps, and for a form that is unknown or cannot run here.
     """
-    kept, state = lstm_with_gates(x, weights, form=form)
-    return kept[-1].y, state
+    kept, state = lstm_with_gates(x, weights, state, form=form, mask=mask)
+    y = kept[-1].y
+    return y if mask is None else y * mask[:, :, None], state
 
 
 def lstm_with_gates(
-    x: Array, weights: Sequence[LSTMWeights], *, form: str | None = None
+    x: Array,
+    weights: Sequence[LSTMWeights],
+    state: tuple[Array, Array] | None = None,
+    *,
+    form: str | None = None,
+    mask: Array | None = None,
 ) -> tuple[list[LSTMGates], tuple[Array, Array]]:
     """Return what each layer computed, for `lstm_backward`, and the last states (h, c), each (L, N, H).
 
-    Arguments and errors are those of `lstm`.
+    Arguments and errors are those of `lstm`. Where mask is False, y and c are the states that stay.
     """
     x, weights = check_stack(x, weights)
-    module, hidden = array_module(x), weights[0].weight_hh.shape[1]
-    form = chosen(form, x, hidden, len(weights))
+    layers, n, hidden = len(weights), x.shape[1], weights[0].weight_hh.shape[1]
+    check_states("state", state, (layers, n, hidden), x)
+    check_mask(mask, x)
+    module, form = array_module(x), chosen(form, x, hidden, layers, mask)
+    h, c = state or [module.zeros((layers, n, hidden), dtype=x.dtype)] * 2
+    h, c = (a.astype(x.dtype, copy=False) for a in (h, c))
     if form == "wavefront":
-        kept = wavefront(x, weights)
+        kept = wavefront(x, weights, (h, c))
     else:
-        kept, zeros = [], module.zeros((x.shape[1], hidden), dtype=x.dtype)
-        for layer in weights:
-            kept.append(_layer(kept[-1].y if kept else x, layer, zeros, form))
+        kept = []
+        for number, layer in enumerate(weights):
+            kept.append(_layer(kept[-1].y if kept else x, layer, h[number], c[number], form, mask))
     return kept, tuple(module.concatenate(tuple(layer[k][-1:] for layer in kept)) for k in range(2))
 
 
-def chosen(form: str | None, x: Array, hidden: int, layers: int) -> str:
+def chosen(form: str | None, x: Array, hidden: int, layers: int, mask: Array | None) -> str:
     """Return the form's name, the fastest that fits if None. Raises ValueError for one that cannot run here."""
     on_gpu = kernels.take(x)
     if form is None:
-        if kernels.persists(x, hidden):
+        if mask is None and kernels.persists(x, hidden):
             return "persistent"
-        return "wavefront" if on_gpu and layers > 1 else "inputs_at_once"
+        return "wavefront" if on_gpu and layers > 1 and mask is None else "inputs_at_once"
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; expected one of {', '.join(FORMS)}, or None for the fastest that fits")
     if form in ON_GPU and not on_gpu:
         raise ValueError(f"form {form!r} needs float32 or float64 arrays on a GPU; here x is {x.dtype} elsewhere")
+    if mask is not None and form in ("wavefront", "persistent"):
+        raise ValueError(f"form {form!r} takes no mask; expected one of {', '.join(STEPPING)}, or None")
     if form == "persistent" and not kernels.persists(x, hidden):
         raise ValueError(
             f"form 'persistent' keeps the weights on the chip: float32, and a hidden size of 64, 128 ... 512 that the "
@@ -73,15 +93,15 @@ def chosen(form: str | None, x: Array, hidden: int, layers: int) -> str:
     return form
 
 
-def _layer(x: Array, layer: LSTMWeights, zeros: Array, form: str) -> LSTMGates:
-    """What a layer computed on its inputs x (T, N, D), from states of zeros (N, H)."""
-    shape = (*x.shape[:2], zeros.shape[1])
+def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str, mask: Array | None) -> LSTMGates:
+    """What a layer computed on its inputs x (T, N, D), from h and c (N, H)."""
+    shape = (*x.shape[:2], h.shape[1])
     y, cells = (empty(x, f"the LSTM's {name}", shape) for name in ("outputs", "cell states"))
     kept = LSTMGates(y, cells, empty(x, "the LSTM's gates", (*shape[:2], 4 * shape[2])))
     if form == "persistent":
         sums = empty(x, "the LSTM's sums", kept.gates.shape)
         forms.sums_of_inputs(x, layer, sums)
-        inputs = sums, layer.weight_hh, layer.bias, zeros, zeros
+        inputs = sums, layer.weight_hh, layer.bias, h, c
         kernels.lstm_persistent(inputs, kept, kernels.constants(hidden=shape[2]))
         return kept
     if form == "inputs_at_once" and array_module(x) is np:
@@ -89,8 +109,11 @@ def _layer(x: Array, layer: LSTMWeights, zeros: Array, form: str) -> LSTMGates:
         step = columns.inputs_at_once(x, layer, kept)
     else:
         step = STEPPING[form](x, layer, kept)
-    h = c = zeros
     for t in range(len(x)):
         step(t, h, c)
+        if mask is not None:
+            moves = mask[t][:, None]
+            for now, before in ((kept.y, h), (kept.c, c)):
+                now[t] = array_module(x).where(moves, now[t], before)
         h, c = kept.y[t], kept.c[t]
     return kept

@@ -16,11 +16,11 @@ from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
 from unrolled.ops.products import plain_matmul
 
 
-def wavefront(x: Array, weights: Sequence[LSTMWeights]) -> list[LSTMGates]:
-    """Return what each layer computed for x (T, N, D) from states of zeros."""
+def wavefront(x: Array, weights: Sequence[LSTMWeights], state: tuple[Array, Array]) -> list[LSTMGates]:
+    """Return what each layer computed for x (T, N, D) from `state`, (h, c), each (L, N, H)."""
     module, (steps, n, _), layers = array_module(x), x.shape, len(weights)
-    hidden = weights[0].weight_hh.shape[1]
-    y, c = (module.empty((steps + layers, layers, n, hidden), dtype=x.dtype) for _ in "yc")
+    hidden = state[0].shape[2]
+    y, c = (module.empty((steps + layers, layers, n, hidden), dtype=x.dtype) for _ in state)
     gates = module.empty((steps + layers, layers, n, 4 * hidden), dtype=x.dtype)
     first = module.empty((steps, n, 4 * hidden), dtype=x.dtype)
     sums_of_inputs(x, weights[0], first)
@@ -29,7 +29,7 @@ def wavefront(x: Array, weights: Sequence[LSTMWeights]) -> list[LSTMGates]:
     bias = module.concatenate(tuple(layer.bias[None] for layer in weights))
     sums = module.empty((layers, n, 4 * hidden), dtype=x.dtype)
     for layer in range(layers):
-        y[layer, layer], c[layer, layer] = 0, 0
+        y[layer, layer], c[layer, layer] = state[0][layer], state[1][layer]
     for d in range(steps + layers - 1):
         low, high = max(0, d - steps + 1), min(layers, d + 1)
         now, above = (d + 1, slice(low, high)), max(1, low)
