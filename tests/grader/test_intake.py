@@ -165,13 +165,13 @@ def test_every_submission_is_found_with_what_stands_against_it(tmp_path: Path) -
         "hal": "02_convolution is a link, expected a folder",
     }
     assert intake.strangers(tmp_path, [LESSON]) == ["fay/02_convolutions"]
-    for name in (f"{LESSON}.ipynb", f"gus/{LESSON}.ipynb", f"fay/{LESSON}/work/{LESSON}.ipynb", ".x/a.ipynb"):
+    for name in (f"{LESSON}.ipynb", f"gus/{LESSON}.ipynb", f"fay/{LESSON}/deeper/{LESSON}.ipynb", ".x/a.ipynb"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"{}")
     passed_over = intake.strangers(tmp_path, [LESSON])
     assert [name.partition(" ")[0] for name in passed_over if "in the wrong place; expected" in name] == [
         f"{LESSON}.ipynb",
-        f"fay/{LESSON}/work/{LESSON}.ipynb",
+        f"fay/{LESSON}/deeper/{LESSON}.ipynb",
         f"gus/{LESSON}.ipynb",
     ]
     assert [handed.student for handed in intake.find(tmp_path, {LESSON: CHECKS}, "bob")] == ["bob"]

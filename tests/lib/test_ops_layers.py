@@ -124,7 +124,7 @@ shapes = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.i
 @settings(max_examples=30, deadline=None)
 @given(shape=shapes, seed=st.integers(0, 99), epsilon=st.sampled_from([1e-5, 0.1]))
 def test_both_passes_are_those_of_torch(shape: Any, seed: int, epsilon: float) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
     x = drawn(seed, *shape)
     gamma, beta, mean, variance = np.abs(drawn(seed + 1, 4, shape[1]))
     agrees_with_torch(
