@@ -16,7 +16,8 @@ from scipy.signal import correlate2d
 
 from unrolled import ops, show
 from unrolled.show import words
-from unrolled.show.convolution import Steps, added, patch_matrix, shared, windows
+from unrolled.show.columns import patch_matrix
+from unrolled.show.convolution import Steps, added, shared, windows
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
 from unrolled.show.images import Contestant, moments
 from unrolled.show.matrices import Array, shares, speedup, walk

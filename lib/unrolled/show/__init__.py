@@ -4,14 +4,18 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 """
 
 from unrolled.show.charts import bars, pairs
+from unrolled.show.columns import col2im, im2col
 from unrolled.show.comparisons import agreement, crossover, guesses, roofline
-from unrolled.show.convolution import col2im, conv2d_backward, convolution, im2col, max_pool2d
-from unrolled.show.graph import computation_graph, lstm_cell
+from unrolled.show.convolution import conv2d_backward, convolution
+from unrolled.show.graph import computation_graph
+from unrolled.show.hardware import hardware
 from unrolled.show.images import confusion, difference, filters, images, race
-from unrolled.show.kernels import banks, barriers, hardware, warps
+from unrolled.show.kernels import banks, barriers, warps
 from unrolled.show.ladder import causes, gallery, ladder, rungs
+from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider
+from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision import clipping, float_ruler, precision_front
 from unrolled.show.ranks import messages, ring_allreduce
 from unrolled.show.scaling import growth, scaling, scaling_curves

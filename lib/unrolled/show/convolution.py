@@ -1,7 +1,6 @@
-"""A window stepping over an image: the convolution, forward and backward, the patch matrix, and max-pooling.
+"""A window stepping over an image: the convolution, forward and backward.
 
-im2col makes each window a column of that matrix; col2im adds each column where its window stood. Backward, each
-gradient by an output is shared out to the image's gradient and to the kernel's.
+Backward, each gradient by an output is shared out to the image's gradient and to the kernel's.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled import ops
 from unrolled.ops.arguments import pair
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.sheet import Cells, Scale, Sheet, in_a_row, on_host
+from unrolled.show.sheet import Cells, Scale, Sheet, on_host
 from unrolled.show.style import BLUE, RED, SMALL, WIDTH
-from unrolled.show.words import count_of, listing, number, span, times
+from unrolled.show.words import count_of, listing, number, span
 
 # The windows that a kernel sees, as numbers, in words and drawn
 
@@ -340,7 +338,7 @@ def _alt_back(steps: Steps, grad: Values, position: int) -> str:
     seen = steps.seen
     by_image, by_kernel = shared(steps, grad, position)
     far = (
-        f" The gradient by the {name} so far, row by row: {_rows(values)}."
+        f" The gradient by the {name} so far, row by row: {rows_in_words(values)}."
         for name, values in (("kernel", by_kernel), ("image", by_image))
         if values.size <= FEW_BACK
     )
@@ -353,48 +351,6 @@ def _alt_back(steps: Steps, grad: Values, position: int) -> str:
     )
 
 
-# The patch matrix
-
-FEW_ROWS, FEW_PIXELS = 9, 49  # so many numbers of a column, and of an image, can be read out
-MATRIX_TOP, BOTTOM = 0.55, 0.3  # inches
-IMAGE, MATRIX, COLUMN = (2.2, 2.4), (4.1, 4.2), 0.36  # largest sizes
-WORDS = 3.2  # the width of the words over the matrix
-FOLDED_TOP, FOLDED_GAP, FOLDED_CELL = 0.5, 0.55, 0.38  # inches, where columns are folded
-FOLDED = (2.6, 2.7), (1.3, 1.3), (2.4, 2.7)  # largest sizes of matrix, window and image
-
-
-def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, padding: int | Pair = 0) -> Explorer:
-    """Draw a window of the image (H, W) or (C, H, W) and its column of the patch matrix; a slider chooses which.
-
-    The matrix is that of `ops.im2col` for one image: (C·KH·KW, OH·OW), a row for each place in the window.
-    ValueError where no window fits.
-    """
-    seen = windows(image, kernel_size, stride, padding)
-    matrix = patch_matrix(seen)
-    start = seen.start_position(np.abs(matrix).sum(axis=0).reshape(seen.output_size))
-    slider = Slider("column of the patch matrix", range(seen.count), start, play=True)
-    return Explorer(_draw_matrix, seen, matrix, column=slider)
-
-
-def col2im(
-    columns: ArrayLike, size: Pair, kernel_size: int | Pair, stride: int | Pair = 1, padding: int | Pair = 0
-) -> Explorer:
-    """Draw how columns (KH·KW, OH·OW) are added into an image of `size` (H, W), one at a time.
-
-    `ops.col2im` does so for all at once. ValueError where no window fits, or columns are not those of such an image.
-    """
-    seen, matrix = windows(np.zeros(size), kernel_size, stride, padding), on_host(columns, dtype=np.float64)
-    if matrix.shape != (shape := patch_matrix(seen).shape):
-        raise ValueError(f"columns has shape {matrix.shape}; expected {shape} for an image of {tuple(size)}")
-    slider = Slider("columns added", range(seen.count), seen.count // 2, lambda at: str(at + 1), play=True)
-    return Explorer(_draw_folded, seen, matrix, column=slider)
-
-
-def patch_matrix(seen: Windows) -> Values:
-    """Return the patch matrix (C·KH·KW, OH·OW): column j is the j-th window, flattened by channels, then rows."""
-    return np.asarray(seen.patches.reshape(seen.count, -1).T)
-
-
 def added(seen: Windows, matrix: Values, last: int) -> Values:
     """Return the padded image (H + 2 PH, W + 2 PW) once the columns 0 to `last` have been added."""
     image, (kh, kw) = np.zeros(seen.padded.shape[1:]), seen.kernel_size
@@ -404,225 +360,6 @@ def added(seen: Windows, matrix: Values, last: int) -> Values:
     return image
 
 
-def _rows(values: Values) -> str:
+def rows_in_words(values: Values) -> str:
+    """Return a matrix in words, row by row."""
     return "; ".join(", ".join(map(number, row)) for row in values.tolist())
-
-
-def _layout_of_matrix(seen: Windows, matrix: Values) -> tuple[list[Cells], Cells, Cells, float]:
-    """The channels of the image, the column, the matrix, and the height of the sheet."""
-    channels, (rows, columns) = len(seen.padded), matrix.shape
-    grid = Cells.fitting(seen.padded.shape[1:], IMAGE[0], IMAGE[1] if channels == 1 else 1.35, 0.44)
-    tall = min(MATRIX[1], max(rows * 0.15, 2.4), rows * 0.34)
-    cell = tall / rows
-    wide = Cells(0, 0, rows, columns, min(MATRIX[0] / columns, 0.36), cell)
-    free = WIDTH - 2 * EDGE - grid.size[0] - COLUMN - wide.size[0]
-    gap, step = min(free / 2, 0.55), grid.size[1] + 0.3
-    height = max(channels * step - 0.3, tall)
-    top = MATRIX_TOP + (height - (channels * step - 0.3)) / 2
-    heading_left = grid.size[0] + COLUMN + 2 * gap  # where the matrix and the words over it begin
-    left = max(EDGE, min(EDGE + (free - 2 * gap) / 2, WIDTH - EDGE - WORDS - heading_left))
-    images = [grid.at(left, top + channel * step) for channel in range(channels)]
-    column = Cells(left + grid.size[0] + gap, MATRIX_TOP + (height - tall) / 2, rows, 1, COLUMN, cell)
-    return images, column, wide.at(column.right + gap, column.top), MATRIX_TOP + height + BOTTOM
-
-
-def _draw_matrix(seen: Windows, matrix: Values, column: int) -> Picture:
-    images, flat, grid, tall = _layout_of_matrix(seen, matrix)
-    sheet, scale = Sheet(tall), Scale.of(seen.padded)
-    for channel, cells in enumerate(images):
-        seen.draw_channel(sheet, cells, channel, column)
-    sheet.matrix(flat, matrix[:, column : column + 1], scale)
-    sheet.outline(flat.frame, BLUE)
-    sheet.matrix(grid, matrix, scale)
-    for cells in (flat, grid):
-        for channel in range(1, len(seen.padded)):  # a bold line where the rows of the next channel begin
-            y = cells.top + channel * cells.rows // len(seen.padded) * cells.height
-            sheet.line((cells.left, y), (cells.right, y), colour=BLUE, width=1.4)
-    frame, top, width, height = grid.box(0, column, grid.rows)
-    extra = max(0.0, 0.06 - width)  # hair-thin columns have a frame wide enough to be seen
-    sheet.outline((frame - extra / 2, top, width + extra, height), BLUE)
-    x = min(frame + width / 2, WIDTH - 2 * EDGE)  # the last number of many must not leave the page
-    sheet.text((x, grid.bottom + 0.15), str(column), BLUE, anchor="middle", bold=True)
-    padding = f"\npadding {max(seen.padding)}, hatched" if any(seen.padding) else ""
-    sheet.text_above(images[0], "image {} × {}".format(*seen.size) + padding)
-    sheet.text((flat.middle[0], flat.bottom + 0.15), f"column {column}", BLUE, anchor="middle", bold=True)
-    for left, right in ((images[0], flat), (flat, grid)):
-        if right.left - left.right > 0.2:
-            sheet.sign(left, right)
-    sheet.text_above(grid, "patch matrix {} × {}\n{}".format(*matrix.shape, _growth(seen, matrix)))
-    return Picture(sheet.figure(), _alt_matrix(seen, matrix, column))
-
-
-def _growth(seen: Windows, matrix: Values) -> str:
-    pixels = seen.size[0] * seen.size[1] * len(seen.padded)
-    return f"{matrix.size:,} numbers from {pixels:,}: {times(matrix.size / pixels)} the memory"
-
-
-def _alt_matrix(seen: Windows, matrix: Values, column: int) -> str:
-    values = [number(float(value)) for value in matrix[:, column]]
-    flattened = f": {', '.join(values)}" if len(values) <= FEW_ROWS else ""
-    (height, width), (rows, columns) = seen.size, matrix.shape
-    return (
-        f"The windows of an image of {height} by {width}{seen.with_channels} as the columns of a patch matrix of "
-        f"{rows} by {columns}. Column {column} is the window of output {seen.place(column)}: {seen.in_words(column)}, "
-        f"flattened row by row{flattened}. The matrix holds {_growth(seen, matrix)}."
-    )
-
-
-def _draw_folded(seen: Windows, matrix: Values, column: int) -> Picture:
-    shapes = matrix.shape, seen.kernel_size, seen.padded.shape[1:]
-    grids = [Cells.fitting(shape, *most, FOLDED_CELL) for shape, most in zip(shapes, FOLDED, strict=True)]
-    left = max(EDGE, (WIDTH - sum(cells.size[0] for cells in grids) - 2 * FOLDED_GAP) / 2)
-    grid, small, image = placed = in_a_row(grids, left, FOLDED_TOP, FOLDED_GAP)
-    sheet = Sheet(FOLDED_TOP + max(cells.size[1] for cells in grids) + 0.35)
-    scale = Scale.of(np.append(added(seen, matrix, matrix.shape[1] - 1), matrix))
-    sheet.matrix(grid, matrix, scale)
-    sheet.outline(grid.box(0, column, grid.rows), BLUE)
-    sheet.matrix(small, matrix[:, column].reshape(seen.kernel_size), scale)
-    sheet.outline(small.frame, BLUE)
-    pixels = added(seen, matrix, column)
-    seen.draw_image(sheet, image, pixels, scale, column, RED)
-    headings = "columns {} × {}".format(*matrix.shape), "folded", "the image so far"
-    for cells, text in zip(placed, headings, strict=True):
-        sheet.text_above(cells, text)
-    sheet.sign(grid, small)
-    sheet.sign(small, image, "+", colour=RED, size=14, bold=True)
-    sheet.text((grid.centre(0, column)[0], grid.bottom + 0.16), str(column), BLUE, anchor="middle", bold=True)
-    so_far = f" The image so far, row by row: {_rows(pixels)}." if pixels.size <= FEW_PIXELS else ""
-    shape, kernel = ("{} by {}".format(*pair) for pair in (matrix.shape, seen.kernel_size))
-    alt = (
-        f"Columns of a matrix of {shape}, each folded into a window of {kernel} "
-        f"and added to an image where its window stood. Column {column} is added to {seen.in_words(column)}.{so_far}"
-    )
-    return Picture(sheet.figure(), alt)
-
-
-# Max-pooling: the largest pixel of a window, and where a value goes when it is put back
-
-POOLING_GAP = 0.42  # inches between panels, with room for an arrow
-POOLING_TOP, LINE = 0.42, 0.19
-LARGEST_CELL = 0.44
-ROOM = {1: 2.7, 2: 1.7, 3: 1.45, 4: 1.25}  # inches for a channel, by their number
-SHARES = {2: (0.6, 0.4), 4: (0.32, 0.18, 0.18, 0.32)}  # of the width, for each panel
-
-
-def max_pool2d(
-    image: ArrayLike, kernel_size: int | Pair, stride: int | Pair | None = None, values: ArrayLike | None = None
-) -> Explorer:
-    """Draw how a window steps over an image: the pixels that it covers, the largest, and the output filled so far.
-
-    image (H, W) or (C, H, W); kernel_size and stride: int or pair, as in `ops.max_pool2d`, without padding. values: one
-    for each output, (OH, OW) or (C, OH, OW); they are put back where the largest pixels are: of tied ones the first
-    gets the value, the others are crossed, and values that meet on one pixel add up. ValueError for shapes that differ.
-    """
-    pooling = PooledImage.of(image, kernel_size, stride, values)
-    seen = pooling.seen
-    slider = Slider("output position", range(seen.count), pooling.start_position(), seen.place, play=True)
-    return Explorer(_draw_pooling, pooling, position=slider)
-
-
-@dataclass(frozen=True)
-class PooledImage:
-    """A max-pooling, position by position: largest (C, OH, OW), values (C, OH, OW) or None."""
-
-    seen: Windows
-    largest: NDArray[np.float64]
-    values: NDArray[np.float64] | None
-
-    @classmethod
-    def of(cls, image: ArrayLike, kernel_size: Any, stride: Any, values: ArrayLike | None) -> PooledImage:
-        seen = windows(image, kernel_size, kernel_size if stride is None else stride)
-        largest = seen.patches.max(axis=(3, 4)).transpose(2, 0, 1)
-        if values is None:
-            return cls(seen, largest, None)
-        given = on_host(values, dtype=np.float64)
-        if given.shape not in (largest.shape, largest.shape[1:]):
-            raise ValueError(f"values have shape {given.shape}; expected {largest.shape}, one for each output")
-        return cls(seen, largest, np.broadcast_to(given, largest.shape))
-
-    def ties(self, channel: int, position: int) -> list[Pair]:
-        """Return row and column of the window's largest pixels, in row-major order: the first is the winner."""
-        (row, column), (top, left) = self.seen.position(position), self.seen.corner(position)
-        equal = np.argwhere(self.seen.patches[row, column, channel] == self.largest[channel, row, column])
-        return [(top + int(i), left + int(j)) for i, j in equal]
-
-    def put_back(self, position: int) -> NDArray[np.float64]:
-        """Return the image (C, H, W) once the values up to and with this position are back."""
-        assert self.values is not None
-        seen, so_far = self.seen, np.nan_to_num(self.seen.filled(self.values, position))
-        return np.asarray(ops.max_unpool2d_mask(so_far[None], seen.padded[None], seen.kernel_size, seen.stride)[0])
-
-    def start_position(self) -> int:
-        """Return the position to start at.
-
-        With values, it is the last one whose value meets another on a pixel, else the last with a tie. Where there is
-        neither, it is one in the middle row.
-        """
-        places = [[self.ties(channel, p) for channel in range(len(self.largest))] for p in range(self.seen.count)]
-        tied = [p for p, channels in enumerate(places) if any(len(ties) > 1 for ties in channels)]
-        winners = [channels[0][0] for channels in places]
-        meets = [p for p, winner in enumerate(winners) if winner in winners[:p]]
-        if self.values is not None and (meets or tied):
-            return (meets or tied)[-1]
-        return self.seen.start_position(self.largest[0])
-
-
-def _panels(pooling: PooledImage) -> list[list[Cells]]:
-    """For each channel: image, output and, where values are put back, values and image."""
-    size, outputs = pooling.seen.size, pooling.seen.output_size
-    shapes = [size, outputs] if pooling.values is None else [size, outputs, outputs, size]
-    width, room = WIDTH - 2 * EDGE - (len(shapes) - 1) * POOLING_GAP, ROOM[len(pooling.largest)]
-    widths = [share * width for share in SHARES[len(shapes)]]
-    grids = [Cells.fitting(shape, most, room, LARGEST_CELL) for shape, most in zip(shapes, widths, strict=True)]
-    pitch = max(grid.size[1] for grid in grids) + 0.28
-    tops = [POOLING_TOP + channel * pitch for channel in range(len(pooling.largest))]
-    return [in_a_row(grids, EDGE, top, POOLING_GAP) for top in tops]
-
-
-def _draw_pooling(pooling: PooledImage, position: int) -> Picture:
-    panels, seen = _panels(pooling), pooling.seen
-    bottom, scale = max(cells.bottom for row in panels for cells in row), Scale.of(seen.padded)
-    sheet = Sheet(bottom + 0.33 + (1 if pooling.values is None else 2) * LINE)
-    for channel, grids in enumerate(panels):
-        seen.draw_channel(sheet, grids[0], channel, position)
-        seen.draw_outputs(sheet, grids[1], pooling.largest[channel], scale, position)
-        sheet.sign(grids[0], grids[1])
-        if pooling.values is not None:
-            own, back = Scale.of(pooling.values), Scale.of(pooling.put_back(seen.count - 1))
-            seen.draw_outputs(sheet, grids[2], pooling.values[channel], own, position)
-            seen.draw_image(sheet, grids[3], pooling.put_back(position)[channel], back, position)
-            sheet.sign(grids[2], grids[3])
-        winner, *tied = pooling.ties(channel, position)
-        for cells in grids[::3]:  # the images
-            sheet.hatch([cells.box(*place) for place in tied], "xxxx", RED)
-            sheet.outline(cells.box(*winner), RED)
-    headings = ["image {} × {}".format(*seen.size), "largest", "values", "put back"]
-    for cells, text in zip(panels[0], headings, strict=False):
-        sheet.text_above(cells.at(cells.left, min(cells.top for cells in panels[0])), text)
-    caption = _caption(pooling, position)
-    sheet.text((EDGE, bottom + 0.33), "\n".join(caption))
-    size, kernel, result = ("{} by {}".format(*pair) for pair in (seen.size, seen.kernel_size, seen.output_size))
-    alt = (
-        f"Max-pooling of an image of {size}{seen.with_channels} with a window of {kernel} (stride "
-        f"{one_or_pair(seen.stride)}) to {result}. For output {seen.place(position)} the window covers "
-        f"{seen.in_words(position)}. {' '.join(caption)}"
-    )
-    return Picture(sheet.figure(), alt)
-
-
-def _caption(pooling: PooledImage, position: int) -> list[str]:
-    """Two lines at most: what wins, and where the value goes."""
-    row, column = pooling.seen.position(position)
-    if len(pooling.largest) > 1:
-        largest = ", ".join(number(float(value)) for value in pooling.largest[:, row, column])
-        return [f"The largest of each channel: {largest}."]
-    (winner, *tied), largest = pooling.ties(0, position), number(float(pooling.largest[0, row, column]))
-    lines = [f"The largest is {largest}, at row {winner[0]}, column {winner[1]}."]
-    if tied:
-        is_are = "is" if len(tied) == 1 else "are"
-        lines[0] += f" {count_of(len(tied), 'other')} (crossed) {is_are} as large; the first wins."
-    if pooling.values is not None:
-        value, total = float(pooling.values[0, row, column]), float(pooling.put_back(position)[0][winner])
-        more = f", on top of {number(total - value)}: {number(total)}" if total != value else ""
-        lines.append(f"The value {number(value)} goes there{more}.")
-    return lines
