@@ -140,7 +140,19 @@ class _Check:
         for index, case in enumerate(cases):
             right = all(finding.verdict == "pass" for finding in findings)
             findings.append(self.case(case, cases[:index]) if right else Finding(case.name, "not run"))
+        if (domain := self.spec.domain) is not None:
+            right = all(finding.verdict == "pass" for finding in findings)
+            findings.append(self.drawn() if right else Finding(domain.name, "not run"))
         return findings
+
+    def drawn(self) -> Finding:
+        """Check inputs that cover the spec's domain until the first failure: all of them are one finding."""
+        drawn, earlier = self.spec.drawn(self.seed), list(self.spec.cases)
+        for case in drawn:
+            if (finding := self.case(case, earlier)).verdict != "pass":
+                return finding
+            earlier.append(case)
+        return replace(finding, lines=(*finding.lines, f"{len(drawn)} drawn"))
 
     def case(self, case: Case, earlier: Sequence[Case] = ()) -> Finding:
         """Call the function and compare; `earlier` cases went right. What went wrong on drawn inputs tells the call."""
