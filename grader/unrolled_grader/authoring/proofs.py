@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled import checks
+from unrolled.checks.causes import is_bare
+from unrolled.checks.mutants import mutants, plain
 from unrolled.checks.spec import Spec
 from unrolled_grader.authoring import one_cell, slips
-from unrolled_grader.authoring.mutants import mutants, plain
 
 SEEDS, DRAWS = 3, 2000
 OFTEN = 0.1
@@ -26,11 +26,6 @@ OFTEN = 0.1
 SECONDS, FEWEST = 60.0, 40
 """Where the check itself takes so long that mutants, or draws for one of these, take longer: how many all the same."""
 PATIENCE = 20.0  # times as long as the right answer takes, and a second: then a case is stopped
-DIFFERENCE = re.compile(
-    r"values differ$|first at \[|got .+, expected |expected .+, got |^(.+: )?shape \(.*\), expected|^the call: "
-    r"|^besides, dtype"
-)
-"""Lines that say how a result differs, and not what may have caused that."""
 
 
 @dataclass
@@ -167,9 +162,7 @@ class _Trial:
 def _is_named(report: checks.Report) -> bool:
     """Whether what was said names a cause: more than where a result differs."""
     finding = next(finding for finding in report.findings if finding.verdict not in ("pass", "not run"))
-    if finding.verdict != "fail":
-        return True
-    return any(not DIFFERENCE.search(line) for line in finding.lines)
+    return finding.verdict != "fail" or not is_bare(finding.lines)
 
 
 def _diff(original: str, changed: str) -> str:

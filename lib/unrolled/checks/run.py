@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +19,9 @@ import numpy as np
 import unrolled
 from unrolled import device, timing
 
-from . import foreign, gpu, graphs, kernels, words
+from . import causes, foreign, gpu, graphs, kernels, words
 from .ambient import first_lines, set_aside, silence
-from .answers import AnswerUsedError, withheld_from
+from .answers import AnswerUsedError, answers_of, withheld_from
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
 from .limits import TimeLimitError, time_limit
@@ -247,9 +248,24 @@ class _Check:
             found = compare(got, expected, given)
             if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
                 return found
-            if (mistake := self._recognized(case, got, earlier)) is None:
-                return found
-            return replace(found, lines=(*(line for line in found.lines if line not in found.guesses), mistake.says))
+            if (mistake := self._recognized(case, got, earlier)) is not None:
+                sure = tuple(line for line in found.lines if line not in found.guesses)
+                return replace(found, lines=(*sure, mistake.says))
+            guess = self._guess(case, got, expected) if causes.is_bare(found.lines) else None
+            return replace(found, lines=(*found.lines, *filter(None, [guess])))
+
+    def _guess(self, case: Case, got: Any, expected: Any) -> str | None:
+        """What may have led to a result that is no usual mistake's."""
+
+        def called(function: Function, **changed: Any) -> Any:
+            return _called(self.spec, _program(self.spec, function), {**case.inputs(self.seed), **changed})
+
+        inputs, reference, tolerance = case.inputs(self.seed), self.spec.reference, self.spec.tolerance
+        return (
+            causes.of_arguments(got, inputs, partial(called, reference), tolerance)
+            or causes.of_slips(got, inputs, called, answers_of(self.spec), tolerance)
+            or causes.of_places(got, expected, inputs, tolerance)
+        )
 
     def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> Mistake | None:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""

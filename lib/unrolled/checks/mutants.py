@@ -1,6 +1,7 @@
 """Wrong answers made by machine: what a small slip makes of a right answer.
 
-Of the syntax tree of an answer's cell, each operator changes one place: a statement is left out, `<` becomes `<=`, an
+`unrolled prove` asks whether a check refuses them all, and a check finds by those of its reference what a learner may
+have done. Each operator changes one place of the syntax tree of a source: a statement is left out, `<` becomes `<=`, an
 axis becomes another. mutmut and cosmic-ray have operators such as these, for a test suite that runs in a process for
 each mutant; here a check runs thousands of times in one process, and asks besides what such tools do not know: loops
 that do their first turn alone, kernels with more blocks, waits that are missing.
@@ -21,7 +22,7 @@ Change = tuple[str, Any]  # what kind of slip it is, and what comes in a node's 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A cell's source with one slip, its kind in words, and the line where it is."""
+    """A source with one slip, its kind in words (a clause), and the line where it is."""
 
     kind: str
     source: str
@@ -34,7 +35,7 @@ def plain(source: str) -> str:
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Return every mutant of a cell, each once; none changes imports, docstrings, annotations or decorators."""
+    """Return every mutant of a source, each once; none changes imports, docstrings, annotations or decorators."""
     tree = ast.parse(source)
     seen, found = {ast.unparse(tree)}, []
     for owner, name, index, node in list(_places(tree)):
@@ -152,9 +153,9 @@ def _unwrapped(node: ast.With) -> Iterator[Change]:
 
 
 def _augmented(node: ast.AugAssign) -> Iterator[Change]:
-    yield "put in place of added", ast.Assign([node.target], node.value, lineno=0)
+    yield "a value is put where it is to be added", ast.Assign([node.target], node.value, lineno=0)
     for other in SIGNS.get(type(node.op), ()):
-        yield "another sign", ast.AugAssign(node.target, other(), node.value)
+        yield f"{SYMBOLS[other]} stands for {SYMBOLS[type(node.op)]}", ast.AugAssign(node.target, other(), node.value)
 
 
 def _one_less(node: ast.Return) -> Iterator[Change]:
@@ -168,20 +169,26 @@ def _one_less(node: ast.Return) -> Iterator[Change]:
 
 def _compared(node: ast.Compare) -> Iterator[Change]:
     for other in COMPARISONS.get(type(node.ops[0]), ()):
-        yield "another comparison", ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators)
+        yield (
+            f"{SYMBOLS[other]} stands for {SYMBOLS[type(node.ops[0])]}",
+            ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators),
+        )
 
 
 def _computed(node: ast.BinOp) -> Iterator[Change]:
     for side in (node.left, node.right):
-        yield "a term is left out", side
+        yield "a term or factor is left out", side
     for other in SIGNS.get(type(node.op), ()):
-        yield "another sign", ast.BinOp(node.left, other(), node.right)
+        yield f"{SYMBOLS[other]} stands for {SYMBOLS[type(node.op)]}", ast.BinOp(node.left, other(), node.right)
     if not isinstance(node.op, ast.Add | ast.Mult):
         yield "operands are exchanged", ast.BinOp(node.right, node.op, node.left)
 
 
 def _both(node: ast.BoolOp) -> Iterator[Change]:
-    yield "and for or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    yield (
+        "`and` and `or` are exchanged",
+        ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values),
+    )
     for value in node.values:
         yield "a condition is left out", value
 
@@ -198,12 +205,12 @@ def _chosen(node: ast.IfExp) -> Iterator[Change]:
 def _constant(node: ast.Constant) -> Iterator[Change]:
     value = node.value
     if isinstance(value, bool):
-        yield "another constant", ast.Constant(not value)
+        yield "a number is another one", ast.Constant(not value)
     elif isinstance(value, int):
-        yield "another constant", ast.Constant(value + 1)
-        yield "another constant", ast.Constant(value - 1)
+        yield "a number is another one", ast.Constant(value + 1)
+        yield "a number is another one", ast.Constant(value - 1)
     elif isinstance(value, float):
-        yield "another constant", ast.Constant(value * 2 if value else 1.0)
+        yield "a number is another one", ast.Constant(value * 2 if value else 1.0)
 
 
 def _named(node: ast.Name) -> Iterator[Change]:
@@ -220,7 +227,11 @@ def _attribute(node: ast.Attribute) -> Iterator[Change]:
 
 
 def _kind_of(name: str) -> str:
-    return "another dtype" if any(name.startswith(kind) for kind in ("float", "int", "uint")) else "another function"
+    return (
+        "the dtype is another one"
+        if any(name.startswith(kind) for kind in ("float", "int", "uint"))
+        else "a function is another one, such as min for max"
+    )
 
 
 def _called(node: ast.Call) -> Iterator[Change]:
@@ -243,7 +254,10 @@ def _called(node: ast.Call) -> Iterator[Change]:
         blocks, *rest = node.func.slice.elts
         wide = ast.Tuple([_plus(blocks, ast.Constant(16), ast.Mult()), *rest], ast.Load())
         if not isinstance(blocks, ast.Tuple):
-            yield "16 times the blocks", ast.Call(ast.Subscript(node.func.value, wide, ast.Load()), node.args, [])
+            yield (
+                "there are 16 times the blocks",
+                ast.Call(ast.Subscript(node.func.value, wide, ast.Load()), node.args, []),
+            )
 
 
 def _indexed(node: ast.Subscript) -> Iterator[Change]:
@@ -252,7 +266,10 @@ def _indexed(node: ast.Subscript) -> Iterator[Change]:
             yield "indices are exchanged", ast.Subscript(node.value, _exchanged(node.slice, "elts", index), node.ctx)
     elif not isinstance(node.slice, ast.Slice | ast.Constant) and not _is_text(node.slice):
         for sign in (ast.Add(), ast.Sub()):
-            yield "an index by one", ast.Subscript(node.value, _plus(node.slice, ast.Constant(1), sign), node.ctx)
+            yield (
+                "an index is off by one",
+                ast.Subscript(node.value, _plus(node.slice, ast.Constant(1), sign), node.ctx),
+            )
 
 
 def _sliced(node: ast.Slice) -> Iterator[Change]:
@@ -263,9 +280,9 @@ def _sliced(node: ast.Slice) -> Iterator[Change]:
         yield "a bound is left out", _bounded(node, side, None)
         if not isinstance(bound, ast.Constant):
             for sign in (ast.Add(), ast.Sub()):
-                yield "a bound by one", _bounded(node, side, _plus(bound, ast.Constant(1), sign))
+                yield "a bound is off by one", _bounded(node, side, _plus(bound, ast.Constant(1), sign))
     if node.lower is node.upper is node.step is None:
-        yield "the first alone", ast.Slice(None, ast.Constant(1), None)
+        yield "the first alone is taken", ast.Slice(None, ast.Constant(1), None)
 
 
 def _bounded(node: ast.Slice, side: str, bound: ast.expr | None) -> ast.Slice:
@@ -276,7 +293,7 @@ def _bounded(node: ast.Slice, side: str, bound: ast.expr | None) -> ast.Slice:
 
 def _tuple(node: ast.Tuple) -> Iterator[Change]:
     if isinstance(node.ctx, ast.Load) and len(node.elts) == 2:
-        yield "two in another order", _exchanged(node, "elts", 0)
+        yield "two values are in another order", _exchanged(node, "elts", 0)
 
 
 def _plus(node: ast.expr, by: ast.expr, sign: ast.operator | None = None) -> ast.expr:
@@ -304,6 +321,12 @@ SIGNS: dict[type, tuple[type, ...]] = {
 COMPARISONS: dict[type, tuple[type, ...]] = {
     **{ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt,), ast.Gt: (ast.GtE, ast.Lt), ast.GtE: (ast.Gt,)},
     **{ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,)},
+}
+SYMBOLS: dict[type, str] = {
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"},
+    **{ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>"},
+    **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
+    **{ast.Is: "is", ast.IsNot: "is not"},
 }
 PAIRS = (
     *(("min", "max"), ("minimum", "maximum"), ("argmin", "argmax"), ("sum", "mean"), ("any", "all")),
