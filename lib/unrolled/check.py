@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import html
 import os
+import secrets
 import sys
 from typing import Any
 
@@ -21,6 +22,9 @@ from unrolled.notebook import frontend
 COLOURS = {"pass": "#00694c", "inconclusive": "#8a5a00", "missing": "#555", "not run": "#555"}
 
 ONCE_PASSED = "an earlier version of yours passed: until this one does, later cells use the library's function"
+
+
+SEEDS = 10_000  # from which a check draws one: four digits are typed quickly
 
 
 class CheckFailedError(AssertionError):
@@ -38,31 +42,40 @@ class Check:
     def __repr__(self) -> str:
         return f"check.{self.name}: call it with your function; check.{self.name}.hint() helps"
 
-    def __call__(self, function: Any) -> None:
-        """Check the function, show the findings and note them in the journal."""
+    def __call__(self, function: Any, seed: int | None = None) -> None:
+        """Check the function with new inputs, show the findings and note them in the journal.
+
+        Where something fails, the last line names the seed: with it the same inputs are drawn again.
+        """
         display = _Display()
-        judged = os.environ.get("UNROLLED_SEED")  # set by our grader: fresh inputs, no ladder
-        seed = checks.VISIBLE_SEED if judged is None else int(judged)
+        judged = os.environ.get("UNROLLED_SEED")  # set by our grader: no ladder
+        if not (seed is None or (isinstance(seed, int) and seed >= 0)):
+            display.show(f"{self.name}: seed must be a whole number from 0 on, got {seed!r}")
+            return
+        if seed is None:
+            seed = secrets.randbelow(SEEDS) if judged is None else int(judged)
 
         def announce(text: str) -> None:
             display.show(f"{self.name}: {text}")
 
         report = checks.run(self.name, self.spec, function, seed=seed, announce=announce, climb=judged is None)
-        display.show(str(report), report, self._closing(report))
+        display.show(str(report), report, self._closing(report, seed))
         if "NBGRADER_EXECUTION" not in os.environ:
             journal.note(report, function)
         elif not report.passed or (os.environ["NBGRADER_EXECUTION"] == "autograde" and report.deferred):
             raise CheckFailedError(str(report))  # without our plugin, no error would be full marks
 
-    def _closing(self, report: checks.Report) -> str:
-        """The last line: the time and the points that were earned, or where help is."""
+    def _closing(self, report: checks.Report, seed: int) -> str:
+        """The last line: the time and the points that were earned, or where help is, and how to draw the same again."""
         from unrolled.show.words import seconds
 
         points = f"{report.points:g} of {report.max_points:g} point{'s' * (report.max_points != 1)}"
         if not report.passed:
             step = min(self._hints_given + 1, len(self.spec.hints))
             helps = f"{points}; check.{self.name}.hint() gives hint {step} of {len(self.spec.hints)}"
-            return f"{helps}; {ONCE_PASSED}" if self._passed_before() else helps
+            written = all(finding.verdict != "missing" for finding in report.findings)
+            again = [f"check.{self.name}(…, seed={seed}) draws the same inputs again"] if written else []
+            return "; ".join([helps, *again, *([ONCE_PASSED] if self._passed_before() else [])])
         if rung := report.rung:
             return f"{rung['label']}: {seconds(rung['seconds'])} for 60,000 images, on your ladder; {points}"
         return points

@@ -65,11 +65,12 @@ def test_a_grader_seed_gives_fresh_inputs(doubling, monkeypatch, capsys):
 
 
 def test_the_report_says_time_points_and_where_help_is(doubling, monkeypatch, capsys):
-    doubling(lambda x: x)
-    assert capsys.readouterr().out.endswith("0 of 2 points; check.double.hint() gives hint 1 of 3\n")
+    doubling(lambda x: x, seed=7)
+    again = "check.double(…, seed=7) draws the same inputs again"
+    assert capsys.readouterr().out.endswith(f"0 of 2 points; check.double.hint() gives hint 1 of 3; {again}\n")
     doubling.hint()
     doubling(lambda x: x)
-    assert capsys.readouterr().out.endswith("check.double.hint() gives hint 2 of 3\n")
+    assert "check.double.hint() gives hint 2 of 3; " in capsys.readouterr().out
     rung = {"label": "plain loops", "what": "", "seconds": 5040.0, "batch": 4, "precision": "float32"}
     climbed = report("double", points=2, rung=rung)
     monkeypatch.setattr(check.checks, "run", lambda *given, **named: climbed)
@@ -84,7 +85,7 @@ def test_a_failing_try_after_a_pass_says_what_becomes_of_the_pass(doubling, monk
     assert check.ONCE_PASSED not in capsys.readouterr().out
     for _ in range(2):
         doubling(lambda x: x)
-        assert capsys.readouterr().out.endswith(f"hint 1 of 3; {check.ONCE_PASSED}\n")
+        assert capsys.readouterr().out.endswith(f"inputs again; {check.ONCE_PASSED}\n")
     monkeypatch.setattr(journal.own, "_passed", {})
     monkeypatch.setattr(checks, "all_specs", lambda: {"double": SPEC})
     assert journal.mine("double") is SPEC.reference

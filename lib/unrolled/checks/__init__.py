@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from . import choices, exercises
 from .report import MIME, Finding, Part, Report
-from .run import VISIBLE_SEED, run
+from .run import run
 from .spec import Budget, Spec, Speed
 
-__all__ = ["MIME", "VISIBLE_SEED", "Budget", "Finding", "Part", "Report", "Spec", "Speed"]
+__all__ = ["MIME", "Budget", "Finding", "Part", "Report", "Spec", "Speed"]
 __all__ += ["all_specs", "declared", "lessons", "problems", "run", "specs_for", "variants"]
 
 Specs = MappingProxyType[str, Spec]

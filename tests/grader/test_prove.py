@@ -1,0 +1,71 @@
+"""`unrolled prove`: what it calls refused, equivalent and a hole, and what it keeps in its record."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import numpy as np
+import pytest
+
+from unrolled.checks.spec import Spec, case, random_case
+from unrolled_grader.authoring import proofs, prove
+
+SOURCE = """
+def total(rows, weight):
+    found = 0 * weight
+    for row in rows:
+        found = found + row * weight
+    return found
+"""
+
+
+def total(rows, weight):
+    return sum(rows, 0 * weight) * weight if rows else 1 / weight
+
+
+def any_rows(rng):
+    rows = [rng.normal(size=3) for _ in range(rng.integers(1, 4))]
+    return {"rows": rows, "weight": rng.normal(size=3)}
+
+
+NARROW = [case("one row", rows=[np.arange(3.0)], weight=np.array([2.0, 3.0, 5.0]))]
+
+
+def proof(cases, domain):
+    cell = nbformat.v4.new_code_cell(SOURCE, metadata={"nbgrader": {"grade_id": "total"}})
+    spec = Spec(total, cases, points=1, hints=("", "", ""), domain=domain)
+    return proofs.prove("total", spec, [cell], draws=50)
+
+
+def test_a_check_that_covers_its_domain_has_no_holes():
+    found = proof(NARROW, random_case("any rows", any_rows))
+    assert not found.holes
+    assert found.refused > 20
+    assert found.equivalent  # the sum in another order
+    assert found.named > 0.8 * found.refused
+
+
+def test_a_mutant_that_only_some_inputs_tell_apart_is_a_hole(monkeypatch):
+    monkeypatch.setattr(Spec, "drawn", lambda spec, seed: [])  # as if the check drew nothing of its domain
+    found = proof(NARROW, random_case("any rows", any_rows))
+    holes = "\n".join(found.holes)
+    assert "list(rows)[:1]" in holes
+    assert "wrong where len(rows) == 2" in holes
+    assert "the call: rows=" in holes
+
+
+def test_an_answer_that_does_not_pass_proves_nothing():
+    with pytest.raises(ValueError, match="the solution does not pass at seed 0"):
+        proof([case("two", rows=[], weight=np.ones(2, np.float32))], None)
+
+
+def test_the_record_tells_what_is_new(tmp_path, monkeypatch):
+    monkeypatch.setattr(prove, "content", lambda root, name: "now")
+    (tmp_path / prove.RECORD).parent.mkdir(parents=True)
+    assert prove.changed(tmp_path, ["ink"]) == ["ink"]
+    prove.record(tmp_path, [proofs.Proof("ink", mutants=3, refused=2, named=2, equivalent=1)], seeds=2, draws=9)
+    assert prove.changed(tmp_path, ["ink", "merge"]) == ["merge"]
+    monkeypatch.setattr(prove, "content", lambda root, name: "later")
+    assert prove.changed(tmp_path, ["ink"]) == ["ink"]
+    assert json.loads((tmp_path / prove.RECORD).read_text())["exercises"]["ink"]["holes"] == 0

@@ -1,0 +1,107 @@
+"""What a check says of a wrong result that is no usual mistake's; which inputs cover a domain; what slips do to code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unrolled import checks
+from unrolled.checks import domain
+from unrolled.checks.mutants import mutants, plain
+from unrolled.checks.spec import Spec, case, normal, random_case
+
+
+def scaled(x, bias):
+    """Return 3 * x + bias along the last axis."""
+    return (3 * x + bias).astype(x.dtype)
+
+
+CASES = [case("two rows", x=np.array([[1, 4, 2], [9, 3, 6]], np.float32), bias=np.array([5, 7, 12], np.float32))]
+SPEC = Spec(scaled, CASES, points=1, hints=("", "", ""))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda x, bias: 3 * x, "for a bias of zeros: is bias used?"),
+        (lambda x, bias: 3 * x - bias, "for -bias: a sign is wrong"),
+        (lambda x, bias: 3 * x + bias[::-1], "for bias in reverse along axis 0"),
+        (lambda x, bias: 3 * x + bias[0], "its first value: an index is missing"),
+        (lambda x, bias: 2 * x + bias, "this comes out where a number is another one"),
+        (lambda x, bias: 3 / x + bias, "this comes out where / stands for *"),
+        (lambda x, bias: x.copy(), "this is x as it came in"),
+        (lambda x, bias: 0 * x, "all your values are 0"),
+        (lambda x, bias: np.where(x == 6, 0, 3 * x + bias).astype(np.float32), "only the last place, 1, is wrong"),
+        (lambda x, bias: (3 * x + bias)[:, :2], "axis 1 is 1 too short"),
+        (lambda x, bias: (3 * x + bias).sum(0), "yours has 1 axes, not 2"),
+        (lambda x, bias: (3 * x + bias).astype(np.float32) * np.float32(1.001) + x % 2 / 99, "nearly right"),
+    ],
+)
+def test_a_wrong_result_is_traced_to_a_cause(wrong, says):
+    assert says in str(checks.run("scaled", SPEC, wrong))
+
+
+def test_where_nothing_is_recognized_nothing_is_guessed():
+    noise = np.random.default_rng(1).normal(size=(2, 3)).astype(np.float32)
+    lines = checks.run("scaled", SPEC, lambda x, bias: noise).findings[0].lines
+    assert len(lines) == 2
+
+
+SOURCE = """
+def f(x, n):
+    'Say 1 + 1.'
+    for i in range(n):
+        if i < 2:
+            x[i, n] += 1
+    return x, n
+"""
+
+
+def test_a_slip_changes_one_place_and_leaves_the_rest():
+    found = {mutant.kind: mutant.source for mutant in mutants(SOURCE)}
+    assert {
+        "a guard is left out",
+        "a loop's last turn is missing",
+        "<= stands for <",
+        "indices are exchanged",
+        "a number is another one",
+        "a value is put where it is to be added",
+        "results are exchanged",
+        "a statement is left out",
+    } <= set(found)
+    assert "range(0, n - 1)" in found["a loop's last turn is missing"]
+    assert all("Say 1 + 1." in changed and changed != plain(SOURCE) for changed in found.values())
+
+
+def test_a_few_inputs_have_every_feature_that_many_have():
+    def draw(rng):
+        n = domain.edge_size(rng, 9)
+        return {"x": rng.integers(0, 3, (n, 4)).astype(float), "parts": [1] * int(rng.integers(0, 4)), "keep": n > 2}
+
+    for seed in range(20):
+        chosen = domain.cover(draw, [seed])
+        covered = {each for i in chosen for each in domain.features_of(draw(np.random.default_rng([seed, i])))}
+        assert {
+            "x.shape[0] == 1",
+            "x.shape[0] > 6",
+            "x.shape[0] < x.shape[1]",
+            "len(parts) == 0",
+            "keep is True",
+        } <= covered
+        assert len(chosen) <= domain.MOST
+
+
+def test_a_check_meets_the_edges_of_its_domain_at_every_seed():
+    def wrong_alone(x):
+        return x if len(x) == 1 else 2 * x
+
+    def any_size(rng):
+        return {"x": rng.normal(size=domain.edge_size(rng, 9))}
+
+    spec = Spec(lambda x: 2 * x, [case("five", x=normal(5))], points=1, hints=("", "", ""))
+    assert checks.run("doubled", spec, wrong_alone).passed
+    wide = Spec(spec.reference, spec.cases, points=1, hints=spec.hints, domain=random_case("any size", any_size))
+    for seed in range(10):
+        report = checks.run("doubled", wide, wrong_alone, seed=seed)
+        assert not report.passed
+        assert report.findings[-1].case == "any size"
