@@ -109,7 +109,7 @@ class _Trial:
                 continue
             yield mutant.kind, _diff(original, mutant.source), function
         if inspect.isfunction(self.right):
-            for kind, text, make in slips.slips(self._features(draws)):
+            for kind, text, make in slips.slips(self._calls(draws), OFTEN):
                 yield kind, text, make(self.right)
 
     def chosen(self, all_mutants: list[Any], seeds: int) -> list[Any]:
@@ -117,13 +117,12 @@ class _Trial:
         most = max(FEWEST, int(SECONDS / (seeds * self.slowest)))
         return all_mutants[:: -(-len(all_mutants) // most)]
 
-    def _features(self, draws: int) -> set[str]:
-        """The features that a tenth of the calls has which the domain's inputs lead to."""
-        calls = list[set[str]]()
-        for number in range(min(draws, 300) if self.spec.domain else 0):
+    def _calls(self, draws: int) -> slips.Calls:
+        """How the domain's inputs lead to calls of the function; without one, how the cases do, which have no edges."""
+        calls = slips.Calls()
+        for number in range(min(draws, 300) if self.spec.domain else 1):
             self.drawn(slips.watched(self.right, calls), number)
-        counts = Counter(feature for call in calls for feature in call)
-        return {feature for feature, count in counts.items() if count >= OFTEN * len(calls)}
+        return calls if self.spec.domain else replace(calls, features=[])
 
     def drawn(self, function: Any, number: int) -> checks.Report:
         """What the check says for inputs of the domain, or of the cases where there is none, from this number on."""

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 TESTS = [f"tests/lessons/test_{name}.py" for name in ("four_facts", "mistakes", "hints")]
 RECORD = Path("benchmarks/results/proofs.json")
 MEMORY = 8 << 30  # bytes of address space that a mutant may take
-SHOWN = 5  # holes of an exercise, and kinds of mutants that are refused without a cause
+NAMED = 0.85  # share of the refused mutants that have to be refused in words for the cause
+SHOWN = 5  # holes of an exercise, and kinds of mutants that have no such words
 
 
 def add(subparsers: Subparsers) -> None:
@@ -105,7 +106,7 @@ def _proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterato
             print(proof, flush=True)
             for hole in proof.holes[:SHOWN]:
                 print(f"\n{hole}\n")
-            for kind, count in proof.unnamed.most_common(SHOWN):
+            for kind, count in proof.unnamed.most_common(SHOWN if proof.named < NAMED * proof.refused else 0):
                 print(f"  no cause in words: {count} x {kind}; such as\n{_indented(proof.examples[kind])}")
             yield proof
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,35 @@ Function = Callable[..., Any]
 Slip = tuple[str, str, Callable[[Function], Function]]  # its kind, what it does in words, and what makes it
 
 
-def watched(function: Function, calls: list[set[str]]) -> Function:
-    """Return the function, which notes the features of each call's arguments."""
+@dataclass
+class Calls:
+    """What a function was called with and gave: the features of each call, and what arrays went in and came out."""
+
+    features: list[set[str]] = field(default_factory=list)
+    arrays: bool = False  # whether NumPy arrays went in
+    axes: int = 0  # of results, at most
+    dtypes: set[str] = field(default_factory=set)  # of results
+
+    def often(self, share: float) -> set[str]:
+        """Return the features that this share of the calls has, or more."""
+        counts = Counter(feature for call in self.features for feature in call)
+        return {feature for feature, count in counts.items() if count >= share * len(self.features)}
+
+
+def watched(function: Function, calls: Calls) -> Function:
+    """Return the function, which notes its calls."""
 
     @functools.wraps(function)
     def watching(*positional: Any, **named: Any) -> Any:
-        calls.append(set(features_of(arguments(function, positional, named))))
-        return function(*positional, **named)
+        given = arguments(function, positional, named)
+        calls.features.append(set(features_of(given)))
+        calls.arrays |= any(isinstance(x, np.ndarray) for x in given.values())
+        y = function(*positional, **named)
+        for each in y if isinstance(y, tuple) else (y,):
+            if hasattr(each, "dtype"):
+                calls.axes = max(calls.axes, each.ndim)
+                calls.dtypes.add(each.dtype.name if each.ndim else "")
+        return y
 
     return watching
 
@@ -39,17 +63,20 @@ def arguments(function: Function, positional: tuple[Any, ...], named: Mapping[st
     return {**bound.arguments, **sizes}
 
 
-def slips(features: Iterable[str]) -> Iterator[Slip]:
-    """Yield every slip: wrong where one of these features holds, and what is wrong whatever the inputs."""
-    for feature in sorted(features):
+def slips(calls: Calls, share: float) -> Iterator[Slip]:
+    """Yield the slips that change something in such calls: wrong where a feature holds that this share of them has, and
+    wrong whatever the inputs."""
+    for feature in sorted(calls.often(share)):
         yield "wrong for some inputs", f"wrong where {feature}", functools.partial(_where, feature=feature)
-    for axis in (0, 1, -1):
+    for axis in range(calls.axes):
         text = f"right in the first place along axis {axis} alone"
         yield "the first alone", text, functools.partial(_first, axis=axis)
-    yield "an input is changed", "adds 1 to the first array that it is given, after all is done", _changing
-    yield "a dtype is narrowed", "results went through float16", functools.partial(_each, change=_narrowed)
-    yield "a dtype is widened", "results in float64", functools.partial(_each, change=_widened)
-    yield "the work is done twice", "does all twice", _twice
+    if calls.arrays:
+        yield "an input is changed", "adds 1 to the first array that it is given, after all is done", _changing
+    if calls.dtypes & {"float32", "float64"}:
+        yield "a dtype is narrowed", "results went through float16", functools.partial(_each, change=_narrowed)
+    if "float32" in calls.dtypes:
+        yield "a dtype is widened", "results in float64", functools.partial(_each, change=_widened)
 
 
 def _where(right: Function, feature: str) -> Function:
@@ -126,12 +153,3 @@ def _narrowed(y: Any) -> Any:
 
 def _widened(y: Any) -> Any:
     return y.astype(np.float64) if getattr(y, "dtype", None) == np.float32 and y.ndim else y
-
-
-def _twice(right: Function) -> Function:
-    @functools.wraps(right)
-    def wrong(*positional: Any, **named: Any) -> Any:
-        right(*positional, **named)
-        return right(*positional, **named)
-
-    return wrong
