@@ -1,4 +1,4 @@
-"""What a check says of a wrong result that is no usual mistake's; which inputs cover a domain; what slips do to code."""
+"""What a check says of a wrong result that is no usual mistake's; which inputs cover a domain; slips in code."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SPEC = Spec(scaled, CASES, points=1, hints=("", "", ""))
         (lambda x, bias: 3 * x - bias, "for -bias: a sign is wrong"),
         (lambda x, bias: 3 * x + bias[::-1], "for bias in reverse along axis 0"),
         (lambda x, bias: 3 * x + bias[0], "its first value: an index is missing"),
-        (lambda x, bias: 2 * x + bias, "this comes out where a number is another one"),
-        (lambda x, bias: 3 / x + bias, "this comes out where / stands for *"),
+        (lambda x, bias: 2 * x + bias, "right code gives this if a number is another one"),
+        (lambda x, bias: 3 / x + bias, "right code gives this if / stands for *"),
         (lambda x, bias: x.copy(), "this is x as it came in"),
         (lambda x, bias: 0 * x, "all your values are 0"),
         (lambda x, bias: np.where(x == 6, 0, 3 * x + bias).astype(np.float32), "only the last place, 1, is wrong"),
@@ -79,7 +79,7 @@ def test_a_few_inputs_have_every_feature_that_many_have():
         return {"x": rng.integers(0, 3, (n, 4)).astype(float), "parts": [1] * int(rng.integers(0, 4)), "keep": n > 2}
 
     for seed in range(20):
-        chosen = domain.cover(draw, [seed])
+        chosen = domain.cover(draw, (seed,))
         covered = {each for i in chosen for each in domain.features_of(draw(np.random.default_rng([seed, i])))}
         assert {
             "x.shape[0] == 1",

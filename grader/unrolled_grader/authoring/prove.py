@@ -49,7 +49,8 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("prove", help="try checks with wrong answers made by machine")
     parser.add_argument("exercises", metavar="EXERCISE", nargs="*", help="names of checks: conv2d_gemm")
     parser.add_argument("--lesson", metavar="NN", help="the mutants of all exercises of a lesson, without its tests")
-    parser.add_argument("--all", action="store_true", help="the mutants of all exercises and variants, for the record")
+    parser.add_argument("--all", action="store_true", help="the mutants of all exercises and variants")
+    parser.add_argument("--record", action="store_true", help=f"write what was counted for all to {RECORD}")
     parser.add_argument("--changed", action="store_true", help="of these only what is not in the record as it is now")
     parser.add_argument("--seeds", type=int, default=proofs.SEEDS, help="how often each mutant is tried (%(default)s)")
     parser.add_argument("--draws", type=int, default=proofs.DRAWS, help="inputs to compare what passes (%(default)s)")
@@ -64,7 +65,7 @@ def _command(arguments: argparse.Namespace) -> int:
             close = " or ".join(difflib.get_close_matches(name, lessons))
             raise CommandError(f"there is no exercise {name!r}" + (f"; did you mean {close}?" if close else ""))
     names = list(arguments.exercises)
-    if arguments.all or arguments.changed:
+    if arguments.all or arguments.changed or arguments.record:
         names = list(lessons)
     elif arguments.lesson:
         names = [name for name, lesson in lessons.items() if lesson.startswith(arguments.lesson)]
@@ -74,7 +75,7 @@ def _command(arguments: argparse.Namespace) -> int:
         names = changed(root, names)
     failed = bool(arguments.exercises) and _tested(root, {name: lessons[name] for name in arguments.exercises})
     found = list(_proved(root, names, arguments.seeds, arguments.draws))
-    if arguments.all:
+    if arguments.record:
         record(root, found, arguments.seeds, arguments.draws)
     return int(failed or any(proof.holes for proof in found))
 

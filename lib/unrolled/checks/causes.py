@@ -70,7 +70,7 @@ def of_slips(
         except Exception:  # most slips fit no inputs
             continue
         if agree(got, usual, tolerance):
-            return f"this comes out where {kind}"
+            return f"right code gives this if {kind}"
     return None
 
 

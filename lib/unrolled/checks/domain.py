@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ def edge_size(rng: np.random.Generator, high: int, low: int = 1) -> int:
     return low + min(int(rng.integers(0, 2)), high - low) if rng.random() < 0.5 else int(rng.integers(low, high + 1))
 
 
-def cover(draw: Drawing, seed: Sequence[int]) -> list[int]:
+@functools.lru_cache(maxsize=1000)
+def cover(draw: Drawing, seed: tuple[int, ...]) -> list[int]:
     """Return indices i of a few inputs that have between them every feature that one of `DRAWN` has, at most `MOST`.
 
     Those inputs are what `draw` makes of a generator with the seed (*seed, i).
