@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial, wraps
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,7 +179,8 @@ class _Check:
                 set_aside(),
                 gpu.traced(module) as trace,
             ):
-                function = self.function if self.place.apart else _program(self.spec, self.function)
+                own = _called_from_here(self.function) if self.place.withhold else self.function
+                function = own if self.place.apart else _program(self.spec, own)
                 got = _called(self.spec, function, given)
         except BaseException as error:  # SystemExit and its like, too
             return self._crashed(case, error, trace, inputs)
@@ -301,6 +304,13 @@ def _program(spec: Spec, function: Function) -> Function:
     from unrolled.parallel.emulation import on_ranks
 
     return on_ranks(function)
+
+
+def _called_from_here(function: Any) -> Any:
+    """The function below a frame of this module: what `spec.call` may call of the library is not the learner's."""
+    if not isinstance(function, (FunctionType, MethodType, partial)):
+        return function
+    return wraps(function)(lambda *arguments, **options: function(*arguments, **options))
 
 
 def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:
