@@ -29,7 +29,7 @@ from unrolled import checks, device, simgpu
 from unrolled.checks import foreign
 from unrolled.checks import gpu as on_gpu
 from unrolled.checks.ambient import set_aside
-from unrolled.checks.answers import library, withheld
+from unrolled.checks.answers import OnRanks, library, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.crashes import TEXT_LIMIT, crash_lines
 from unrolled.parallel.emulation import on_ranks
@@ -84,6 +84,7 @@ class _Worker:
         """The function as it was written: to be found in a crash, while another one may run it."""
         self.machine: RemoteMachine | None = None
         self.team: Team | None = None
+        self.allowed: Sequence[Any] = ()
         self.answers = ExitStack()
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
@@ -137,7 +138,8 @@ class _Worker:
         borrowed = foreign.used_by(found)
         can = callable(found)
         parameters = _parameters(found) if can else None
-        self.answers.enter_context(withheld(ALLOWED.get(order["check"], ())))
+        self.allowed = ALLOWED.get(order["check"], ())
+        self.answers.enter_context(withheld(self.allowed))
         return {"bound": type(found).__name__, "parameters": parameters, "callable": can, "borrowed": borrowed}
 
     def port(self, real: bool) -> dict[str, Any]:
@@ -155,7 +157,8 @@ class _Worker:
             assert self.written is not None
             share = getattr(importlib.import_module(order["share"]["module"]), order["share"]["name"])
             try:
-                program = self.written if order["ranks"] > 1 else alone(self.written)
+                written = OnRanks(self.allowed, share, self.written) if self.shell else self.written
+                program = written if order["ranks"] > 1 else alone(written)
                 self.team = Team(program, share, order["ranks"], shared=(self.arena, self.bytes))
             except Exception as error:
                 return {"raised": type(error).__name__, "lines": crash_lines(error, self.written)}

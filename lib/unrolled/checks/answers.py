@@ -17,11 +17,11 @@ import inspect
 import operator
 import pkgutil
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
-from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 from . import exercises
@@ -43,9 +43,9 @@ EXEMPT = (
     ),
 )
 """These of them only look at arguments, and carry messages."""
-PASSED_OVER = ("unrolled.", "contextlib.", "functools.")  # between a function of the library and one that it calls
-RUN_THEM = ("unrolled.simgpu.", "unrolled.ops.threads.")  # the machine runs kernels, threads what others share out
-CALLER = f"{__package__}.run."  # which calls the learner's function
+PASSED_OVER = ("unrolled.", "contextlib", "functools")  # between a function of the library and one that it calls
+RUN_THEM = ("unrolled.simgpu.", "unrolled.ops.threads")  # the machine runs kernels, threads what others share out
+CALLER = f"{__package__}.run"  # which calls the learner's function
 
 
 class AnswerUsedError(Exception):
@@ -58,7 +58,7 @@ class _Block:
 
     functions: tuple[FunctionType, ...]
     gates: tuple[CodeType, ...]
-    passing: Mapping[int, CodeType]  # the code of what is allowed, by id: a code's hash is made of all that it holds
+    passing: Mapping[int, CodeType]  # codes that may call these, by id: a code's hash is made of all that it holds
     words: str
 
 
@@ -68,6 +68,35 @@ _OPEN: list[_Block] = []  # those that run, the innermost last
 def withheld_from(spec: Spec, inputs: Inputs) -> AbstractContextManager[None]:
     """Return a block in which the library is withheld, but what the spec allows and what inputs are made of."""
     return withheld(spec.allows, functions_in([inputs, spec.call], by_name=True) - {spec.reference})
+
+
+def withheld_from_timed(spec: Spec) -> AbstractContextManager[None]:
+    """Return the same where calls are timed: the baseline runs there, and what times."""
+    timing = (function for function in library() if _within(function.__module__, ("unrolled.timing.",)))
+    return withheld(spec.allows, {*timing, *functions_in([spec.speed and spec.speed.baseline])})
+
+
+@dataclass(frozen=True)
+class OnRanks:
+    """A program of ranks which, sent to another process, arrives there as it is, and the library is withheld there."""
+
+    allows: Sequence[Function | ModuleType]
+    share: Function | None
+    program: Function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.program(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _withheld_for_good, (self.allows, self.share, self.program)
+
+
+def _withheld_for_good(allows: Sequence[Function | ModuleType], share: Function | None, program: Function) -> Function:
+    _FOR_GOOD.enter_context(withheld(allows, functions_in([share], by_name=True)))
+    return program
+
+
+_FOR_GOOD = ExitStack()
 
 
 @contextmanager
@@ -93,12 +122,13 @@ def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
     list(map(setattr, functions, repeat("__code__"), codes))
 
 
-@functools.lru_cache(maxsize=200)
+@functools.lru_cache(maxsize=100)
 def _block(allowed: tuple[Function | ModuleType, ...], needed: frozenset[FunctionType]) -> _Block:
     public = (getattr(each, name) for each in allowed for name in getattr(each, "__all__", ()))
     free = functions_in([*allowed, *public]) | needed
     shut = tuple(library() - free)
-    passing = {id(code): code for function in free for code in _codes(function.__code__)}
+    codes = (code for function in free for code in _codes(function.__code__))
+    passing = {id(code): code for code in (*codes, *_codes_of_library())}
     besides = f"; you may use {', '.join(map(known_as, allowed))}" if allowed else ""
     return _Block(shut, tuple(map(_gate, shut)), passing, f"write it yourself{besides}")
 
@@ -123,6 +153,11 @@ def library() -> frozenset[FunctionType]:
                 importlib.import_module(module.name)
     found = functions_in([vars(module) for name, module in sys.modules.items() if _within(name, COMPUTES)])
     return frozenset(each for each in found if _withheld(each.__module__))
+
+
+@functools.cache
+def _codes_of_library() -> tuple[CodeType, ...]:
+    return tuple(function.__code__ for function in library())
 
 
 def _withheld(module: Any) -> bool:
@@ -205,15 +240,22 @@ def _generates(*arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
 
 
 def _through(function: FunctionType, name: str, /, *arguments: Any, **options: Any) -> Any:
-    """Run a function if what is allowed calls it, itself or through others of the library."""
     block = _OPEN[-1] if _OPEN else _block((), frozenset())  # none: a generator that was made in one
-    code, frame, module = function.__code__, sys._getframe(1).f_back, ""
-    while id(code) not in block.passing and not module.startswith(RUN_THEM):
-        module = f"{frame.f_globals.get('__name__')}." if frame is not None else ""
-        if frame is None or module == CALLER or not module.startswith(PASSED_OVER):
-            raise AnswerUsedError(f"this calls {name}, which this exercise does not allow: {block.words}")
-        code, frame = frame.f_code, frame.f_back
+    if not _let_in(sys._getframe(2), block.passing):
+        raise AnswerUsedError(f"this calls {name}, which this exercise does not allow: {block.words}")
     return function(*arguments, **options)
+
+
+def _let_in(frame: FrameType | None, passing: Mapping[int, CodeType]) -> bool:
+    """Whether the library calls from this frame: what runs of it was allowed, or let in itself."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if id(frame.f_code) in passing or module.startswith(RUN_THEM):
+            return True
+        if module == CALLER or not module.startswith(PASSED_OVER):
+            break
+        frame = frame.f_back
+    return False
 
 
 def known_as(function: Function | ModuleType) -> str:

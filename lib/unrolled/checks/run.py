@@ -22,7 +22,7 @@ from unrolled import device, timing
 
 from . import foreign, gpu, graphs, kernels, words
 from .ambient import first_lines, set_aside, silence
-from .answers import AnswerUsedError, withheld_from
+from .answers import AnswerUsedError, OnRanks, withheld_from, withheld_from_timed
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
 from .limits import TimeLimitError, time_limit
@@ -70,10 +70,11 @@ def _race_here(function: Function, spec: Spec, seed: int, announce: Announce | N
         from . import ranked
 
         with set_aside():
-            return ranked.race(function, spec, seed, announce, SPEED_LIMIT)
+            program = OnRanks(spec.allows, speed.share, function)
+            return ranked.race(program, spec, seed, announce, SPEED_LIMIT)
     drawn = speed.draw_inputs(seed)
     inputs = gpu.placed(drawn, gpu.real()) if speed.gpu else drawn
-    with time_limit(SPEED_LIMIT), set_aside():
+    with withheld_from_timed(spec), time_limit(SPEED_LIMIT), set_aside():
         return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
 
 
