@@ -153,7 +153,8 @@ def ink(images):
 # %% [markdown]
 # Then run the check. It tries your function on several inputs and stops at the first that goes wrong: it says which
 # one, what came out, what should have, and often why. Change your function, run its cell again, check again, as often
-# as you like.
+# as you like. NumPy is all yours. Of this course's own library, a function that is checked may use what its exercise
+# names; the rest refuses to work for it.
 
 # %% nbgrader={"grade": true, "grade_id": "check_ink", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.ink(ink)

@@ -329,7 +329,7 @@ journal.predict("im2col_fast", ...)  # your guess
 # Build the same matrix with a loop over the places (i, j) inside the window, and none over images, channels or windows.
 # A slice with steps takes the pixel that all windows have at one place: `x[:, :, i : i + OH * stride : stride]` takes
 # the rows, and the columns go alike. It helps to give the matrix six axes, (C, KH, KW, N, OH, OW), and to reshape it at
-# the end. The check asks for at least {T} times the speed of a loop over windows.
+# the end. The check asks for at least {T} times the speed of a loop over windows. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "im2col_fast", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -378,7 +378,8 @@ journal.predict("conv2d_gemm", ...)  # your guess
 # Convolve with `ops.im2col` and a single `@`. Note the order of the axes: the product has the filters first, and the
 # result wants the images first. Three tools: `a.reshape(o, -1)` lets NumPy work out the last size, `a.swapaxes(0, 1)`
 # exchanges two axes, and `bias[:, None]` turns (O,) into (O, 1), which is added to every column. The check asks for at
-# least {T} times the speed of the loop over positions, which columns and a product for each image do not reach.
+# least {T} times the speed of the loop over positions, which columns and a product for each image do not reach. You may
+# use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "conv2d_gemm", "locked": false, "schema_version": 3, "solution": true, "task": false}

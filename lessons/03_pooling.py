@@ -100,7 +100,7 @@ for kernel_size in (1, 2, 4, 7):
 # Pool a whole batch; the window moves by its own size. Where the image is not a multiple of the window, the rest at the
 # right and lower edge belongs to no window and is left out: 5 rows and a window of 2 make 2 rows. Loop over the outputs
 # of one image, row by row, and treat all images and channels at once. `a.max(axis=(2, 3))` takes the largest over two
-# axes.
+# axes. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "max_pool2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -481,7 +481,7 @@ show.max_pool2d(image, 3, stride=1, values=np.array([[1, 2], [3, 4]]))
 #
 # First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice
 # `i : i + OH * stride : stride`. `np.maximum(a, b)` takes the larger of each pair. The check asks for {T} times the
-# speed of plain loops, which a loop over single windows does not reach. How many will it be?
+# speed of plain loops, which a loop over single windows does not reach. How many will it be? You may use {allows}.
 
 # %%
 journal.predict("max_pool2d_overlapping", ...)  # your guess
@@ -534,8 +534,8 @@ print("np.add.at ", added_at)
 # **Core**, about 12 minutes.
 #
 # Put values back by masks, for any stride, so that values that meet add up. Place i of all windows is
-# `i : i + OH * stride : stride`. Of equal maxima in a window the first still wins. The check asks for {T} times the
-# speed of plain loops. Your guess?
+# `i : i + OH * stride : stride`. Of equal maxima in a window the first still wins. You may use {allows}. The check asks
+# for {T} times the speed of plain loops. Your guess?
 
 # %%
 journal.predict("max_unpool2d_overlapping", ...)

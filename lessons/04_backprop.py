@@ -467,7 +467,7 @@ journal.predict("col2im", ...)  # your guess
 #
 # Rows of `columns` run over (C, KH, KW), its columns over (N, OH, OW). Padding was put around the image before
 # `im2col` took it apart, so add into a padded image, and cut the border off at the end. A grid comes as (C, N, OH, OW),
-# and the image has N first: swap these two axes.
+# and the image has N first: swap these two axes. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "col2im", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -411,7 +411,7 @@ for width in (0.0, 0.001, None, 1.0):
 #
 # Write the loop around the four lines: epochs, and mini-batches in each. Use `new_network(seed)` from above or layers of your
 # choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an order
-# of its own.
+# of its own. You may use {allows}.
 #
 # The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with every pixel
 # negative, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the median of the

@@ -698,7 +698,7 @@ print(
 #
 # Port it: no transfer and no wait inside. The losses come back as one array, as many as there are steps, in weight's
 # dtype. It lies where the images lie; whoever wants to see them can copy it once, at the end. Then it is early enough to
-# find out that one of them is too large. Leave the arrays that come in as they are.
+# find out that one of them is too large. Leave the arrays that come in as they are. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}

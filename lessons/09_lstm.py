@@ -219,7 +219,7 @@ journal.predict("combined_gates", ...)  # your guess
 # Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The check counts
 # products and launches on the simulated GPU, and at most {launches} launches a step are allowed. Then it asks for {T}
 # times the speed of `by_gate` on the CPU. With products this small, all other calls count as well. Do you need three
-# sigmoids?
+# sigmoids? You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "combined_gates", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -276,7 +276,7 @@ journal.predict("inputs_at_once", ...)  # your guess
 # **Core**, about 8 minutes.
 #
 # Take your `combined_gates`, and let one product handle the inputs of all steps. The check counts T + 1 products and
-# asks for {T} times the speed of two products a step.
+# asks for {T} times the speed of two products a step. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "inputs_at_once", "locked": false, "schema_version": 3, "solution": true, "task": false}

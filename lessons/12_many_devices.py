@@ -178,7 +178,7 @@ print(f"PyTorch's DistributedDataParallel: {peers[0]:.0f} us on one GPU, {peers[
 #
 # The network is one layer: scores are x @ weight. Return the gradient by weight of the mean loss over **all** ranks'
 # samples, the same on each rank. Call `comm.all_reduce` once, on every rank. `gradient_of_mean` below gives the
-# gradient for one rank's samples.
+# gradient for one rank's samples. You may use {allows}.
 
 
 # %%

@@ -491,7 +491,7 @@ print(f"compiled, batch 8: {at_8['accuracy']:.2%}, after {at_8['total_s']:.2f} s
 #
 # Use any idea of the course, with one rule: in each call the weights start from the seed, and nothing that was trained in
 # another call or another cell takes part. `nn.compiled(...).epoch(images, labels, order, rate)` takes a factor for the
-# rate, as a schedule needs it. `np.roll` shifts images without leaving a border.
+# rate, as a schedule needs it. `np.roll` shifts images without leaving a border. You may use {allows}.
 #
 # You get 1,397 images. To try things out, `try_it` below trains on as many, and tests on the other 400.
 
@@ -611,7 +611,7 @@ profile.step(article_network(), digits.images[:size], digits.labels[:size])
 #
 # The same sums in another order round differently, and training makes such differences grow: with another method of a
 # convolution, train fewer steps. A compiled step is one piece: `profile.step` cannot look inside. If that is your repair,
-# time whole steps before and after it, and compare those with the bound.
+# time whole steps before and after it, and compare those with the bound. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "own_network", "locked": false, "schema_version": 3, "solution": true, "task": false}

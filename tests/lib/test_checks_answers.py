@@ -1,221 +1,235 @@
-"""The library's own answers are withheld from a learner's function, and from nothing else."""
+"""The library is withheld from a learner's function, but what its exercise allows, by whatever path it is reached."""
 
-import asyncio
 import contextlib
 import dataclasses
 import functools
-import inspect
+import importlib
+import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from unrolled import checks, nn, ops
-from unrolled.checks.answers import AnswerUsedError, answers_of, known_as, withheld
+from unrolled import checks, data, journal, nn, ops, parallel, profile
+from unrolled.checks import answers
+from unrolled.checks.answers import AnswerUsedError, known_as, library, withheld
 from unrolled.checks.run import HERE, run
-from unrolled.checks.spec import Mistake, Spec, Speed, case, normal
+from unrolled.checks.spec import Spec, Speed, case, normal
 
 X, WEIGHT = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 2, 2), np.float32)
-partial = functools.partial(ops.conv2d, X)
+layers = nn.Sequential(nn.Conv2d(1, 2)).build((1, 3, 3))
+step = layers.forward
+batches = functools.partial(data.minibatches, (X, X), 1, 0)
+opened = ops.im2col
 
 
-class Tool:
-    def method(self, a, b=2):
-        return a + b
+def in_a_thread():
+    raised = []
 
-    @classmethod
-    def of_class(cls, a):
-        return cls, a
+    def work():
+        try:
+            ops.conv2d(X, WEIGHT)
+        except AnswerUsedError as error:
+            raised.append(error)
 
-    @staticmethod
-    def static(a):
-        return a
-
-
-def closure(n):
-    def add(a, *, b=1):
-        return a + b + n
-
-    return add
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    raise raised[0]
 
 
-def generator(a):
-    yield a
+def module(name):
+    return importlib.import_module(f"unrolled.{name}")
 
 
-async def coroutine(a):
-    return a
-
-
-add_5 = closure(5)
-CALLS = {
-    "ops.conv2d": (ops.conv2d, lambda: ops.conv2d(X, WEIGHT)),
-    "a layer that calls it": (ops.conv2d, lambda: nn.Sequential(nn.Conv2d(1, 2)).build((1, 3, 3)).forward(X)),
-    "a partial is withheld": (partial, lambda: ops.conv2d(X, WEIGHT)),
-    "a method": (Tool.method, lambda: Tool().method(1)),
-    "a class method": (Tool.of_class, lambda: Tool.of_class(1)),
-    "a static method": (Tool.static, lambda: Tool.static(1)),
-    "a closure": (add_5, lambda: add_5(1)),
-    "a coroutine": (coroutine, lambda: asyncio.run(coroutine(1))),
-    "arguments that do not fit": (ops.conv2d, lambda: ops.conv2d()),
+WAYS = {
+    "by name": lambda: ops.conv2d(X, WEIGHT),
+    "arguments that do not fit": lambda: ops.conv2d(),
+    "a partial": functools.partial(ops.conv2d, X, WEIGHT),
+    "a layer made before": lambda: layers.forward(X),
+    "a bound method": lambda: step(X),
+    "a class": lambda: nn.Linear(3),
+    "a generator": lambda: next(batches()),
+    "a thread": in_a_thread,
+    "a private module": lambda: module("ops.blocks").forward(X, WEIGHT, None, None),
+    "a kernel's module": lambda: module("kernels").matmul(X, X),
+    "the journal": lambda: journal.mine("conv2d_gemm")(X, WEIGHT),
+    "a reference": lambda: checks.all_specs()["im2col_nhwc"].reference(X, 2),
+    "a usual mistake": lambda: checks.all_specs()["conv2d_gemm"].mistakes[0].of(ops.conv2d)(X, WEIGHT),
+    "the inverse of what is allowed": lambda: ops.col2im(ops.im2col(X, 2), X.shape, 2),
+    "an emulated rank": lambda: parallel.emulate(ops.im2col, 1),
 }
 
 
-@pytest.mark.parametrize(("function", "call"), CALLS.values(), ids=list(CALLS))
-def test_a_withheld_function_refuses_by_every_name_and_is_itself_again(function, call):
-    code = answers_plain(function).__code__
-    with withheld([function]), pytest.raises(AnswerUsedError):
-        call()
-    assert answers_plain(function).__code__ is code
-    with contextlib.suppress(TypeError):  # of arguments that do not fit
-        call()
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_what_is_not_allowed_refuses_and_is_itself_again(way):
+    codes = [function.__code__ for function in library()]
+    with (
+        withheld([ops.conv2d_output_size]),
+        pytest.raises(AnswerUsedError, match=r"you may use ops\.conv2d_output_size"),
+    ):
+        way()
+    assert [function.__code__ for function in library()] == codes
 
 
-def answers_plain(function):
-    function = getattr(function, "func", function)
-    return getattr(function, "__func__", function)
+def test_what_is_allowed_calls_what_it_needs_and_so_do_inputs():
+    with withheld([ops.im2col, nn], needed=answers.functions_in([layers])):
+        assert ops.im2col(X, 2).shape == (4, 4)
+        assert step(X).shape == (1, 1, 2, 2)
+        assert nn.Sequential(nn.Linear(3)).build((2,)).forward(X[0, 0, :, :2]).shape == (3, 3)
+        with pytest.raises(AnswerUsedError):
+            ops.conv2d(X, WEIGHT)
+    assert ops.conv2d(X, WEIGHT).shape == (1, 1, 2, 2)
 
 
-def test_an_interrupt_while_entering_leaves_nothing_withheld(monkeypatch):
-    held = withheld([ops.merge])
-    given = withheld._give
-
-    def interrupted(self, codes):
-        given(self, codes)
-        monkeypatch.setattr(withheld, "_give", given)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(withheld, "_give", interrupted)
-    with pytest.raises(KeyboardInterrupt), held:
-        pytest.fail("entered all the same")
-    assert ops.merge([1], [2]) == [1, 2]
-
-
-FUNCTIONS = (ops.merge, ops.merge_sort, ops.bubble_sort, ops.amdahl_speedup, generator)
-
-
-ERRORS = ValueError, KeyboardInterrupt, SystemExit, GeneratorExit
-
-
-@given(st.lists(st.sets(st.sampled_from(FUNCTIONS)), max_size=6), st.integers(0, 6), st.sampled_from(ERRORS))
-def test_blocks_may_nest_in_any_way(blocks, error_at, error):
-    """After any nesting, left by any error at any depth, every function has its own code."""
-    codes = [function.__code__ for function in FUNCTIONS]
-
-    def enter(rest):
-        if len(rest) == error_at:
-            raise error
-        if not rest:
-            return
-        with withheld(rest[0]):
-            enter(rest[1:])
-            assert all(refuses(function) for function in rest[0])
-
-    with contextlib.suppress(error):
-        enter(blocks)
-    assert [function.__code__ for function in FUNCTIONS] == codes
+def test_all_that_is_public_refuses():
+    """But names for what belongs together. What carries messages between ranks is not withheld."""
+    modules = (nn, ops, parallel, profile)
+    public = [getattr(module, name) for module in modules for name in module.__all__]
+    with withheld(()):
+        left = {
+            known_as(each)
+            for each in public
+            if callable(each) and answers._withheld(each.__module__) and not refuses(each)
+        }
+    assert left == {"nn.Evaluation", "ops.LSTMGates", "ops.LSTMWeights"}
 
 
 def refuses(function):
     try:
-        next(function()) if function is generator else function()
+        function()
     except AnswerUsedError:
         return True
-    except TypeError:
+    except Exception:
         return False
+    return False
+
+
+def test_an_interrupt_while_entering_leaves_nothing_withheld(monkeypatch):
+    given = answers._give
+
+    def interrupted(functions, codes):
+        given(functions, codes)
+        monkeypatch.setattr(answers, "_give", given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answers, "_give", interrupted)
+    with pytest.raises(KeyboardInterrupt), withheld(()):
+        pytest.fail("entered all the same")
+    assert ops.merge([1], [2]) == [1, 2]
+
+
+def test_blocks_may_nest_and_each_may_be_left_by_an_error():
+    with withheld([ops.merge]):
+        with contextlib.suppress(SystemExit), withheld(()):
+            assert refuses(ops.merge)
+            raise SystemExit
+        assert ops.merge([1], [2]) == [1, 2]
+        assert refuses(ops.merge_sort)
+    assert ops.merge_sort([2, 1]) == [1, 2]
 
 
 # In a run
 
-
-def learners(x):
-    return x + x
-
-
-def answer(x):
-    return 2 * x
-
-
-def another_answer(x):
-    return 3 * x - x
-
-
-def baseline(x):
-    return np.array([2 * value for value in x], x.dtype)
-
-
 SPEC = Spec(
-    reference=answer,
+    reference=ops.relu,
+    allows=(ops.step,),
     cases=[case("three numbers", x=normal(3)), case("four numbers", x=normal(4))],
     points=2,
     hints=("a", "b", "c"),
-    mistakes=[Mistake("the sign is turned", lambda x: -answer(x))],
-    speed=Speed(baseline=baseline, inputs={"x": normal(5)}, at_least=0.001, points=1, against="a loop"),
-    answers=(another_answer,),
+    speed=Speed(baseline=ops.softplus, inputs={"x": normal(5)}, at_least=0.001, points=1, against="another"),
 )
 
 
-def test_reference_baseline_and_answers_count_each_once():
-    assert answers_of(SPEC) == (answer, baseline, another_answer)
-    assert answers_of(dataclasses.replace(SPEC, answers=(answer,), speed=None)) == (answer,)
+def by_step(x):
+    return x * ops.step(x)
 
 
-@pytest.mark.parametrize("used", [answer, baseline, another_answer])
-def test_calling_an_answer_fails_and_says_so(used):
-    found = run("double", SPEC, lambda x: used(x))
+def test_what_is_allowed_earns():
+    assert run("relu", SPEC, by_step).points == 3
+
+
+@pytest.mark.parametrize("used", [ops.relu, lambda x: ops.relu(x), functools.partial(ops.leaky_relu, slope=0)])
+@pytest.mark.parametrize("call", [None, lambda function, inputs: function(**inputs)])
+def test_what_is_not_fails_and_says_so(used, call):
+    found = run("relu", dataclasses.replace(SPEC, call=call), used)
     assert [part.points for part in found.parts] == [0, 0]
     assert found.findings[0].verdict == "fail"
-    assert found.findings[0].lines == (
-        f"this calls {__name__}.{used.__name__}, the library's own answer to this exercise: write it yourself",
+    assert (
+        "relu, which this exercise does not allow: write it yourself; you may use ops.step"
+        in found.findings[0].lines[0]
     )
-    assert run("double", SPEC, used).parts[0].verdict == "fail"
 
 
-def test_an_answer_that_is_used_on_the_timed_inputs_only_fails():
-    found = run("double", SPEC, lambda x: learners(x) if len(x) < 5 else answer(x))
-    assert [part.verdict for part in found.parts] == ["pass", "fail"]
+def test_what_is_used_where_it_is_timed_earns_no_speed():
+    """Also if it is used from the second call on, when values have been compared."""
+    calls = []
+
+    def later(x):
+        calls.append(len(x))
+        return by_step(x) if calls.count(5) < 2 else ops.relu(x)
+
+    found = run("relu", SPEC, later)
+    assert [part.points for part in found.parts] == [2, 0]
+    assert "which this exercise does not allow" in found.parts[1].detail
 
 
 def test_a_function_that_lives_elsewhere_is_not_withheld_from_here():
     """What calls the answers in this process is then not the learner's function."""
-    elsewhere = dataclasses.replace(HERE, withhold=False)
-    assert run("double", SPEC, lambda x: answer(x), place=elsewhere).passed
+    elsewhere = dataclasses.replace(HERE, withhold=False, race=None)
+    assert run("relu", SPEC, lambda x: ops.relu(x), place=elsewhere).points == 2
 
     def stand_in(x):
         raise AnswerUsedError("this calls something")
 
-    found = run("double", SPEC, stand_in, place=elsewhere)
+    found = run("relu", SPEC, stand_in, place=elsewhere)
     assert (found.findings[0].verdict, found.findings[0].lines) == ("fail", ("this calls something",))
 
 
 # In every spec
 
-LAUNCHED = {"add_kernel", "add_kernel_backwards"}  # kernels that the spec launches: they can call no Python at all
-ALL = [
-    pytest.param(name, answer, id=f"{name}-{getattr(answer, '__qualname__', 'partial')}")
-    for name, spec in checks.all_specs().items()
-    for answer in answers_of(spec)
-    if name not in LAUNCHED
-]
+
+def gates_one_by_one(x, weight_ih, weight_hh, bias):
+    h, c, y = *np.zeros((2, x.shape[1], weight_hh.shape[1]), x.dtype), []
+    for each in x:
+        h, c = ops.lstm_step(each, h, c, weight_ih, weight_hh, bias)
+        y.append(h)
+    return np.stack(y)
 
 
-@pytest.mark.parametrize(("name", "used"), ALL)
-def test_each_answer_of_each_spec_is_refused_by_name(name, used):
-    """Whatever the arguments: they are not even bound."""
-    spec = checks.all_specs()[name]
-    found = run(name, spec, with_parameters_of(spec.reference, lambda **given: used(**given)))
-    plain = answers_plain(used)
-    assert plain.__code__.co_name != known_as(plain)  # it has its own code again
-    assert (found.parts[0].verdict, found.points) == ("fail", 0)
-    assert f"this calls {known_as(plain)}, the library's own answer" in found.parts[0].detail
+def whole_layer(x, weight_ih, weight_hh, bias):
+    return ops.lstm(x, [ops.LSTMWeights(weight_ih, weight_hh, bias)])[0]
 
 
-def with_parameters_of(reference, function):
-    """The function, called with names for all arguments."""
-    signature = inspect.signature(reference)
+def one_step(x, h, c, weight_ih, weight_hh, bias):
+    return ops.lstm(x[None], [ops.LSTMWeights(weight_ih, weight_hh, bias)], h[None], c[None])[1:]
 
-    def learners_function(*positional, **named):
-        return function(**signature.bind(*positional, **named).arguments)
 
-    return learners_function
+def tiles(x, weight, bias=None, padding=0):
+    x, weight, bias, windows = module("ops.conv_arguments").forward_arguments(x, weight, bias, 1, padding)
+    return module("ops.winograd").forward(x, weight, bias, windows)
+
+
+FOUND = {
+    "combined_gates": (gates_one_by_one, whole_layer, module("ops.lstm.sequence")._layer),
+    "inputs_at_once": (gates_one_by_one, whole_layer, module("ops.lstm.sequence")._layer),
+    "lstm_step": (one_step,),
+    "winograd_conv2d": (tiles,),
+}
+"""Answers by way of parts that nobody thought of, which trials found."""
+
+
+@pytest.mark.parametrize(("name", "used"), [(name, used) for name, ways in FOUND.items() for used in ways])
+def test_what_trials_found_earns_nothing(name, used):
+    found = run(
+        name, dataclasses.replace(checks.all_specs()[name], speed=None), lambda *given, **named: used(*given, **named)
+    )
+    assert found.points == 0
+    assert "which this exercise does not allow" in found.parts[0].detail
+
+
+@pytest.mark.parametrize("name", [name for name, spec in checks.all_specs().items() if spec.allows])
+def test_nothing_that_is_allowed_is_the_answer(name):
+    spec = dataclasses.replace(checks.all_specs()[name], speed=None, rung=None)
+    for allowed in spec.allows:
+        for function in [getattr(allowed, each) for each in getattr(allowed, "__all__", ())] or [allowed]:
+            assert run(name, spec, function).points == 0, function

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled import checks
-from unrolled.checks import answers
+from unrolled.checks import answers, exercises
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.notebook import cells
 from unrolled_grader.authoring import minutes, notebooks, proofs, variants
@@ -149,7 +149,7 @@ def content(root: Path, name: str) -> str:
     """Return a hash of an exercise's cell, and of the modules that its spec is declared with."""
     source = next(cell.source for cell in cells_of(root, name) if cells.grade_id(cell) == name)
     functions = answers.functions_in([_spec(name)], by_name=True)
-    modules = {function.__module__ for function in functions if function.__module__.startswith(answers.SPECS)}
+    modules = {function.__module__ for function in functions if function.__module__.startswith(exercises.__name__)}
     files = sorted({inspect.getsourcefile(sys.modules[module]) or "" for module in modules})
     digest = hashlib.sha256(source.encode())
     for file in files:

@@ -1,8 +1,9 @@
 """What a lesson has from the library: the points of its checks, the numbers that its text quotes, and functions.
 
 In a cell of text `{T}` stands for how many times as fast as its baseline an exercise has to be, `{points}` for what its
-check is worth, and `{launches}` and the like for the `numbers` of its spec. The exercise is the one whose heading is
-the last above. Where its speed is not measured, a sentence with `{T}` is left out.
+check is worth, `{launches}` and the like for the `numbers` of its spec, and `{allows}` for what it may call of the
+library. The exercise is the one whose heading is the last above. Where its speed is not measured, a sentence with
+`{T}` is left out.
 
 In a cell of code the line `# body of unrolled.MODULE.FUNCTION` stands for what that function does, below its docstring.
 So an exercise's solution can be the reference of its spec, and a function that a lesson shows a speed's baseline.
@@ -80,10 +81,12 @@ def _with_numbers(lesson: str, text: str, exercise: str, specs: Mapping[str, Spe
 
 
 def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -> str:
-    known, spec = dict[str, float](), specs.get(exercise)
+    known, spec = dict[str, str](), specs.get(exercise)
     if spec is not None:
         speed = {"T": spec.speed.at_least} if spec.speed is not None else {}
-        known = {**speed, "points": spec.total_points, **spec.numbers}
+        numbers = {**speed, "points": spec.total_points, **spec.numbers}
+        known = {name: f"{number:,g}" for name, number in numbers.items()}
+        known |= {"allows": _listed(spec)} if spec.allows else {}
         if "T" not in known:
             parts = [*GAP.split(text), ""]
             text = "".join(
@@ -96,9 +99,17 @@ def _quoting(lesson: str, text: str, exercise: str, specs: Mapping[str, Spec]) -
         if found["name"] not in known:
             has = ", ".join(f"{{{name}}}" for name in known) or "none"
             raise LessonError(f"{lesson}: {exercise or 'text without an exercise'} quotes {found[0]}; there is {has}")
-        return f"{known[found['name']]:,g}"
+        return known[found["name"]]
 
     return NUMBER.sub(number, text)
+
+
+def _listed(spec: Spec) -> str:
+    """What an exercise allows, as in "`ops.im2col` and `ops.col2im`"."""
+    from unrolled.checks.answers import known_as
+
+    *most, last = (f"`{known_as(each)}`" for each in spec.allows)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def total(notebook: Mapping[str, Any]) -> float:

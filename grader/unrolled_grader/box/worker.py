@@ -29,7 +29,7 @@ from unrolled import checks, device, simgpu
 from unrolled.checks import foreign
 from unrolled.checks import gpu as on_gpu
 from unrolled.checks.ambient import set_aside
-from unrolled.checks.answers import answers_of, checks_functions, withheld
+from unrolled.checks.answers import OnRanks, library, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.crashes import TEXT_LIMIT, crash_lines
 from unrolled.parallel.emulation import on_ranks
@@ -41,10 +41,9 @@ from unrolled_grader.box import wire
 from unrolled_grader.box.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.box.wire import Array, Channel
 
-ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
-"""What each check's function must not call, found before student code can change where to look."""
-OF_CHECKS = withheld(checks_functions())
-"""No function of the notebook needs any of these: what its inputs are made of stays with the judge."""
+ALLOWED = {name: spec.allows for name, spec in checks.all_specs().items()}
+"""What each check's function may call of the library. What its inputs are made of stays with the judge."""
+library()  # all of it is found before student code can change where to look
 MADV_POPULATE_WRITE = 23  # of madvise(2): map the pages and make them writable. Python has no name for it yet.
 
 
@@ -85,6 +84,7 @@ class _Worker:
         """The function as it was written: to be found in a crash, while another one may run it."""
         self.machine: RemoteMachine | None = None
         self.team: Team | None = None
+        self.allowed: Sequence[Any] = ()
         self.answers = ExitStack()
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ class _Worker:
     def bind(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Take what an expression of the notebook gives as the function that is judged, and describe it.
 
-        From now on the library's answers to it are withheld, until the next cell runs: not in the time of a block.
+        From now on the library is withheld, but what the check allows, until the next cell runs: from timed calls, too.
         """
         assert self.shell is not None
         self.answers.close()
@@ -136,10 +136,10 @@ class _Worker:
         if callable(found) and order["ranks"]:
             self.function = on_ranks(found)
         borrowed = foreign.used_by(found)
-        self.answers.enter_context(OF_CHECKS)
-        self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))
         can = callable(found)
         parameters = _parameters(found) if can else None
+        self.allowed = ALLOWED.get(order["check"], ())
+        self.answers.enter_context(withheld(self.allowed))
         return {"bound": type(found).__name__, "parameters": parameters, "callable": can, "borrowed": borrowed}
 
     def port(self, real: bool) -> dict[str, Any]:
@@ -157,7 +157,8 @@ class _Worker:
             assert self.written is not None
             share = getattr(importlib.import_module(order["share"]["module"]), order["share"]["name"])
             try:
-                program = self.written if order["ranks"] > 1 else alone(self.written)
+                written = OnRanks(self.allowed, share, self.written) if self.shell else self.written
+                program = written if order["ranks"] > 1 else alone(written)
                 self.team = Team(program, share, order["ranks"], shared=(self.arena, self.bytes))
             except Exception as error:
                 return {"raised": type(error).__name__, "lines": crash_lines(error, self.written)}

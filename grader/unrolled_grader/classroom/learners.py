@@ -130,7 +130,7 @@ In `.venv/bin/` (on Windows `.venv\\Scripts\\`), so that nothing else on your co
 In a notebook, `check.NAME.hint()` helps in three steps. `unrolled --help` lists every command.
 
 `unrolled.ops` in `lib/` holds the course's own answers, because later lessons build on them. A function that calls
-them does not pass its check. Read them after you have written your own.
+them does not pass its check, but for what its exercise allows. Read them after you have written your own.
 {docs}
 ## License and credits
 

@@ -1,57 +1,171 @@
-"""What an exercise must not be solved with: the library's own answers, withheld while a learner's function runs.
+"""What an exercise must not be solved with: the library, withheld while a learner's function runs.
 
-Those are the answers to the exercise, and all that the checks are made of: references of other exercises, usual
-mistakes, parts of either. What is left, such as `ops`, holds no answer that its spec does not name: a test tries all.
+All of it that computes refuses to run, but what the exercise allows (`Spec.allows`) and what its inputs are made of.
+These may call all that they need themselves.
 
-A learner may have taken a function by any name: `from unrolled.ops import conv2d as mine`, a partial, a re-export. So
-it is not the name that is withheld, but the code: within the block the function object itself has another.
+A learner may have a function by any name: `from unrolled.ops import conv2d as mine`, a partial, a layer made before. So
+it is not the name that is withheld, but the code: within the block each function object has another, a gate, which asks
+who calls.
 """
 
 from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import inspect
 import operator
+import pkgutil
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import repeat
-from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, NoReturn
+from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any
 
 from . import exercises
 from .spec import Function, Inputs, Spec
 
-SPECS = (f"{exercises.__name__}.", f"{__package__}.mistakes")  # how the names of the modules of specs begin
+COMPUTES = tuple(
+    f"unrolled.{name}."
+    for name in ("data", "kernels", "nn", "ops", "parallel", "profile", "timing", "checks.exercises", "checks.mistakes")
+)
+"""How the names of the modules begin that are withheld. The array libraries are not, nor what shows and writes down."""
+EXEMPT = (
+    "unrolled.ops.arguments.",
+    *(
+        f"unrolled.parallel.{name}."
+        for name in (
+            *("calls", "communicator", "emulation", "errors", "launch", "links", "member", "mpi", "mpi_start"),
+            *("nccl", "nccl_start", "nccl_watch", "network", "packing", "store", "team"),
+        )
+    ),
+)
+"""These of them only look at arguments, and carry messages."""
+PASSED_OVER = ("unrolled.", "contextlib", "functools")  # between a function of the library and one that it calls
+RUN_THEM = ("unrolled.simgpu.", "unrolled.ops.threads")  # the machine runs kernels, threads what others share out
+CALLER = f"{__package__}.run"  # which calls the learner's function
 
 
 class AnswerUsedError(Exception):
-    """A learner's function called the library's answer to its exercise. The text says which one, for the learner."""
+    """A learner's function called what its exercise does not allow. The text names it, for the learner."""
 
 
-def answers_of(spec: Spec) -> tuple[Function, ...]:
-    """Return every function that is an answer to the exercise: reference, the speed's baseline, and `spec.answers`."""
-    timed = (spec.speed.baseline,) if spec.speed else ()
-    return tuple(dict.fromkeys((spec.reference, *timed, *spec.answers)))
+@dataclass(frozen=True)
+class _Block:
+    """What is shut in a block, with the gates in its place, and who may pass these."""
+
+    functions: tuple[FunctionType, ...]
+    gates: tuple[CodeType, ...]
+    passing: Mapping[int, CodeType]  # codes that may call these, by id: a code's hash is made of all that it holds
+    words: str
 
 
-def withheld_from(spec: Spec, inputs: Inputs) -> withheld:
-    """Return a `withheld` block for all that a function must not call: not what inputs or `spec.call` are made of."""
-    return _withheld(answers_of(spec), frozenset(functions_in([inputs, spec.call], by_name=True)))
+_OPEN: list[_Block] = []  # those that run, the innermost last
+
+
+def withheld_from(spec: Spec, inputs: Inputs) -> AbstractContextManager[None]:
+    """Return a block in which the library is withheld, but what the spec allows and what inputs are made of."""
+    return withheld(spec.allows, functions_in([inputs, spec.call], by_name=True) - {spec.reference})
+
+
+def withheld_from_timed(spec: Spec) -> AbstractContextManager[None]:
+    """Return the same where calls are timed: the baseline runs there, and what times."""
+    timing = (function for function in library() if _within(function.__module__, ("unrolled.timing.",)))
+    return withheld(spec.allows, {*timing, *functions_in([spec.speed and spec.speed.baseline])})
+
+
+@dataclass(frozen=True)
+class OnRanks:
+    """A program of ranks which, sent to another process, arrives there as it is, and the library is withheld there."""
+
+    allows: Sequence[Function | ModuleType]
+    share: Function | None
+    program: Function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.program(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _withheld_for_good, (self.allows, self.share, self.program)
+
+
+def _withheld_for_good(allows: Sequence[Function | ModuleType], share: Function | None, program: Function) -> Function:
+    _FOR_GOOD.enter_context(withheld(allows, functions_in([share], by_name=True)))
+    return program
+
+
+_FOR_GOOD = ExitStack()
+
+
+@contextmanager
+def withheld(allowed: Iterable[Function | ModuleType], needed: Iterable[FunctionType] = ()) -> Iterator[None]:
+    """Withhold the library in this block, but what is allowed, which refusals name, and what is needed besides.
+
+    Entering and leaving takes a fifth of a millisecond. Blocks may nest; in the end every function has its code back.
+    A generator refuses when asked for its first value.
+    """
+    block = _block(tuple(allowed), frozenset(needed))
+    kept = tuple(function.__code__ for function in block.functions)
+    try:
+        _OPEN.append(block)
+        _give(block.functions, block.gates)
+        yield
+    finally:
+        _give(block.functions, kept)
+        _OPEN.remove(block)
+
+
+def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
+    """Exchange all codes in one call into C: an interrupt comes before it or after it, never in between."""
+    list(map(setattr, functions, repeat("__code__"), codes))
 
 
 @functools.lru_cache(maxsize=100)
-def _withheld(answers: tuple[Function, ...], needed: frozenset[FunctionType]) -> withheld:
-    return withheld((*answers, *(checks_functions() - needed)))
+def _block(allowed: tuple[Function | ModuleType, ...], needed: frozenset[FunctionType]) -> _Block:
+    public = (getattr(each, name) for each in allowed for name in getattr(each, "__all__", ()))
+    free = functions_in([*allowed, *public]) | needed
+    shut = tuple(library() - free)
+    codes = (code for function in free for code in _codes(function.__code__))
+    passing = {id(code): code for code in (*codes, *_codes_of_library())}
+    besides = f"; you may use {', '.join(map(known_as, allowed))}" if allowed else ""
+    return _Block(shut, tuple(map(_gate, shut)), passing, f"write it yourself{besides}")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code and those of the functions that are defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 @functools.cache
-def checks_functions() -> frozenset[FunctionType]:
-    """Return every function of the specs, not of the framework: that holds no answer, and runs during judgement."""
+def library() -> frozenset[FunctionType]:
+    """Return every function of the library that computes, methods included. Imports all of it: nothing comes later."""
     for name in ("exercises", "variants"):
         exercises.declared(name)
-    found = functions_in([vars(module) for name, module in sys.modules.items() if name.startswith(SPECS)])
-    return frozenset(function for function in found if str(function.__module__).startswith(SPECS))
+    for path in {prefix.split(".")[1] for prefix in COMPUTES} - {"checks"}:
+        package = importlib.import_module(f"unrolled.{path}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            with suppress(ImportError):  # of a library that this machine lacks
+                importlib.import_module(module.name)
+    found = functions_in([vars(module) for name, module in sys.modules.items() if _within(name, COMPUTES)])
+    return frozenset(each for each in found if _withheld(each.__module__))
+
+
+@functools.cache
+def _codes_of_library() -> tuple[CodeType, ...]:
+    return tuple(function.__code__ for function in library())
+
+
+def _withheld(module: Any) -> bool:
+    return _within(module, COMPUTES) and not _within(module, EXEMPT)
+
+
+def _within(module: Any, prefixes: tuple[str, ...]) -> bool:
+    return f"{module}.".startswith(prefixes)
 
 
 def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[FunctionType]:
@@ -100,96 +214,58 @@ def _named_in(code: CodeType, space: Mapping[str, Any]) -> Iterator[Any]:
             yield from _named_in(constant, space)
 
 
-class withheld:  # noqa: N801  used as a function is
-    """A block in which calling any of these functions, by whatever name, raises AnswerUsedError.
-
-    Entering and leaving takes microseconds. The same object may be entered again, also within itself; in the end every
-    function has its code back. Of a bound method or a partial, the function below is withheld. A generator refuses when
-    asked for its first value, a coroutine when awaited. Passed over: objects with `__call__`, and what is not Python.
-    """
-
-    def __init__(self, functions: Iterable[Function]) -> None:
-        plain = dict.fromkeys(map(_plain, functions))
-        self._functions = tuple(function for function in plain if isinstance(function, FunctionType))
-        self._refusals = tuple(_refusal(function) for function in self._functions)
-        self._kept: list[tuple[CodeType, ...]] = []
-
-    def __enter__(self) -> None:
-        self._kept.append(tuple(function.__code__ for function in self._functions))
-        try:
-            self._give(self._refusals)
-        except BaseException:  # an interrupt, just now: the block is not entered, so nobody would leave it
-            self._give(self._kept.pop())
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._give(self._kept.pop())
-
-    def _give(self, codes: tuple[CodeType, ...]) -> None:
-        """Exchange all codes in one call into C: an interrupt comes before it or after it, never in between."""
-        list(map(setattr, self._functions, repeat("__code__"), codes))
-
-
-def _plain(function: Any) -> Any:
-    """The function below partials and bound methods."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return getattr(function, "__func__", function)
-
-
-@functools.lru_cache(maxsize=10_000)
-def _refusal(function: FunctionType) -> CodeType:
-    """Code of the function's kind, with its closure's variables, that refuses to run; a learner reads its name."""
+@functools.cache
+def _gate(function: FunctionType) -> CodeType:
+    """Code of the function's kind, with its closure's variables, that runs the function or refuses to."""
     code = function.__code__
-    return _REFUSALS[code.co_flags & _KINDS].replace(co_name=known_as(function), co_freevars=code.co_freevars)
+    twin = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    gate = (_generates if code.co_flags & inspect.CO_GENERATOR else _runs).__code__
+    door = functools.partial(_through, twin, known_as(function))
+    constants = tuple(door if constant == DOOR else constant for constant in gate.co_consts)
+    return gate.replace(co_consts=constants, co_freevars=code.co_freevars)
 
 
-# This code runs among the globals of other modules.
-def _refuses(*_arguments: Any, **_options: Any) -> NoReturn:
-    from unrolled.checks import answers
-
-    answers.refuse()
+DOOR = "DOOR"  # a constant, in whose place a function is put: the code runs among the globals of other modules
 
 
-def _refuses_to_generate(*_arguments: Any, **_options: Any) -> Iterator[None]:
-    from unrolled.checks import answers
-
-    answers.refuse()
-    yield
+def _runs(*arguments: Any, **options: Any) -> Any:
+    door: Any = "DOOR"
+    return door(*arguments, **options)
 
 
-async def _refuses_to_be_awaited(*_arguments: Any, **_options: Any) -> NoReturn:
-    from unrolled.checks import answers
-
-    answers.refuse()
-
-
-async def _refuses_to_generate_later(*_arguments: Any, **_options: Any) -> AsyncIterator[None]:
-    from unrolled.checks import answers
-
-    answers.refuse()
-    yield
+def _generates(*arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
+    door: Any = "DOOR"
+    return (yield from door(*arguments, **options))
 
 
-_KINDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_REFUSALS = {  # by kind of function: Python lets a function have no code of another kind
-    refuses.__code__.co_flags & _KINDS: refuses.__code__
-    for refuses in (_refuses, _refuses_to_generate, _refuses_to_be_awaited, _refuses_to_generate_later)
-}
+def _through(function: FunctionType, name: str, /, *arguments: Any, **options: Any) -> Any:
+    block = _OPEN[-1] if _OPEN else _block((), frozenset())  # none: a generator that was made in one
+    if not _let_in(sys._getframe(2), block.passing):
+        raise AnswerUsedError(f"this calls {name}, which this exercise does not allow: {block.words}")
+    return function(*arguments, **options)
 
 
-def refuse() -> NoReturn:
-    """Raise AnswerUsedError in the name of the code that calls this."""
-    name = sys._getframe(1).f_code.co_name
-    raise AnswerUsedError(f"this calls {name}, the library's own answer to this exercise: write it yourself")
+def _let_in(frame: FrameType | None, passing: Mapping[int, CodeType]) -> bool:
+    """Whether the library calls from this frame: what runs of it was allowed, or let in itself."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if id(frame.f_code) in passing or module.startswith(RUN_THEM):
+            return True
+        if module == CALLER or not module.startswith(PASSED_OVER):
+            break
+        frame = frame.f_back
+    return False
 
 
-def known_as(function: FunctionType) -> str:
+def known_as(function: Function | ModuleType) -> str:
     """Return the name by which a learner reaches a function: `ops.conv2d`, or if not exported `ops.blocks.forward`."""
+    if isinstance(function, ModuleType):
+        return function.__name__.removeprefix("unrolled.")
     module = function.__module__.removeprefix("unrolled.")
-    package = module.partition(".")[0]
+    package, name = module.partition(".")[0], function.__qualname__.removesuffix(".__init__")
     try:
         short = operator.attrgetter(function.__qualname__)(sys.modules[f"unrolled.{package}"])
     except (KeyError, AttributeError):
         short = None
-    return f"{package if short is function else module}.{function.__qualname__}"
+    return f"{package if short is function else module}.{name}"

@@ -67,8 +67,8 @@ def as_chosen(name: str, spec: Spec, choices: Choices, *, timed: bool) -> Spec:
     points, speed = choices.points.get(name, spec.points), spec.speed
     if speed is None:
         return replace(spec, points=points)
-    if not timed:  # no function may call the baseline, timed or not
-        return replace(spec, points=points, speed=None, answers=(*spec.answers, speed.baseline))
+    if not timed:
+        return replace(spec, points=points, speed=None)
     at_least = float(choices.thresholds[name]) if name in choices.thresholds else speed.at_least
     timed_points = choices.points.get(name + SPEED, speed.points)
     return replace(spec, points=points, speed=replace(speed, at_least=at_least, points=timed_points))

@@ -11,7 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from unrolled import device, timing
 
 from . import causes, foreign, gpu, graphs, kernels, words
 from .ambient import first_lines, set_aside, silence
-from .answers import AnswerUsedError, answers_of, withheld_from
+from .answers import AnswerUsedError, OnRanks, withheld_from, withheld_from_timed
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
 from .limits import TimeLimitError, time_limit
@@ -67,10 +68,11 @@ def _race_here(function: Function, spec: Spec, seed: int, announce: Announce | N
         from . import ranked
 
         with set_aside():
-            return ranked.race(function, spec, seed, announce, SPEED_LIMIT)
+            program = OnRanks(spec.allows, speed.share, function)
+            return ranked.race(program, spec, seed, announce, SPEED_LIMIT)
     drawn = speed.draw_inputs(seed)
     inputs = gpu.placed(drawn, gpu.real()) if speed.gpu else drawn
-    with time_limit(SPEED_LIMIT), set_aside():
+    with withheld_from_timed(spec), time_limit(SPEED_LIMIT), set_aside():
         return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
 
 
@@ -188,7 +190,8 @@ class _Check:
                 set_aside(),
                 gpu.traced(module) as trace,
             ):
-                function = self.function if self.place.apart else _program(self.spec, self.function)
+                own = _called_from_here(self.function) if self.place.withhold else self.function
+                function = own if self.place.apart else _program(self.spec, own)
                 got = _called(self.spec, function, given)
         except BaseException as error:  # SystemExit and its like, too
             return self._crashed(case, error, trace, inputs)
@@ -259,9 +262,10 @@ class _Check:
             return _called(self.spec, _program(self.spec, function), {**case.inputs(self.seed), **changed})
 
         inputs, reference, tolerance = case.inputs(self.seed), self.spec.reference, self.spec.tolerance
+        answers = (reference, *((self.spec.speed.baseline,) if self.spec.speed else ()))
         return (
             causes.of_arguments(got, inputs, partial(called, reference), tolerance)
-            or causes.of_slips(got, inputs, called, answers_of(self.spec), tolerance)
+            or causes.of_slips(got, inputs, called, answers, tolerance)
             or causes.of_places(got, expected, inputs, tolerance)
         )
 
@@ -327,6 +331,13 @@ def _program(spec: Spec, function: Function) -> Function:
     from unrolled.parallel.emulation import on_ranks
 
     return on_ranks(function)
+
+
+def _called_from_here(function: Any) -> Any:
+    """The function below a frame of this module: what `spec.call` may call of the library is not the learner's."""
+    if not isinstance(function, (FunctionType, MethodType, partial)):
+        return function
+    return wraps(function)(lambda *arguments, **options: function(*arguments, **options))
 
 
 def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:

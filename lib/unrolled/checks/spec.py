@@ -10,6 +10,7 @@ import copy
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -218,8 +219,8 @@ class Spec:
     """Whether cases for the GPU run on a real one, too, where it exists: not if `call` launches the function, a kernel,
     whose results come back in its arguments."""
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
-    answers: Sequence[Function] = ()
-    """Other functions of the library that answer the exercise: a learner's function must call none of them."""
+    allows: Sequence[Function | ModuleType] = ()
+    """What a learner's function may call of the library: functions, classes, modules. All else of it refuses."""
     domain: Case | None = None
     """A case that draws any legal inputs, whose name says what they are. A check takes a few that cover it: see
     `domain.cover`."""
@@ -254,10 +255,8 @@ class Spec:
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:
-    """Return a variant's spec: as the exercise but for what is named; the exercise's own answers are answers, too."""
-    own = (exercise.reference, *((exercise.speed.baseline,) if exercise.speed else ()), *exercise.answers)
-    answers = dict.fromkeys((*changes.pop("answers", ()), *own))
-    return replace(exercise, answers=tuple(answers), **changes)
+    """Return a variant's spec: as the exercise but for what is named."""
+    return replace(exercise, **changes)
 
 
 def draw_all(arguments: Mapping[str, Any], rng: np.random.Generator) -> Inputs:

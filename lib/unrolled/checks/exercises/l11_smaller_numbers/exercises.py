@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from unrolled import nn
 from unrolled.checks.compare import Mismatch, first_mismatch
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l04_backprop.gradients import named
@@ -92,7 +91,6 @@ SCALING_MISTAKES = (
 
 loss_scale_step = Spec(
     reference=scaled_step,
-    answers=(precision.next_loss_scale,),
     cases=[
         random_case("finite gradients", a_step(FINITE, 1024.0, 3, every=10)),
         random_case("one is infinite", a_step(with_one(np.inf), 1.0, 9, every=10)),
@@ -122,7 +120,6 @@ loss_scale_step = Spec(
 
 quantize_int8 = Spec(
     reference=integers.quantize_int8,
-    answers=(precision.quantize_int8, precision.int8_scale),
     cases=[
         case("two channels by hand", x=array([0, 1, -2, 0.5], [0, 100, -254, 254]), limit=array(2, 254)),
         random_case("filters, each to its largest", integers.any_weights),
@@ -164,7 +161,6 @@ int8_matmul = Spec(
 
 prune = Spec(
     reference=fewer.prune,
-    answers=(precision.magnitude_mask, nn.Sequential.prune),
     cases=[
         case(
             "four weights, half of them",
@@ -224,7 +220,6 @@ binary_matmul = Spec(
 
 straight_through = Spec(
     reference=fewer.straight_through,
-    answers=(precision.straight_through, nn.Sequential.binarize),
     cases=[random_case("a layer", fewer.any_layer), random_case("another layer", fewer.any_layer)],
     points=2,
     hints=(

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from unrolled import data, kernels, nn, ops
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
 from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case, sized
 
@@ -11,6 +12,7 @@ CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
 
 capturable_step = Spec(
     reference=steps.step,
+    allows=(kernels.matmul,),
     cases=[
         gpu_case("captured once, launched on three batches", CAPTURED, **steps.buffers(4, 3, 2)),
         random_gpu_case(
@@ -47,6 +49,7 @@ FEW = Budget(
 
 replayed_epoch = Spec(
     reference=steps.replayed,
+    allows=(kernels.matmul,),
     numbers={"launches": A_STEP},
     cases=[
         gpu_case("forty steps on batches of 4", FEW, **steps.epoch(4, 3, 2)),
@@ -79,6 +82,7 @@ replayed_epoch = Spec(
 
 time_to_accuracy = Spec(
     reference=against_the_clock.recipe,
+    allows=(nn, data.minibatches, ops.softmax_cross_entropy),
     numbers={"accuracy": 100 * against_the_clock.ASKED},
     cases=[random_case("digits in disguise, three seeds", against_the_clock.small_digits)],
     points=4,
@@ -129,6 +133,7 @@ ablation = Spec(
 
 own_network = Spec(
     reference=own.stand_in,
+    allows=(data, kernels, nn, ops),
     cases=[
         random_case("both versions, in turns", lambda rng: {"seeds": rng.choice(10_000, 2, replace=False).tolist()})
     ],
