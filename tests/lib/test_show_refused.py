@@ -79,7 +79,6 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: show.filters(ONES((4, 1, 3, 3)), ONES((3, 8, 8))), "image must be"),
     (lambda: show.float_ruler(exponent=9), "exponent must be 2 to 8 and fraction 1 to 23, got 9 and 10"),
-    (lambda: show.gallery([]), "nothing to draw"),
     (lambda: show.growth([1, 2, 3, 4], {"bubble": [1.0]}), "times of 'bubble' must be 4 seconds above 0"),
     (lambda: show.guesses([]), "at least one guess"),
     (lambda: show.hardware(), "expected at least one GPU"),
