@@ -41,11 +41,10 @@ def ladder(rungs: Sequence[Rung]) -> Picture:
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
     "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). Under a heading of their own stand those of
-    others, hollow. ValueError for seconds not above 0.
+    others, hollow.
     """
     groups = {**grouped(rungs), "for comparison, measured by others": list(REFERENCES)}
     rows = [rung for group in groups.values() for rung in group]
-    _check_seconds(rows)
     height = ROW * len(rows) + HEADING * len(groups)
     figure, axes = chart(height + 1.0, LEFT, RIGHT, top=0.15, bottom=0.85)
     time_axis(axes, [float(rung["seconds"]) for rung in rows], 3)
@@ -64,12 +63,6 @@ def ladder(rungs: Sequence[Rung]) -> Picture:
             y += ROW
     figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), CREDIT, size=8, color=GREY)
     return Picture(figure, _alt(groups, rungs))
-
-
-def _check_seconds(rungs: Iterable[Rung]) -> None:
-    for rung in rungs:
-        if not rung["seconds"] > 0:
-            raise ValueError(f"seconds of rung {rung['label']!r} must be above 0, got {rung['seconds']}")
 
 
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
@@ -137,15 +130,8 @@ def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
     """Draw seconds on a log scale, a row a rung, in the order given; a bar goes from the rung before to this one.
 
     A rung has "label" and "seconds" (above 0), from the second on "cause", one of CAUSES, and where known "batch",
-    "hardware", "precision", "code", "accuracy". The bar has the cause's colour. Raises ValueError for fewer than two
-    rungs, seconds not above 0, and an unknown cause.
+    "hardware", "precision", "code", "accuracy". The bar has the cause's colour.
     """
-    if len(rungs) < 2:
-        raise ValueError(f"rungs has {len(rungs)}; expected at least two, since a cause lies between two")
-    _check_seconds(rungs)
-    for rung in rungs[1:]:
-        if rung.get("cause") not in CAUSES:
-            raise ValueError(f"cause of rung {rung['label']!r} is {rung.get('cause')!r}; expected {', '.join(CAUSES)}")
     figure, axes = chart(CAUSE_ROW * len(rungs) + 1.3, LEFT, CAUSE_RIGHT, top=0.45, bottom=0.85)
     values = [float(rung["seconds"]) for rung in rungs]
     time_axis(axes, values, 2)
@@ -186,7 +172,6 @@ PUBLISHED: tuple[Mapping[str, Any], ...] = (
     {"name": "inputs_at_once", "speedup": 6.5, "gflops": 2290},
     {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
 )
-MOST = 3
 RUNG_ROW, RUNG_LEFT, RUNG_TOP, RUNG_BOTTOM, RUNG_RIGHT = 0.46, 1.2, 0.62, 0.55, 0.94  # inches
 FACTORS = 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200
 
@@ -221,13 +206,10 @@ def rungs(ladders: Mapping[str, Steps]) -> Picture:
 
     ladders: title -> seconds by rung, or rows: mappings with "name" (what follows its last comma is the rung) and
     "speedup", "seconds", "ours_s" or "gflops", and where known "gflops", "of_peak" (from 0 to 1) and "workload" (what
-    else this rung computes than the others). Beside them stands what cuDNN's makers published. ValueError for more
-    than two ladders, an empty one, and values not above 0.
+    else this rung computes than the others). Beside them stands what cuDNN's makers published.
     """
     given = {**ladders, PUBLISHED_TITLE: PUBLISHED}
-    if len(given) > MOST:
-        raise ValueError(f"ladders must be 1 to {MOST} with the published one, got {len(given)}: {list(given)}")
-    found = {title: steps_of(title, rows) for title, rows in given.items()}
+    found = {title: steps_of(rows) for title, rows in given.items()}
     given_names = dict.fromkeys(step.name for steps in found.values() for step in steps)
     names = [form for form in FORMS if form in given_names] + [name for name in given_names if name not in FORMS]
     notes = [
@@ -256,24 +238,17 @@ def rungs(ladders: Mapping[str, Steps]) -> Picture:
     return Picture(figure, f"{_alt_rungs(found)} {PUBLISHED_CREDIT}")
 
 
-def steps_of(title: str, rows: Steps) -> list[Speedup]:
-    """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
+def steps_of(rows: Steps) -> list[Speedup]:
+    """Return a ladder's rungs."""
     if isinstance(rows, Mapping):
         rows = [{"name": name, "seconds": value} for name, value in rows.items()]
     speeds = {"speedup": 1, "gflops": 1, "seconds": -1, "ours_s": -1}
     found: list[Speedup] = []
     for row in rows:
-        if "name" not in row:
-            raise ValueError(f"ladder {title!r} has a row without a name: {dict(row)!r:.80}")
         name, gflops = str(row["name"]).rsplit(", ", 1)[-1], row.get("gflops")
-        key = next((key for key in speeds if key in row), None)
-        if key is None or not row[key] > 0:
-            got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
-            raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
+        key = next(key for key in speeds if key in row)
         factor, workload = float(row[key]) ** speeds[key], str(row.get("workload", ""))
         found.append(Speedup(name, factor, gflops, row.get("of_peak"), workload))
-    if not found:
-        raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
     return [replace(step, factor=step.factor / found[0].factor) for step in found]
 
 
