@@ -19,7 +19,7 @@ from unrolled.cli import CommandError, Subparsers, checkout, present_folder
 from unrolled.cli.common import reading
 from unrolled_grader import commands
 from unrolled_grader.authoring import notebooks, specs
-from unrolled_grader.classroom import learners, settings, staged, trees
+from unrolled_grader.classroom import learners, settings, trees
 from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
@@ -87,9 +87,6 @@ def _change(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     folders = Folders.at(root)
     theirs = learners_tree(root, arguments.learners)
-    if staged.is_ready(root):
-        _put(root, folders)
-        print("the change that was interrupted is finished: every file is in its place")
     wanted = trees.with_options(root, arguments)
     trees.check(root, wanted)
     found = planned(root, theirs, folders, wanted)
@@ -134,6 +131,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: settings.
     from unrolled import checks
     from unrolled.checks import choices
     from unrolled_grader.jobs import job
+    from unrolled_grader.results import regrades
 
     with reading(root / settings.CHOICES):
         was = choices.read(root / settings.CHOICES)
@@ -156,7 +154,7 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: settings.
         asked[lesson]: "the class changed: " + "; ".join(differences[lesson])
         for lesson in differences.keys() & asked.keys()
     }
-    return Change(differences, files, _outdated(folders, asked), {**staged.reasons(root), **new})
+    return Change(differences, files, _outdated(folders, asked), {**regrades.reasons(folders.grades), **new})
 
 
 def _differences(before: Mapping[str, Spec] | None, after: Mapping[str, Spec] | None) -> list[str]:
@@ -280,14 +278,25 @@ def _confirm() -> None:
     raise CommandError("nothing was changed")
 
 
-def _put(root: Path, folders: Folders, found: Change | None = None) -> None:
-    """Put the files of this change, or of one that was decided, in their places, while nothing is graded."""
-    from unrolled_grader.jobs import record
+def _put(root: Path, folders: Folders, found: Change) -> None:
+    """Put the files of a change in their places, while nothing is graded; killed on the way, the same command goes on.
 
+    course.toml comes first and course.json last: in between they differ, so that nothing is graded.
+    """
+    from unrolled_grader.jobs import record
+    from unrolled_grader.receiving.received import put
+    from unrolled_grader.results import regrades
+
+    first, last = root / settings.FILE, root / settings.CHOICES
     with record.alone(folders.grades):
-        if found is not None:
-            staged.stage(root, found.files, found.reasons)
-        staged.put(root)
+        record.replace_file(folders.grades / regrades.REASONS, json.dumps(dict(found.reasons)))
+        for target in sorted(found.files, key=lambda target: (target == last, target != first)):
+            content = found.files[target]
+            if content is None:
+                target.unlink()
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                put(target, content, replacing=True)
 
 
 def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:

@@ -136,7 +136,7 @@ def marked(root: Path, student: str, points: float) -> None:
 
 def files(root: Path) -> dict[str, bytes]:
     """What the two trees hold, but for what grading makes."""
-    made = ("grades", "grader/gradebook.db", "grader/autograded", "grader/feedback", ".class-changed")
+    made = ("grades", "grader/gradebook.db", "grader/autograded", "grader/feedback")
     made = tuple(f"instructors/{name}" for name in made)
     found = [file for tree in (root, root.parent / "learners") for file in tree.rglob("*") if file.is_file()]
     names = {file.relative_to(root.parent).as_posix(): file for file in found}

@@ -81,7 +81,7 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
         ("right", "explain_ratio"): ("0", "1"),
     }
     assert "2 of 2 are graded already" in run(checkout, "unrolled.cli", "grade")
-    assert "Replayed from the record" in run(checkout, "unrolled.cli", "grade", "--explain", "right", "00", "ink")
+    assert "ink: 1 of 1 points, pass" in run(checkout, "unrolled.cli", "grade", "--explain", "right", "00", "ink")
     (checkout / "grades" / "scores.csv").unlink()
     run(checkout, "nbgrader", "autograde", LESSON, "--force", code=1)  # it names the one that it cannot open
     assert rows(checkout) == first

@@ -1,8 +1,7 @@
-"""An explanation shows what was measured and says whether the record bears the points out."""
+"""An explanation shows what was measured."""
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import re
@@ -40,29 +39,9 @@ def kept(verdict: str, points: float, *timings: dict[str, Any]) -> Record:
     return Record("ann", "02_convolution", "abc", scores, seeds=(4711,), sandbox="a box", key=Key("a", "b", "Python 3"))
 
 
-HONEST = [
-    kept("pass", 1.0, timing(4.0)),
-    kept("fail", 0.0, timing(1.0), timing(1.1)),
-    kept("fail", 0.0, *[timing(2.2, 32)] * 4),
-    kept("inconclusive", 1.0, timing(2.2, 32), *[timing(1.5, control=2.0)] * 3),
-    kept("inconclusive", 1.0, *[timing(1.5, control=2.0)] * 4),
-    kept("fail", 0.0, *[timing(1.0, control=2.0)] * 4),
-    kept("pass", 1.0, timing(1.0), timing(4.0)),
-    kept("missing", 0.0),
-    kept("crashed", 0.0, timing(1.0)),
-]
-
-
-@pytest.mark.parametrize("honest", HONEST, ids=lambda kept: kept.scores[1].verdict)
-def test_what_was_measured_bears_an_honest_record_out(honest: Record) -> None:
-    text, sound = explain.explained(honest, "conv2d_gemm")
-    assert sound, text
-    assert "everything that was measured bears the points out" in text
-    assert max(map(len, text.splitlines())) <= 100
-
-
 def test_everything_of_the_check_is_shown_and_nothing_of_others() -> None:
-    text, _ = explain.explained(kept("fail", 0.0, timing(1.0, 16), timing(1.1)), "conv2d_gemm")
+    text = explain.explained(kept("fail", 0.0, timing(1.0, 16), timing(1.1)), "conv2d_gemm")
+    assert max(map(len, text.splitlines())) <= 100
     for shown in ("11 cases right", "a detail", "4711", "a box", "Python 3", "measurement 2 of 2", "seed 7"):
         assert shown in text
     assert "another detail" not in text
@@ -75,63 +54,27 @@ def test_everything_of_the_check_is_shown_and_nothing_of_others() -> None:
 
 
 Change = Callable[[dict[str, Any]], None]
-FORGED: dict[str, tuple[Change, str]] = {
-    "outcome": (lambda data: data.update(outcome="pass"), "They give outcome fail, recorded is pass"),
-    "ratio": (lambda data: data.update(ratio=9.0), "recorded is 9.0"),
-    "noise": (lambda data: data.update(noisy=True), "recorded is True"),
-    "one pair": (lambda data: data["pairs"][0]["baseline"].update(wall=99.0), "high 99"),
-    "fewer pairs": (lambda data: data.update(pairs=data["pairs"][:2]), "outcome inconclusive, recorded is fail"),
-    "no control": (lambda data: data.update(control=[]), "outcome inconclusive, recorded is fail"),
+DAMAGED: dict[str, tuple[Change, str]] = {
     "text": (lambda data: data["pairs"][0]["baseline"].update(wall="1"), "damaged: TypeError"),
     "no calls": (lambda data: data["pairs"][0]["baseline"].update(calls=0), "damaged: ZeroDivisionError"),
     "no pairs": (lambda data: data.pop("pairs"), "damaged: ValueError: data is no verdict: pairs missing"),
-    "held back": (lambda data: data.update(outcome="inconclusive", reason="I say so"), "recorded is inconclusive"),
 }
 
 
-@pytest.mark.parametrize(("change", "said"), FORGED.values(), ids=FORGED)
-def test_a_forged_or_damaged_measurement_is_named(change: Change, said: str) -> None:
-    forged = timing(1.0)
-    change(forged)
-    text, sound = explain.explained(kept("fail", 0.0, forged, timing(1.1)), "conv2d_gemm")
-    assert not sound
-    assert said in " ".join(text.split())
-    assert "- conv2d_gemm/speed, measurement 1 of 2:" in text
-
-
-@pytest.mark.parametrize(
-    ("forged", "said"),
-    [
-        (kept("pass", 1.0), "the verdict is pass, but nothing was measured"),
-        (kept("pass", 1.0, timing(1.0), timing(1.0)), "measured fail, fail, which does not settle on pass"),
-        (kept("inconclusive", 1.0, timing(1.0)), "measured fail, which does not settle on inconclusive"),
-        (kept("inconclusive", 1.0, *[timing(2.2, 32)] * 4), f"measured {'undecided, ' * 4}which does not settle on"),
-        (kept("fail", 1.0, timing(1.0), timing(1.0)), "1 of 1 points cannot come from the verdict fail"),
-        (kept("pass", 5.0, timing(4.0)), "5 of 1 points cannot come from the verdict pass"),
-    ],
-    ids=range(6),
-)
-def test_points_that_nothing_bears_out_are_named(forged: Record, said: str) -> None:
-    text, sound = explain.explained(forged, "conv2d_gemm")
-    assert not sound
-    assert said in text
-
-
-def test_a_verdict_that_transport_held_back_is_not_forged() -> None:
-    held = copy.deepcopy(timing(4.0))
-    held.update(outcome="inconclusive", reason="the transport took 3.0% of a block, at most 2% is fair")
-    text, sound = explain.explained(kept("fail", 0.0, *[held] * 4), "conv2d_gemm")
-    assert sound, text
-    assert "The transport took 3.0% of a block" in " ".join(text.split())
+@pytest.mark.parametrize(("change", "said"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_measurement_is_named(change: Change, said: str) -> None:
+    damaged = timing(1.0)
+    change(damaged)
+    assert said in explain.explained(kept("fail", 0.0, damaged, timing(1.1)), "conv2d_gemm")
 
 
 def test_text_of_students_stays_text() -> None:
     record_ = kept("missing", 0.0)
     evil = replace(record_.scores[1], detail="\x1b[2J\u202eevil\nline " + "x" * 300)
-    text, _ = explain.explained(replace(record_, scores=(evil,)), "conv2d_gemm")
+    text = explain.explained(replace(record_, scores=(evil,)), "conv2d_gemm")
     assert not any(record.CONTROLS.search(line.replace(" ", "")) for line in text.splitlines())
 
 
 def test_an_unknown_check_is_named_with_those_there_are() -> None:
     with pytest.raises(explain.UnknownCheckError, match="has conv2d_gemm, im2col, not gemm"):
-        explain.explained(HONEST[0], "gemm")
+        explain.explained(kept("missing", 0.0), "gemm")

@@ -19,7 +19,6 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 from unrolled.cli import CommandError
 from unrolled_grader import commands
-from unrolled_grader.classroom import staged
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue
@@ -169,24 +168,6 @@ def test_who_is_killed_on_the_way_starts_it_again(course: Grading, forgotten: Fo
         running.close()  # type: ignore[attr-defined]
         assert forgotten("ada", "--yes") == 0
         assert traces_of_ada(root) == []
-
-
-def test_what_a_killed_change_of_the_class_left_goes_too(
-    course: Grading, forgotten: Forget, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = Path(course.directory.root)
-    for folder in (staged.PART, staged.DONE, staged.READY):
-        (root / folder).mkdir()
-        (root / folder / "0").write_text("[extensions.ada]\n")
-        (root / folder / staged.PLAN).write_text('{"files": {}, "reasons": {}}')
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    assert forgotten("ada", "--yes") == 1
-    assert "`unrolled class change` finishes it; nothing was deleted" in capsys.readouterr().err
-    assert before == {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    shutil.rmtree(root / staged.READY)
-    assert forgotten("ada", "--yes") == 0
-    assert not (root / staged.PART).exists()
-    assert [path.name for path in (root / staged.DONE).iterdir()] == [staged.PLAN]
 
 
 def test_the_others_stay(course: Grading, forgotten: Forget) -> None:

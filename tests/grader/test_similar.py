@@ -6,7 +6,6 @@ import csv
 import functools
 import re
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from small_course import LESSON, answered, hand_in
@@ -45,7 +44,7 @@ OTHER = """\
 
 
 def work(who: str, *parts: str) -> WrittenCode:
-    return WrittenCode(who, tuple((f"exercise{place}", part) for place, part in enumerate(parts)))
+    return WrittenCode(who, "".join(parts))
 
 
 def found(*works: WrittenCode, others: tuple[WrittenCode, ...] = ()) -> Found:
@@ -53,14 +52,11 @@ def found(*works: WrittenCode, others: tuple[WrittenCode, ...] = ()) -> Found:
 
 
 def test_a_copy_with_other_names_and_comments_is_found_and_honest_work_is_not():
-    """A pair says in which exercises it agrees; code around a copy does not hide it."""
+    """Code around a copy does not hide it."""
     (nearest,) = found(work("ann", OTHER, LOOP), work("eve", RENAMED)).pairs
     assert {nearest.first.who, nearest.second.who} == {"ann", "eve"}
-    assert set(nearest.exercises) == {"exercise1", "exercise0"}  # ann's second, eve's first
-    assert min(nearest.exercises.values()) > 0.9
     assert max(nearest.shares) == nearest.score == 1
     assert min(nearest.shares) < 0.7
-    assert nearest.letters < 0.5
     (honest,) = found(work("ben", OTHER), work("eve", RENAMED)).pairs
     assert honest.score < 0.3
 
@@ -73,7 +69,7 @@ def test_code_that_breaks_the_comparison_is_set_aside_alone(monkeypatch: pytest.
 
     fingerprint = near_copies.fingerprint
     monkeypatch.setattr(near_copies, "fingerprint", fragile)
-    found = compare(LESSON, [WrittenCode(who, (("total", LOOP),)) for who in ("ann", "eve", "ben")], [], [])
+    found = compare(LESSON, [WrittenCode(who, LOOP) for who in ("ann", "eve", "ben")], [], [])
     assert [work.who for work in found.works] == ["ann", "ben"]
     assert found.passed_over == (("eve", "its code cannot be read: no token"),)
 
@@ -83,8 +79,6 @@ def test_code_that_breaks_the_comparison_is_set_aside_alone(monkeypatch: pytest.
     [
         (STUB, ""),
         (STUB.replace("    raise NotImplementedError\n", LOOP), LOOP),
-        (STUB.replace("Return the sum", "Gives the sum").replace("    raise NotImplementedError\n", LOOP), LOOP),
-        (f"def total(x):\n    ### BEGIN SOLUTION\n{LOOP}    ### END SOLUTION\n", LOOP),
         ('def total(x):\n    "words"; return x.sum()\n', '    "words"; return x.sum()\n'),
         ("def total(x:\n    return 3\n", "def total(x:\n    return 3\n"),
         ("", ""),
@@ -96,7 +90,7 @@ def test_text_that_was_handed_out_is_not_the_learners_own(source: str, own_lines
 
 @pytest.mark.parametrize("broken", ['    """\n', "    '''\n    x = 3\n"])
 def test_a_string_that_is_never_closed_hides_nothing(broken: str):
-    assert found(work("ann", broken, LOOP), work("eve", RENAMED)).pairs[0].score > 0.9
+    assert found(work("ann", own(broken, ""), LOOP), work("eve", RENAMED)).pairs[0].score > 0.9
 
 
 def test_the_library_and_the_solution_are_compared_too():
@@ -141,7 +135,7 @@ def test_the_list_has_every_pair_and_the_report_nothing_of_a_students_but_text(p
         head, *rows = csv.reader(file)
     assert tuple(head) == near_copies.COLUMNS
     assert len(rows) == 6 + 4 * 2
-    assert [row for row in rows[:2] if "ann" in row] == [["<b>eve", "ann", "100 %", "86 %", "total 100 %"]]
+    assert [row for row in rows[:2] if "ann" in row] == [["<b>eve", "ann", "100 %"]]
     text = (pages / f"{LESSON}.html").read_text(encoding="utf-8")
     assert not re.search(r"<(?:script|link|b>eve|img src=x)|[\x1b\x00\u202e\u200b]", text)
     assert "default-src 'none'; script-src 'none'" in text
@@ -168,14 +162,6 @@ def test_who_cannot_be_compared_is_named(
 
 def test_the_report_shows_no_more_than_the_nearest(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(near_copies, "TOP", 1)
-    result = found(*(work(who, LOOP) for who in ("ann", "ben", "eve")), others=(work(OPS, LOOP),))
+    result = found(work("ann", LOOP, OTHER), work("ben", OTHER), work("eve", LOOP, OTHER))
     assert len(result.pairs) == 3
-    assert result.report.count("Token overlap") == 2
-
-
-def test_a_cell_is_compared_as_far_as_it_counts(monkeypatch: pytest.MonkeyPatch):
-    """The time to find what was handed out grows with the lines on both sides: ten million empty ones are too many."""
-    seen = Mock(wraps=near_copies._without_docstrings)
-    monkeypatch.setattr(near_copies, "_without_docstrings", seen)
-    assert own("\n" * 1_000_000, "a\n\nb\n") == ""
-    assert max(len(call.args[0]) for call in seen.call_args_list) <= near_copies.LONGEST + 5
+    assert result.report.count("Token overlap") == 1

@@ -252,7 +252,7 @@ def test_a_slot_is_drawn_as_it_is(drawn: Drawn) -> None:
 
 
 def test_the_published_ladder_is_as_it_was_published() -> None:
-    steps = steps_of("published", PUBLISHED)
+    steps = steps_of(PUBLISHED)
     assert [step.gflops for step in steps] == [349, 724, 994, 1942, 2199, 2290, 3898]
     for step in steps:  # some of its factors are rounded, others cut off
         assert (step.gflops or 0) / 349 == pytest.approx(step.factor, abs=0.1)
@@ -261,10 +261,10 @@ def test_the_published_ladder_is_as_it_was_published() -> None:
 
 
 def test_the_largest_gain_is_of_one_rung_over_the_one_before() -> None:
-    steps = steps_of("recorded", RECORD)
+    steps = steps_of(RECORD)
     assert gains(steps) == pytest.approx({"combined": 2, "streams": 0.8, "persistent": 12.5})
     assert largest_gain(steps) == "persistent"
-    assert largest_gain(steps_of("slower", {"naive": 1.0, "combined": 2.0})) == ""
+    assert largest_gain(steps_of({"naive": 1.0, "combined": 2.0})) == ""
 
 
 @pytest.mark.parametrize("size", range(2, 9))

@@ -41,7 +41,6 @@ from zoneinfo import ZoneInfo
 from unrolled.cli import CommandError
 from unrolled.notebook import handin
 from unrolled_grader.authoring import notebooks
-from unrolled_grader.classroom import staged
 
 if TYPE_CHECKING:
     from unrolled.checks import choices
@@ -96,11 +95,9 @@ def read(root: Path, *, agreeing: bool = True) -> Settings:
     """Return the settings of the course in `root`; the defaults without a course.toml.
 
     Raises SettingsError for unknown keys, lessons that are not there, and values that are not what they should be;
-    and if `agreeing`, for what the library's course.json has otherwise, and for a change that was interrupted.
+    and if `agreeing`, for what the library's course.json has otherwise, as where a change was interrupted.
     """
     file = root / FILE
-    if agreeing and staged.is_ready(root):
-        raise SettingsError("a change of the class was interrupted: `unrolled class change` finishes it")
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -37,7 +37,7 @@ WHOLE = (
 """The course's own files. What people made (submissions, gradebook, grades, work) is never copied."""
 SHARED = (".ci/venv", "LICENSE", "lib/unrolled")  # what learners get as it is
 DOCS = ("self-study.md", "colab.md", "gpu.md", "nn.md")  # pages for learners
-MADE = ("__pycache__", "*.egg-info", ".ipynb_checkpoints")
+MADE = ("__pycache__", "*.egg-info", ".ipynb_checkpoints", ".*.part")
 Value = TypeVar("Value")
 
 

@@ -1,4 +1,4 @@
-"""How the points of a check came about, from the record alone, the rule run again. For instructors: it shows seeds."""
+"""How the points of a check came about, from the record alone. For instructors: it shows seeds."""
 
 from __future__ import annotations
 
@@ -8,20 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unrolled.timing import Pair, Verdict, rule
-from unrolled.timing.verdict import conclude
 from unrolled_grader.jobs.record import Record, one_line
 from unrolled_grader.judge.evidence import Score
-from unrolled_grader.judge.verdicts import settle, settling_outcome
 
 WIDTH = 100
-REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")  # what of a verdict follows from its pairs
-WITNESSES: tuple[tuple[rule.Outcome, ...], ...] = (("pass", "fail"), ("fail",), ("pass",), ())
-"""What CPU time could decide. It is not recorded: of a GPU nothing, without control groups no pass, and in records of
-older releases no fail."""
-TRANSPORT = "the transport took"
-"""How the reason begins where a verdict is held back because too much of a block was transport."""
-BORNE_OUT = "Replayed from the record: everything that was measured bears the points out."
-NOT_BORNE_OUT = "THE RECORD DOES NOT BEAR THE POINTS OUT. It is damaged, or was changed after grading:"
 HEAD = (
     "                             baseline                     candidate",
     "  pair  first         calls   seconds   ms a call    calls   seconds   ms a call       ratio",
@@ -36,20 +26,16 @@ class UnknownCheckError(ValueError):
     """The record holds nothing of a check: its name, and the names that there are."""
 
 
-def explained(record: Record, check: str) -> tuple[str, bool]:
-    """Return the points of `check` in words and numbers, and whether the record agrees. Raises UnknownCheckError."""
+def explained(record: Record, check: str) -> str:
+    """Return the points of `check` in words and numbers. Raises UnknownCheckError."""
     parts = [score for score in record.scores if score.check == check]
     if not parts:
         known = ", ".join(dict.fromkeys(score.check for score in record.scores)) or "nothing"
         raise UnknownCheckError(f"the record of {record.student}, {record.lesson} has {known}, not {check}")
-    lines, doubts = list(_head(record, check)), []
+    lines = list(_head(record, check))
     for score in parts:
-        text, doubt = _part(score)
-        lines += ["", *text]
-        doubts += doubt
-    lines += ["", BORNE_OUT if not doubts else NOT_BORNE_OUT]
-    lines += [line for doubt in doubts for line in _wrapped(f"- {doubt}")]
-    return "\n".join(lines), not doubts
+        lines += ["", *_part(score)]
+    return "\n".join(lines)
 
 
 def _head(record: Record, check: str) -> Iterator[str]:
@@ -66,51 +52,23 @@ def _head(record: Record, check: str) -> Iterator[str]:
         yield from _wrapped(f"not graded: {record.problem}")
 
 
-def _part(score: Score) -> tuple[list[str], list[str]]:
-    """A part of the check as lines, and what speaks against its record."""
-    points = f"{score.points:g} of {score.max_points:g} points"
-    lines = _wrapped(f"{score.part}: {points}, {score.verdict}")
-    lines += _indented(score.detail, *([f"to look at: {score.flag}"] if score.flag else []))
-    doubts = []
-    if score.points > (score.max_points if score.verdict in ("pass", "inconclusive") else 0):
-        doubts.append(f"{score.part}: {points} cannot come from the verdict {score.verdict}")
+def _part(score: Score) -> Iterator[str]:
+    """A part of the check, with all that was measured."""
+    yield from _wrapped(f"{score.part}: {score.points:g} of {score.max_points:g} points, {score.verdict}")
+    yield from _indented(score.detail, *([f"to look at: {score.flag}"] if score.flag else []))
     for number, timing in enumerate(score.timings, 1):
-        name = f"measurement {number} of {len(score.timings)}"
-        text, doubt = _measurement(timing)
-        lines += ["", f"  {name}", *text]
-        doubts += [f"{score.part}, {name}: {doubt}"] if doubt else []
-    if score.part.endswith("/speed"):
-        doubts += [f"{score.part}: {doubt}" for doubt in _settling(score)]
-    return lines, doubts
+        yield from ("", f"  measurement {number} of {len(score.timings)}", *_measurement(timing))
 
 
-def _measurement(timing: Mapping[str, Any]) -> tuple[list[str], str]:
-    """One measurement as lines, and what speaks against it; empty if the pairs give what was recorded."""
+def _measurement(timing: Mapping[str, Any]) -> list[str]:
+    """One measurement as lines: its pairs, the control, and the verdict that was recorded."""
     try:
-        recorded = Verdict.from_dict(timing)
-        lines = [*_pairs(recorded.pairs, recorded.at_least), *(_control(recorded.control) if recorded.control else ())]
-        replayed, doubt = _replayed(timing, recorded)
+        kept = Verdict.from_dict(timing)
+        lines = [*_pairs(kept.pairs, kept.at_least), *(_control(kept.control) if kept.control else ())]
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, statistics.StatisticsError) as error:
-        doubt = one_line(f"the record is damaged: {type(error).__name__}: {error}")
-        return _indented(doubt), doubt
-    run = f"{recorded.threads or 'threads not recorded'}, seed {recorded.seed}, {recorded.seconds:.1f} s"
-    found = doubt or "The pairs give the verdict that was recorded."
-    return [*lines, *_indented(run, f"recorded: {recorded}", f"replayed: {replayed}", found)], doubt
-
-
-def _replayed(timing: Mapping[str, Any], recorded: Verdict) -> tuple[Verdict, str]:
-    """The rule run again on the recorded pairs, and where what was recorded differs."""
-    facts: dict[str, Any] = {"threads": recorded.threads, "seconds": recorded.seconds, "seed": recorded.seed}
-    doubts = []
-    for witness in WITNESSES:
-        again = conclude(recorded.pairs, recorded.control, recorded.at_least, **facts, cpu_witness=witness)
-        data = again.to_dict()
-        different = [name for name in REPLAYED if data[name] != timing[name]]
-        held_back = recorded.outcome == "inconclusive" and recorded.reason.startswith(TRANSPORT)
-        if not different or (held_back and different == ["outcome"]):
-            return again, ""
-        doubts.append(", ".join(f"{name} {data[name]}, recorded is {timing[name]}" for name in different))
-    return again, one_line(f"The pairs do not give the verdict that was recorded. They give {doubts[-1]}")
+        return _indented(f"the record is damaged: {type(error).__name__}: {error}")
+    run = f"{kept.threads or 'threads not recorded'}, seed {kept.seed}, {kept.seconds:.1f} s"
+    return [*lines, *_indented(run, f"recorded: {kept}")]
 
 
 def _pairs(pairs: Sequence[Pair], at_least: float) -> Iterator[str]:
@@ -147,29 +105,6 @@ def _row(number: int, pair: Pair) -> str:
     base, cand = pair.baseline, pair.candidate
     ms = {"base_ms": 1e3 * base.wall / base.calls, "cand_ms": 1e3 * cand.wall / cand.calls}
     return ROW.format(number=number, first=str(pair.first), base=base, cand=cand, ratio=pair.ratio, **ms)
-
-
-def _settling(score: Score) -> Iterator[str]:
-    """What speaks against the verdict of a speed part, given the outcomes of its measurements.
-
-    A measurement that ended in a crash leaves no pairs. It can cost points, and never earns any.
-    """
-    outcomes = list(map(_outcome_of, score.timings))
-    if score.verdict not in ("pass", "inconclusive") or (outcomes and settle(outcomes) == score.verdict):
-        return
-    if not outcomes:
-        yield f"the verdict is {score.verdict}, but nothing was measured"
-    elif score.max_points or outcomes[-1] != score.verdict:
-        yield f"measured {', '.join(outcomes)}, which does not settle on {score.verdict}"
-
-
-def _outcome_of(timing: Mapping[str, Any]) -> str:
-    """What a measurement says to `settle`; where its record is damaged, its outcome."""
-    outcome = str(timing.get("outcome"))
-    try:
-        return settling_outcome(outcome, timing)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return outcome
 
 
 def _indented(*texts: str) -> list[str]:

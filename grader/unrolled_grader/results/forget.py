@@ -20,7 +20,7 @@ from pathlib import Path
 from nbgrader.api import MissingEntry
 
 from unrolled.cli import CommandError
-from unrolled_grader.classroom import columns, gradebook, roster, settings, staged
+from unrolled_grader.classroom import columns, gradebook, roster, settings
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import record
 from unrolled_grader.receiving import collect, received
@@ -56,17 +56,11 @@ def deleted(course: Course, student: str, roster_file: Path) -> Iterator[str]:
     """Delete what is kept under this id, and yield what was deleted, in words.
 
     A roster outside of the course's folder stays as it is. Raises RecordError while a class is being graded,
-    CommandError while a change of the class waits to be finished and for an id that can name no folder, and OSError.
+    CommandError for an id that can name no folder, and OSError.
     """
-    root = Path(course.directory.root)
     if student in ("", ".", "..") or re.search(r"[\\/]", student):
         raise CommandError(f"{student!r} can name no student's folder: nothing was deleted")
-    if staged.is_ready(root):  # it would put a course.toml in place that still has the student's extension
-        words = "a change of the class was interrupted: `unrolled class change` finishes it"
-        raise CommandError(f"{words}; nothing was deleted")
     with record.alone(course.grades):
-        if staged.tidy(root):
-            yield "copies of files from a change of the class that was killed"
         yield from _received(course, student)
         yield from _record(course.grades, student)
         yield from made_again(course)

@@ -1,32 +1,26 @@
 """Near-copies across a class, for a person to look at. No student code is run.
 
-Only the exercises' cells count, without the text that was handed out. The library copydetect compares them (winnowing,
-as MOSS does): names, comments and spacing are set aside, and every passage of at least PASSAGE characters that stands
-in both is found. The library's own answers and the course's solution are compared with, too. Its report shows the
-nearest pairs side by side; LESSON.csv beside it lists all pairs, and in which exercises they agree.
+Only the exercises' cells count, without the lines that were handed out. The library copydetect compares them
+(winnowing, as MOSS does): names, comments and spacing are set aside, and every passage of at least PASSAGE characters
+that stands in both is found. The library's own answers and the course's solution are compared with, too. Its report
+shows the nearest pairs of students side by side; LESSON.csv beside it lists all pairs.
 """
 
 from __future__ import annotations
 
-import ast
-import difflib
 import html
 import inspect
 import io
 import re
 import statistics
-import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
-from copydetect import CodeFingerprint, CopyDetector
+from copydetect import CodeFingerprint, CopyDetector, compare_files
 from nbformat import NotebookNode
 
 from unrolled import checks
@@ -44,55 +38,31 @@ from unrolled_grader.results.inert import POLICY
 PASSAGE = 25  # characters of the shortest passage that counts, after each name became one letter
 SHORTEST = 80  # characters, counted likewise, below which answers are too short to tell anything: about five lines
 LONGEST = 50_000  # characters of a student's answers to a lesson that are compared
-TELLING = 12  # characters of the shortest line whose sameness to the letter tells anything
-TOP = 20  # pairs of students that the report shows, and as many beside the library or the solution
+TOP = 20  # pairs of students that the report shows, or more where they are as near
 OPS, SOLUTION = "unrolled.ops", "the course's solution"
-COLUMNS = ("first", "second", "in common", "to the letter", "exercises")
+COLUMNS = ("first", "second", "in common")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class WrittenCode:
     """The answers of one student to a lesson, or those of the library or the solution."""
 
     who: str
-    parts: tuple[tuple[str, str], ...]  # the exercises' names and the code written for each, in the lesson's order
-
-    @property
-    def key(self) -> str:
-        """What the report calls it. It puts names into HTML as they are."""
-        return html.escape(one_line(self.who), quote=False)
-
-    @cached_property
-    def text(self) -> str:
-        """All of it, each exercise below a comment with its name, which the comparison passes over."""
-        return "".join(f"# {name}\n{_closed(part)}" for name, part in self.parts)
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines that tell something, without the space around them."""
-        lines = (line.strip() for _, part in self.parts for line in part.split("\n"))
-        return [line for line in lines if len(line) >= TELLING]
+    text: str
 
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """Two works that were compared. Shares are from 0 to 1."""
+    """Two works that were compared; `shares` say how much of each is in the other, from 0 to 1."""
 
     first: WrittenCode
     second: WrittenCode
-    shares: tuple[float, float]  # how much of each is in the other
-    exercises: Mapping[str, float]  # of each exercise in which they agree: how much of it is in the other
+    shares: tuple[float, float]
 
     @property
     def score(self) -> float:
         """How much of one is in the other: of the one that has more of it there."""
         return max(self.shares)
-
-    @property
-    def letters(self) -> float:
-        """What part of the lines of one is in the other to the letter: of the one with the larger part."""
-        ours, theirs = Counter(self.first.lines), Counter(self.second.lines)
-        return (ours & theirs).total() / max(min(ours.total(), theirs.total()), 1)
 
 
 @dataclass(frozen=True)
@@ -110,35 +80,6 @@ class Found:
     def median(self) -> float:
         """The score of the pair in the middle: what honest answers have in common."""
         return statistics.median(pair.score for pair in self.pairs) if self.pairs else 0.0
-
-
-class _Detector(CopyDetector):  # type: ignore[misc]
-    """copydetect with works in place of files."""
-
-    similarity_matrix: Any
-
-    def __init__(self, works: Mapping[WrittenCode, Any], others: Mapping[WrittenCode, Any]) -> None:
-        super().__init__(noise_t=PASSAGE, guarantee_t=PASSAGE, display_t=0.0, autoopen=False, silent=True)
-        self.shown: Sequence[ComparedPair] = ()  # those that the report shows side by side
-        for kind, some in (("testref", works), ("ref", others)):
-            for work, marks in some.items():
-                self.file_data[work.key] = marks
-                self.add_file(work.key, kind)
-
-    def place(self, first: WrittenCode, second: WrittenCode) -> tuple[int, int]:
-        """Return where a pair stands in the matrix."""
-        return self.test_files.index(first.key), self.ref_files.index(second.key)
-
-    def get_copied_code_list(self) -> list[Any]:
-        """Return what the report shows of pairs: highlighting all of them would take minutes."""
-        every = self.similarity_matrix
-        self.similarity_matrix = np.full_like(every, -1.0)
-        for pair in self.shown:
-            place = self.place(pair.first, pair.second)
-            self.similarity_matrix[place] = every[place]
-        found: list[Any] = super().get_copied_code_list()
-        self.similarity_matrix = every
-        return found
 
 
 def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[str, str]]]:
@@ -166,45 +107,27 @@ def references(course: Course, lesson: str) -> list[WrittenCode]:
     specs, released = checks.lessons()[lesson], gradebook.released(course.directory, lesson)
     file = Path(course.directory.root, course.directory.source_directory, lesson, f"{lesson}.ipynb")
     solution = written(SOLUTION, cells.read(file), released, specs)
-    return [WrittenCode(OPS, tuple((name, source_of(spec)) for name, spec in specs.items())), solution]
+    return [WrittenCode(OPS, "\n".join(map(source_of, specs.values()))), solution]
 
 
 def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> WrittenCode:
-    """Return what stands in the cells of these exercises, without what was handed out."""
+    """Return what stands in the cells of these exercises, without the lines that were handed out."""
     given = {cells.grade_id(cell): cell.source for cell in released.cells}
     here = {cells.grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
-    parts, room = list[tuple[str, str]](), LONGEST
-    for name in specs:
-        answer = own(here.get(name, ""), given.get(name, ""))[:room]
-        parts.append((name, "".join(f"{in_sight(line)}\n" for line in answer.splitlines())))
-        room -= len(parts[-1][1])
-    return WrittenCode(who, tuple(parts))
+    parts = "".join(own(here.get(name, ""), given.get(name, "")) for name in specs)
+    return WrittenCode(who, "".join(f"{in_sight(line)}\n" for line in parts[:LONGEST].splitlines()))
 
 
 def own(source: str, released: str) -> str:
-    """Return the lines of a cell that were not handed out with it, nor are docstrings, empty, or marks of the build."""
-    lines, before = _without_docstrings(source[: LONGEST + len(released)]), _without_docstrings(released)
-    matcher = difflib.SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in lines], False)
-    same = {place for block in matcher.get_matching_blocks() for place in range(block.b, block.b + block.size)}
-    kept = [line for place, line in enumerate(lines) if place not in same and line.strip()]
-    return "".join(f"{line}\n" for line in kept if "BEGIN SOLUTION" not in line and "END SOLUTION" not in line)
+    """Return the lines of a cell that were not handed out with it, nor are empty.
 
-
-def _without_docstrings(source: str) -> list[str]:
-    """The lines without docstrings: what is left of one, where a part was handed out, would read as an open string."""
-    lines = source.split("\n")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as an invalid escape sequence
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return lines
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False) is not None:
-            text, *others = node.body
-            if not others or others[0].lineno > (text.end_lineno or 0):
-                lines[text.lineno - 1 : text.end_lineno] = [""] * ((text.end_lineno or 0) - text.lineno + 1)
-    return lines
+    Where a triple quote is open in them they have none: it would hide what follows.
+    """
+    before = {"", *(line.strip() for line in released.splitlines())}
+    lines = (line for line in source[: LONGEST + len(released)].split("\n") if line.strip() not in before)
+    text = "".join(f"{line}\n" for line in lines)
+    is_open = any(text.count(quote) % 2 for quote in ('"""', "'''"))
+    return text.replace('"""', "   ").replace("'''", "   ") if is_open else text
 
 
 def source_of(spec: checks.Spec) -> str:
@@ -225,29 +148,21 @@ def compare(
     compared, missed = dict[WrittenCode, Any](), [*passed_over]
     for work in found:
         try:
-            marks = fingerprint(work)
+            found_marks = fingerprint(work)
         except Exception as error:  # one student's code stops nobody else's comparison
             missed.append((work.who, f"its code cannot be read: {error}"))
             continue
-        if len(marks.filtered_code) < SHORTEST:
+        if len(found_marks.filtered_code) < SHORTEST:
             missed.append((work.who, "too little code of their own"))
         else:
-            compared[work] = marks
-    given = {work: fingerprint(work) for work in others}
-    detector = _Detector(compared, given)
-    if compared:
-        detector.run()
-    pairs = sorted(
-        (_pair(detector, *both) for both in combinations(compared, 2)),
-        key=lambda pair: (-pair.score, -pair.letters, pair.first.who),
-    )
-    references = sorted(
-        (_pair(detector, work, other) for work in compared for other in given),
-        key=lambda pair: (-pair.shares[0], pair.first.who, pair.second.who),
-    )
-    detector.shown = (*pairs[:TOP], *references[:TOP])
-    report = _report(detector) if compared else ""
-    return Found(lesson, tuple(compared), tuple(pairs), tuple(references), tuple(missed), report)
+            compared[work] = found_marks
+    marks = compared | {other: fingerprint(other) for other in others}
+    pairs = [_pair(marks, *both) for both in combinations(compared, 2)]
+    beside = [_pair(marks, work, other) for work in compared for other in marks if other not in compared]
+    pairs.sort(key=lambda pair: (-pair.score, pair.first.who))
+    beside.sort(key=lambda pair: (-pair.shares[0], pair.first.who, pair.second.who))
+    report = _report(compared, pairs[:TOP]) if compared else ""
+    return Found(lesson, tuple(compared), tuple(pairs), tuple(beside), tuple(missed), report)
 
 
 def fingerprint(work: WrittenCode) -> Any:
@@ -255,43 +170,27 @@ def fingerprint(work: WrittenCode) -> Any:
     return CodeFingerprint("answers.py", PASSAGE, 1, language="python", fp=io.StringIO(work.text))
 
 
-def _closed(part: str) -> str:
-    """The text, of the same length, without triple quotes where one of them is open: they would hide the rest."""
-    if any(part.count(quote) % 2 for quote in ('"""', "'''")):
-        return part.replace('"""', "   ").replace("'''", "   ")
-    return part
+def _pair(marks: Mapping[WrittenCode, Any], first: WrittenCode, second: WrittenCode) -> ComparedPair:
+    _, shares, _ = compare_files(marks[first], marks[second])
+    one, other = (min(float(share), 1.0) for share in shares)
+    return ComparedPair(first, second, (one, other))
 
 
-def _pair(detector: _Detector, first: WrittenCode, second: WrittenCode) -> ComparedPair:
-    """What the detector found of two works."""
-    one, other = (min(float(share), 1.0) for share in detector.similarity_matrix[detector.place(first, second)])
-    slices = detector.slice_matrix.get((first.key, second.key), ((), ()))
-    exercises: dict[str, float] = {}
-    for work, passages in zip((first, second), slices, strict=True):
-        for name, share in _exercises(work, passages):
-            exercises[name] = max(share, exercises.get(name, 0.0))
-    return ComparedPair(first, second, (one, other), exercises)
+def _report(marks: Mapping[WrittenCode, Any], pairs: Sequence[ComparedPair]) -> str:
+    """copydetect's report of these pairs, without what it loads from elsewhere: its style, and a script that folds.
 
-
-def _exercises(work: WrittenCode, passages: Any) -> Iterator[tuple[str, float]]:
-    """How much of each exercise lies in the passages: of its signs, blank space aside."""
-    inside = bytearray(len(work.text))
-    for begin, end in zip(*passages, strict=True) if len(passages) else ():
-        inside[int(begin) : int(end)] = b"\1" * (min(int(end), len(inside)) - int(begin))
-    start = 0
-    for name, part in work.parts:
-        start += len(f"# {name}\n")
-        signs = [inside[start + at] for at, sign in enumerate(part) if not sign.isspace()]
-        if any(signs):
-            yield name, sum(signs) / len(signs)
-        start += len(part)
-
-
-def _report(detector: _Detector) -> str:
-    """copydetect's report without what it loads from elsewhere: its style, and the script that folds code away."""
+    It puts names into HTML as they are.
+    """
     matplotlib.use("agg")
-    page: str = detector.generate_html_report("return")
-    return re.sub(r"<link[^>]*>|<script.*?</script>", "", page).replace("<head>", f"<head>{POLICY}", 1)
+    least = max(0.0, pairs[-1].score - 1e-6) if pairs else 1.0
+    detector = CopyDetector(noise_t=PASSAGE, guarantee_t=PASSAGE, display_t=least, autoopen=False, silent=True)
+    for work in dict.fromkeys(work for pair in pairs for work in (pair.first, pair.second)) or marks:
+        name = html.escape(one_line(work.who), quote=False)
+        detector.file_data[name] = marks[work]
+        detector.add_file(name)
+    detector.run()
+    page = re.sub(r"<link[^>]*>|<script.*?</script>", "", detector.generate_html_report("return"))
+    return page.replace("<head>", f"<head>{POLICY}", 1)
 
 
 def write(folder: Path, found: Found) -> tuple[Path, Path]:
@@ -305,7 +204,4 @@ def write(folder: Path, found: Found) -> tuple[Path, Path]:
 
 
 def _row(pair: ComparedPair, share: float) -> list[str]:
-    named = sorted(pair.exercises.items(), key=lambda item: -item[1])
-    exercises = ", ".join(f"{name} {100 * part:.0f} %" for name, part in named)
-    who = (one_line(work.who) for work in (pair.first, pair.second))
-    return [*who, f"{100 * share:.0f} %", f"{100 * pair.letters:.0f} %", exercises]
+    return [one_line(pair.first.who), one_line(pair.second.who), f"{100 * share:.0f} %"]

@@ -6,14 +6,14 @@ A line is written whenever scores.csv is, by whatever command; lines are only ev
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from unrolled_grader.jobs import record
 
-FILE = "regrades.csv"
+FILE, REASONS = "regrades.csv", "class_changes.json"
 COLUMNS = ("when", "student", "lesson", "part", "before", "after", "reason")
 COMPLETED = "completed: deferred"
 SCHEMA = """
@@ -40,13 +40,9 @@ def note(
     records: Iterable[record.Record],
     reason: str = "",
     forced: Collection[tuple[str, str]] = (),
-    class_changes: Mapping[str, str] = MappingProxyType({}),
 ) -> set[tuple[str, str]]:
-    """Log which points changed; keep what stands. Return the submissions (student, lesson) that changed or are new.
-
-    `class_changes` says, by the hash of what judges a lesson, what a change of the class was that led there.
-    """
-    lines, changed = [], set()
+    """Log which points changed; keep what stands. Return the submissions (student, lesson) that changed or are new."""
+    lines, changed, class_changes = [], set(), reasons(grades)
     now = record.now()
     with record.opened(grades) as table, table:
         table.executescript(SCHEMA)
@@ -69,8 +65,15 @@ def note(
     return changed
 
 
+def reasons(grades: Path) -> dict[str, str]:
+    """Return what the last change of the class was, in words, by the hash of what judges a lesson since."""
+    file = grades / REASONS
+    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
+
+
 def differences(
-    before: Parts, after: Parts, reason: str, *, forced: bool, class_changes: Mapping[str, str] = MappingProxyType({})
+    before: Parts, after: Parts, reason: str, *, forced: bool, class_changes: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str, str]]:
     """Yield (part, before, after, reason) of a submission: none at first, one for all if `forced` changed no points."""
     if not before:

@@ -14,7 +14,7 @@ from typing import Any
 from nbgrader.api import Assignment, Grade, GradeCell, SubmittedAssignment, SubmittedNotebook
 from nbgrader.coursedir import CourseDirectory
 
-from unrolled_grader.classroom import gradebook, late, settings, staged
+from unrolled_grader.classroom import gradebook, late, settings
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import record
 from unrolled_grader.judge.evidence import CELL, Score
@@ -58,11 +58,10 @@ def write_scores(
     `forced` are the submissions (student, lesson) that were graded again although nothing about them had changed.
     Returns the submissions that stand otherwise than before.
     """
-    root = Path(directory.root)
     with gradebook.opened(directory) as book:
-        late.settle(book, settings.read(root))
+        late.settle(book, settings.read(Path(directory.root)))
     known = list(records(directory, grades))
-    changed = regrades.note(grades, known, reason, forced, staged.reasons(root))
+    changed = regrades.note(grades, known, reason, forced)
     record.write_scores(grades, known)
     return changed
 

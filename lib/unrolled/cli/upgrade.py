@@ -26,8 +26,8 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "upgrade",
         help="move your answers from an older copy of a lesson into the newer one",
-        description="Move your answers, your predictions and your own cells from work/LESSON.ipynb into the newer "
-        "release of the lesson. Your copy is kept as work/older/LESSON.VERSION.ipynb.",
+        description="Move your answers and your predictions from work/LESSON.ipynb into the newer release of the "
+        "lesson. Your copy is kept as work/older/LESSON.VERSION.ipynb, with cells of your own.",
     )
     parser.add_argument("lesson", metavar="LESSON", help="its name, its number such as 02, or all")
     parser.add_argument("--work", type=folder, metavar="DIR", help="the folder with your copies (default: work/)")
@@ -129,11 +129,10 @@ def report(name: str, found: Upgrade, kept: Path, passed: set[str]) -> str:
         ("answers moved", found.moved),
         ("predictions moved", found.guesses),
         ("new exercises", found.fresh),
-        ("no longer asked; your answer is now a cell of your own", found.gone),
+        ("no longer asked; your answer is in the older copy", found.gone),
     )
     lines += [f"  {what}: {', '.join(names)}" for what, names in counts if names]
-    if found.own:
-        lines.append(f"  cells of your own that came along: {found.own}")
+    lines.append("  cells of your own, and cells of the course that you changed, are in the older copy")
     for exercise, difference in found.changed.items():
         lines.append(f"  {exercise} asks something else now. Your answer is in its cell; look it over:")
         lines += [f"    {line}" for line in difference]

@@ -2,8 +2,8 @@
 
 `merged` is the whole of it: two notebooks as plain JSON go in, the newer one with the learner's work comes out, with
 what a person should know. Exercises and answers in words are found by their grade_id, else by the function's name;
-predictions by their name. Whatever else the learner wrote or changed stays as a cell of its own, below the cell that it
-stood below. `unrolled upgrade` reads and writes the files.
+predictions by their name. Cells of the learner's own stay in the older copy. `unrolled upgrade` reads and writes the
+files.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +27,7 @@ SIGNATURE = re.compile(  # a function's first lines, and its docstring if it has
 )
 PREDICTION = re.compile(r"""(journal\.predict\(\s*["'](\w+)["']\s*,\s*)([^)\n]*?)(\s*\))""")
 NO_GUESS = "..."
-UNGUESSED = rf"\g<1>{NO_GUESS}\g<4>"  # a prediction as it was handed out
 COURSES_ID = re.compile(r"[0-9a-f]{12}")  # what the build calls a cell without a grade_id: a hash of its source
-START = "check.start("
-COPIES = 5  # how often a source may occur in one lesson
 
 
 @dataclass
@@ -45,8 +41,7 @@ class Upgrade:
     guesses: list[str] = field(default_factory=list)
     changed: dict[str, list[str]] = field(default_factory=dict)  # exercises that ask something else: where they differ
     fresh: list[str] = field(default_factory=list)  # exercises that the older notebook did not have
-    gone: list[str] = field(default_factory=list)  # exercises that it has no more: cells of the learner's own now
-    own: int = 0  # cells of the learner's own that came along
+    gone: list[str] = field(default_factory=list)  # exercises that it has no more
 
 
 def merged(older: Notebook, newer: Notebook) -> Upgrade:
@@ -54,16 +49,18 @@ def merged(older: Notebook, newer: Notebook) -> Upgrade:
     old, nb = _cells(older), copy.deepcopy(newer)
     new = _cells(nb)
     upgrade = Upgrade(nb, claimed(older)[1], claimed(newer)[1])
-    used: set[int] = set()
     for cell in new:
         if _is_answer(cell):
-            _answer(cell, old, new, used, upgrade)
+            _answer(cell, old, new, upgrade)
     _guesses(old, new, upgrade)
-    nb["cells"] = _with_own(old, new, used, upgrade)
+    nb["cells"] = new
+    asked = {grade_id(cell) for cell in new}
+    names = (grade_id(cell) for cell in old if _is_answer(cell) and not _untouched(cell))
+    upgrade.gone += [name for name in dict.fromkeys(names) if name and name not in asked]
     return upgrade
 
 
-def _answer(cell: Cell, old: Sequence[Cell], new: Sequence[Cell], used: set[int], upgrade: Upgrade) -> None:
+def _answer(cell: Cell, old: Sequence[Cell], new: Sequence[Cell], upgrade: Upgrade) -> None:
     """Put the learner's answer into its cell of the newer notebook, and note what became of the question."""
     name = grade_id(cell) or ""
     index = _found(cell, old)
@@ -71,7 +68,6 @@ def _answer(cell: Cell, old: Sequence[Cell], new: Sequence[Cell], used: set[int]
         upgrade.fresh.append(name)
         return
     theirs = old[index]
-    used.add(index)
     if not _untouched(theirs):
         documented = any(found[2] for found in SIGNATURE.finditer(theirs["source"]))  # else it was taken out
         before = _question(old, index, theirs["source"], documented)
@@ -130,47 +126,6 @@ def _guesses(old: Sequence[Cell], new: Sequence[Cell], upgrade: Upgrade) -> None
             cell["source"] = PREDICTION.sub(put, cell["source"])
 
 
-def _with_own(old: Sequence[Cell], new: Sequence[Cell], used: set[int], upgrade: Upgrade) -> list[Cell]:
-    """The newer cells, with the learner's own below those that they stood below."""
-    places = {key: place for place, cell in reversed([*enumerate(new)]) for key in _keys(cell)}
-    below: dict[int, list[Cell]] = {}
-    place, taken = 0, {str(cell["id"]) for cell in new if cell.get("id")}
-    for index, cell in enumerate(old):
-        known = next((places[key] for key in _keys(cell) if key in places), None)
-        place = place if known is None else known
-        if index in used or _is_courses(cell, known is not None) or not cell["source"].strip():
-            continue
-        if name := grade_id(cell):
-            upgrade.gone.append(name)
-        upgrade.own += 1
-        below.setdefault(place, []).append(_plain(cell, taken))
-    return [each for place, cell in enumerate(new) for each in (cell, *below.get(place, ()))]
-
-
-def _keys(cell: Cell) -> Iterator[str]:
-    """What a cell is known by in another release: its grade_id, its id, its source but for the guesses."""
-    if grade_id(cell):
-        yield f"grade {grade_id(cell)}"
-    if identity := _id(cell):
-        yield f"id {identity}"
-    if START in _code(cell):
-        yield "start"
-    yield f"source {cell['cell_type']} {PREDICTION.sub(UNGUESSED, cell['source']).strip()}"
-
-
-def _is_courses(cell: Cell, is_there: bool) -> bool:
-    """Whether a cell is as the course handed it out, but for a guess. `is_there`: the newer notebook has it, too."""
-    if grade_id(cell):
-        return not cell["metadata"]["nbgrader"].get("solution") or _untouched(cell)
-    if START in _code(cell) or (cell["cell_type"] == "markdown" and cell["source"].startswith("# ")):
-        return is_there or bool(COURSES_ID.fullmatch(_id(cell)))  # the build writes into these two
-    source = PREDICTION.sub(UNGUESSED, cell["source"])
-    made = (f"{cell['cell_type']}\n{source}\n{copy}" for copy in range(1, COPIES + 1))
-    return _id(cell) in {hashlib.sha256(text.encode()).hexdigest()[:12] for text in made} or (
-        is_there and not COURSES_ID.fullmatch(_id(cell))
-    )
-
-
 def _untouched(cell: Cell) -> bool:
     """Whether an answer's cell is as it was handed out, by nbgrader's checksum."""
     kept = mark(cell)
@@ -182,21 +137,6 @@ def _untouched(cell: Cell) -> bool:
     if graded:
         parts.append(str(float(kept.get("points", 0))))
     return bool(kept["checksum"] == hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest())
-
-
-def _plain(cell: Cell, taken: set[str]) -> Cell:
-    """A cell of the learner's own: no mark of the course's on it, and an id that no other cell has."""
-    own = copy.deepcopy(cell)
-    for key in ("nbgrader", "editable", "deletable"):
-        own["metadata"].pop(key, None)
-    identity = _id(cell) or hashlib.sha256(cell["source"].encode()).hexdigest()[:8]
-    names = itertools.chain([identity], (f"{identity[:56]}-own-{number}" for number in itertools.count(2)))
-    own["id"] = next(name for name in names if name not in taken)
-    taken.add(own["id"])
-    if own["cell_type"] == "code":
-        own.setdefault("outputs", [])
-        own.setdefault("execution_count", None)
-    return own
 
 
 def _is_answer(cell: Cell) -> bool:

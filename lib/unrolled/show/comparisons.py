@@ -27,11 +27,9 @@ Figures = Mapping[str, tuple[float, float]]
 def agreement(groups: Mapping[str, Figures], title: str = "") -> Picture:
     """Draw modelled against measured times on log axes, with the line where they are equal and a band around it.
 
-    groups: group -> name -> (measured, modelled), in seconds. ValueError for times not above 0, and for no times.
+    groups: group -> name -> (measured, modelled), in seconds above 0.
     """
     lasting = [time for figures in groups.values() for pair in figures.values() for time in pair]
-    if min(lasting, default=0) <= 0:
-        raise ValueError(f"groups must hold (measured, modelled) seconds above 0, got {dict(groups)!r:.100}")
     figure, axes = chart(3.9, 0.8, 2.6, top=0.35 if title else 0.1)
     _equals(axes, min(lasting) / 2, max(lasting) * 2, seconds, color=INK, linewidth=1)
     axes.text(0.04, 0.94, "modelled too long", transform=axes.transAxes, size=SMALL, style="italic")
@@ -61,11 +59,9 @@ def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
     """Draw guesses against measurements, both as a number of times, on log axes with the line of perfect guesses.
 
     rows: mappings with "name", "guess" and "measured", both above 0, and perhaps "where", as in "modelled, T4": such a
-    mark is hollow. ValueError for no rows or values not above 0.
+    mark is hollow.
     """
     values = [float(row[key]) for row in rows for key in ("guess", "measured")]
-    if min(values, default=0) <= 0:
-        raise ValueError("rows must hold at least one guess, with guess and measured above 0")
     figure, axes = chart(max(3.6, 0.42 * len(rows) + 1.0), 0.75, 3.6, top=0.15)
     _equals(axes, min(values) / 2.2, max(values) * 2.2, number, color=GREY, linewidth=1.2)
     found = "modelled or measured" if any(row.get("where") for row in rows) else "measured"
@@ -139,19 +135,12 @@ def roofline(
     (flops, bytes, seconds), or a trace of the simulated GPU. Of either, the six that take longest are shown; those that
     compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
     modelled: name -> seconds that a model gives the kernels that were measured, drawn hollow above or below them.
-    Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0 (kernels may have 0 flops).
+    Source: Williams, Waterman, Patterson: Roofline, 2009. All values are above 0, but kernels may have 0 flops.
     """
     given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
-    for name, (flops, moved, took) in given.items():
-        if flops < 0 or min(moved, took) <= 0:
-            raise ValueError(
-                f"kernel {name!r} has {flops} flops, {moved} bytes, {took} s; expected bytes and s above 0"
-            )
     longest = {name: given[name] for name in sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]}
     computing = {name: (flops / moved, flops / took) for name, (flops, moved, took) in longest.items() if flops}
     points = {**(points or {}), **computing}
-    if min(peak_flops, bandwidth, *(min(point) for point in points.values())) <= 0:
-        raise ValueError("peak_flops, bandwidth and both coordinates of every point must be above 0")
     copies = [
         f"{name} computes nothing: {amount(moved / took, 'B/s')}, {percent(moved / took / bandwidth)} of the bandwidth"
         for name, (flops, moved, took) in longest.items()
@@ -239,7 +228,7 @@ def crossover(rows: Sequence[Row], recorded: tuple[str, Sequence[Row]] | None = 
     """Draw how many times as fast the FFT is as one product, by size of kernel and image; 1 is where they meet.
 
     rows: mappings with "kernel" and "size" in pixels, and "faster", above 0. recorded: a label and such rows, drawn
-    beside them. A thick line runs where the faster one changes. ValueError for no rows, and for values not above 0.
+    beside them. A thick line runs where the faster one changes.
     """
     panels = [("measured here", _mapped(rows))]
     if recorded is not None:
@@ -249,8 +238,6 @@ def crossover(rows: Sequence[Row], recorded: tuple[str, Sequence[Row]] | None = 
 
 def _mapped(rows: Sequence[Row]) -> Map:
     """Sizes, kernels, and what was measured for each pair; NaN where nothing was."""
-    if not rows or min(float(row["faster"]) for row in rows) <= 0:
-        raise ValueError(f"rows must hold kernel, size and faster above 0, got {list(rows)!r:.80}")
     sizes, kernels = (sorted({int(row[key]) for row in rows}) for key in ("size", "kernel"))
     found = np.full((len(sizes), len(kernels)), np.nan)
     for row in rows:

@@ -30,10 +30,8 @@ def hardware(*profiles: Any, inside: bool = False) -> Picture:
 
     profiles: of the simulated GPU (`simgpu.profile()`); a table below gives the figures of each GPU, and whether each
     was measured, comes from a data sheet or is assumed. inside: enlarge a multiprocessor, too, with its warps and the
-    shared memory of a block. ValueError without any profile.
+    shared memory of a block.
     """
-    if not profiles:
-        raise ValueError("profiles is empty; expected at least one GPU")
     first, found = profiles[0], [figures(profile) for profile in profiles]
     table = TABLE + (INSIDE[3] + 0.2) * inside
     sheet = Sheet(table + TABLE_ROW * len(found[0]) + 0.05)

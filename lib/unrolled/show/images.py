@@ -210,21 +210,14 @@ def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[f
 
     images (N, H, W) or (N, 1, H, W) and labels (N,), N at most 60; contestants: name -> (measured seconds for one
     image, predictions (N,)). The slider's steps grow with time, so that a contestant a thousand times faster is still
-    seen running. ValueError where counts do not fit, or seconds are not above 0.
+    seen running. ValueError where counts do not fit.
     """
     pixels, truth = as_images(images, MOST_RACING, "the race"), on_host(labels)
-    if len(contestants) != 2:
-        raise ValueError(f"contestants must be two, got {len(contestants)}")
+    _check_count("labels", truth, len(pixels))
     runners = []
     for name, (per_image, predictions) in contestants.items():
-        guesses = on_host(predictions)
-        if len(guesses) != len(truth):
-            got = f"{len(guesses)} for {len(truth)}"
-            raise ValueError(f"predictions of {name!r} must hold one value an image: got {got}")
-        if not per_image > 0:
-            raise ValueError(f"seconds of {name!r} must be above 0, got {per_image}")
+        _check_count(f"predictions of {name!r}", guesses := on_host(predictions), len(truth))
         runners.append(Contestant(name, float(per_image), guesses))
-    _check_count("labels", truth, len(pixels))
     at, start = moments(runners)
     shades = np.stack([Scale.of(pixels).colours(pixels * ink) for ink in (WAITING, 1.0)])
     slider = Slider("time since the start", at, start, seconds, play=True)

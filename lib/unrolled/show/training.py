@@ -158,7 +158,7 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     """Draw loss against step, a curve for each name, named at its end; an infinite or NaN loss ends it with a cross.
 
     curves: name -> losses, one for each step, the first being step 0. The bold line is the mean of the last ten steps.
-    ValueError where there is no curve, or one does not start with a number.
+    ValueError where one does not start with a number.
     """
     drawn = []
     for i, (name, given) in enumerate(curves.items()):
@@ -168,8 +168,6 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
             raise ValueError(f"curve {name!r} does not start with a number")
         count = len(values) if finite.all() else int(finite.argmin())
         drawn.append(Curve(name, values[:count], len(values), COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]))
-    if not drawn:
-        raise ValueError("curves is empty; expected at least one curve")
     figure, axes = chart(2.9, 0.7, 2.35)
     axes.set(xlabel="step", ylabel="loss", yscale="log" if log else "linear", title=title)
     for curve in drawn:
@@ -212,16 +210,11 @@ def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLi
 
     surface: `surface(x, y)` is the loss, for arrays. paths: optimizer -> learning rate -> points (steps + 1, 2), the
     start first; every optimizer with the same rates. box: the part of the plane that is drawn, (x from, to, y from,
-    to). ValueError for no paths, other shapes or rates that differ.
+    to).
     """
     names = list(paths)
-    rates = list(paths[names[0]]) if names else []
+    rates = list(paths[names[0]])
     points = {name: {rate: np.asarray(path, dtype=np.float64) for rate, path in paths[name].items()} for name in names}
-    for name in names:
-        if list(points[name]) != rates or any(path.ndim != 2 or path.shape[1] != 2 for path in points[name].values()):
-            raise ValueError(f"paths of {name} must be (steps + 1, 2) for the learning rates {rates}")
-    if not rates:
-        raise ValueError("paths is empty: nothing to draw")
     rate_slider = Slider("learning rate", rates, len(rates) // 2, lambda rate: f"{rate:g}")
     return Explorer(_draw_paths, surface, points, box, optimizer=Slider("optimizer", names), rate=rate_slider)
 
