@@ -15,6 +15,7 @@ import nbformat
 import pytest
 from facts import QUICKLY
 from lessons_found import ROOT
+from nbformat.v4 import new_notebook
 
 from unrolled import checks
 from unrolled.checks import choices
@@ -51,14 +52,6 @@ def built(lesson: str, chosen: dict[str, str], folder: str, root=ROOT):
     return nbformat.reads(made[f"{folder}/{lesson}/{lesson}.ipynb"].decode(), as_version=4)
 
 
-def executed(notebook, folder, taken):
-    """What comes of the code cells that are taken; none of them fails."""
-    notebook.cells = [cell for cell in notebook.cells if taken(cell)]
-    result = run.execute(notebook, cwd=folder, env=QUICKLY, cell_timeout=600)
-    assert [str(error) for error in result.errors] == []
-    return result
-
-
 def what_a_variant_touches(notebook, exercise, name):
     """The sources of its own cells, of those that take its function, and of all that they need to run."""
     kept, missing = [], set()
@@ -76,28 +69,27 @@ def what_a_variant_touches(notebook, exercise, name):
 
 
 @each_variant
-def test_a_lesson_with_its_variant_runs_and_earns_everything(lesson, exercise, suffix, tmp_path):
-    """The cells that no variant can touch are run by the first of the four facts."""
-    notebook, name = built(lesson, {exercise: suffix}, "solutions"), f"{exercise}_{suffix}"
-    touched = what_a_variant_touches(notebook, exercise, name)
-    result = executed(notebook, tmp_path, lambda cell: cell.source in touched)
-    assert set(result.reports) == {name}
-    for report in (found.report() for found in result.reports.values()):
-        assert report.points + report.deferred == report.max_points, str(report)  # some want a GPU
-
-
-@each_variant
-def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(lesson, exercise, suffix, tmp_path):
-    notebook = built(lesson, {exercise: suffix}, "notebooks")
-    assert "BEGIN SOLUTION" not in nbformat.writes(notebook)
+def test_a_variant_earns_nothing_untouched_and_everything_solved(lesson, exercise, suffix, tmp_path):
+    """One kernel runs both. The cells that no variant can touch are run by the first of the four facts."""
+    untouched, solved = (built(lesson, {exercise: suffix}, folder) for folder in ("notebooks", "solutions"))
+    assert "BEGIN SOLUTION" not in nbformat.writes(untouched)
     name = f"{exercise}_{suffix}"
     ours = {cell.source for cell in jupytext.read(file_of(lesson, exercise, suffix), fmt="py:percent").cells}
+    touched = what_a_variant_touches(solved, exercise, name)
+    before = [each for each in untouched.cells if each.source in ours or cells.grade_id(each) == name or starts(each)]
+    untouched.cells = [*before, *(cell for cell in solved.cells if cell.source in touched)]
+    result = run.execute(untouched, cwd=tmp_path, env=QUICKLY, cell_timeout=600)
+    assert [str(error) for error in result.errors] == []
+    first, then = result.notebook.cells[: len(before)], result.notebook.cells[len(before) :]
+    nothing, everything = (run.reports(new_notebook(cells=part)) for part in (first, then))
+    assert {check: found.report().points for check, found in nothing.items()} == {name: 0}
+    assert set(everything) == {name}
+    report = everything[name].report()
+    assert report.points + report.deferred == report.max_points, str(report)  # some want a GPU
 
-    def taken(cell):
-        return cell.source in ours or cells.grade_id(cell) == name or "check.start(" in cell.source
 
-    result = executed(notebook, tmp_path, taken)
-    assert {check: found.report().points for check, found in result.reports.items()} == {name: 0}
+def starts(cell) -> bool:
+    return "check.start(" in cell.source
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Runs the CUDA source of our kernels on the CPU: g++ compiles it with stand-ins for what CUDA offers.
 
 Blocks run one after the other. The threads of a block run one after the other, too, unless the source makes them meet:
-then each is a thread of the system, and they meet at barriers.
+then each runs up to where it waits for others, and they take turns in one order or the other.
+No race stays unseen by luck.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ STAND_INS = r"""
 struct uint4 { unsigned x, y, z, w; };
 #define __shared__ static
 struct Dim { unsigned x; };
-static thread_local Dim blockIdx, threadIdx;
-static Dim blockDim;
+static Dim blockDim, blockIdx, threadIdx;
 inline void __threadfence() {}
 inline int atomicAdd(int* at, int more) { int before = *at; *at += more; return before; }  // blocks run in turn
 template <class V> V __ldcg(const V* at) { return *at; }
@@ -49,15 +49,44 @@ struct T {
 };
 """
 MEETING = r"""
-#include <barrier>
-#include <memory>
-#include <thread>
-#include <vector>
-static std::unique_ptr<std::barrier<>> block_meets;
-static std::vector<std::unique_ptr<std::barrier<>>> warp_meets;
-static double shuffled[64][32];
-inline void __syncthreads() { block_meets->arrive_and_wait(); }
-inline void __syncwarp() { warp_meets[threadIdx.x / 32]->arrive_and_wait(); }
+#include <stdlib.h>
+#include <ucontext.h>
+struct Meeting { unsigned size, here, phase; };
+static ucontext_t scheduler, threads[1024];
+static char* stacks[1024];
+static bool ended[1024];
+static Meeting block_meets, warp_meets[32];
+static double shuffled[32][32];
+inline void meet(Meeting& at) {
+    unsigned me = threadIdx.x, phase = at.phase;
+    if (++at.here == at.size) { at.here = 0; ++at.phase; }
+    while (at.phase == phase) swapcontext(&threads[me], &scheduler);
+}
+template <class One> void together(unsigned block, One one) {
+    static One* body;
+    body = &one;
+    block_meets = {block, 0, 0};
+    for (auto& warp : warp_meets) warp = {32, 0, 0};
+    for (unsigned t = 0; t < block; ++t) {
+        if (!stacks[t]) stacks[t] = (char*)malloc(1 << 16);
+        ended[t] = false;
+        getcontext(&threads[t]);
+        threads[t].uc_stack.ss_sp = stacks[t];
+        threads[t].uc_stack.ss_size = 1 << 16;
+        threads[t].uc_link = &scheduler;
+        makecontext(&threads[t], [] { (*body)(threadIdx.x); ended[threadIdx.x] = true; }, 0);
+    }
+    for (unsigned left = block; left;)
+        for (unsigned i = 0; i < block; ++i) {
+            unsigned t = blockIdx.x % 2 ? block - 1 - i : i;  // who comes first must not matter
+            if (ended[t]) continue;
+            threadIdx.x = t;
+            swapcontext(&scheduler, &threads[t]);
+            left -= ended[t];
+        }
+}
+inline void __syncthreads() { meet(block_meets); }
+inline void __syncwarp() { meet(warp_meets[threadIdx.x / 32]); }
 template <class V> V __shfl_sync(unsigned, V value, int from) {
     unsigned warp = threadIdx.x / 32;
     shuffled[warp][threadIdx.x % 32] = value;
@@ -76,14 +105,7 @@ inline unsigned __ballot_sync(unsigned all, bool yes) {
 }
 """
 ALONE = "for (unsigned t = 0; t < block; ++t) one(t);"
-TOGETHER = r"""
-        block_meets = std::make_unique<std::barrier<>>(block);
-        warp_meets.clear();
-        for (unsigned w = 0; w < block / 32; ++w) warp_meets.push_back(std::make_unique<std::barrier<>>(32));
-        std::vector<std::thread> threads;
-        for (unsigned t = 0; t < block; ++t) threads.emplace_back(one, t);
-        for (auto &thread : threads) thread.join();
-"""
+TOGETHER = "blockIdx.x = b; together(block, one);"
 RUN = r"""
 extern "C" void EXPORTED(unsigned blocks, unsigned block, PARAMETERS) {
     blockDim.x = block;
@@ -128,7 +150,7 @@ class Library:
         source = folder / "kernels.cpp"
         source.write_text(STAND_INS + MEETING + "".join(_source(one, name) for one, name in self._names.items()))
         assert COMPILER
-        options = ("-std=c++20", "-w", "-shared", "-fPIC", "-pthread", "-fno-strict-aliasing")
+        options = ("-std=c++17", "-w", "-shared", "-fPIC", "-fno-strict-aliasing")
         subprocess.run([COMPILER, *options, source, "-o", folder / "kernels.so"], check=True)
         self._loaded = ctypes.CDLL(str(folder / "kernels.so"))
         shutil.rmtree(folder)

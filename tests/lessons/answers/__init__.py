@@ -6,6 +6,7 @@ LOOP:    a correct function that the speed part must not pass (0.67 T or less), 
 """
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,13 +50,18 @@ def on_the_host(exercise: str) -> Callable[..., Any]:
 
 def solution(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
     """Return the lesson's solution of an exercise, with these words in place of others."""
-    import jupytext  # which a run with Colab's versions lacks
-
     import kernel_specs  # which a lesson without kernels does not need
 
-    cells = jupytext.read(LESSONS / f"{lesson}.py", fmt="py:percent").cells
-    source = HEAD + next(cell.source for cell in cells if grade_id(cell) == exercise)
+    source = HEAD + _cells(lesson)[exercise]
     for old, new in changes:
         assert old in source, old
         source = source.replace(old, new)
     return kernel_specs.answer(f"{source}\nanswer = {exercise}\n")
+
+
+@cache
+def _cells(lesson: str) -> dict[str | None, str]:
+    """Return the sources of a lesson's cells by grade_id."""
+    import jupytext  # which a run with Colab's versions lacks
+
+    return {grade_id(cell): cell.source for cell in jupytext.read(LESSONS / f"{lesson}.py", fmt="py:percent").cells}
