@@ -15,6 +15,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from unrolled import checks
+from unrolled_grader.authoring import sample
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,6 +76,16 @@ class Exercise:
     def loop(self) -> Any:
         """A right answer that is too slow: by default the baseline."""
         return self._answers("LOOP").get(self.name, self.spec.speed and self.spec.speed.baseline)
+
+    @property
+    def right(self) -> list[Any]:
+        """Right answers in other styles, whatever their speed."""
+        return self._answers("RIGHT").get(self.name, [])
+
+    @property
+    def another_way(self) -> bool:
+        """Whether a student of the sample class has a right answer of their own."""
+        return self.name in sample.changed(ROOT, "another_way", self.lesson)
 
     def _answers(self, kind: str) -> dict[str, Any]:
         written = importlib.util.find_spec(f"answers.{self.module}")

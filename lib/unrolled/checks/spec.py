@@ -48,11 +48,6 @@ def normal(*shape: int, dtype: type = np.float32) -> Draw:
 images = filters = vector = normal  # (N, C, H, W), (O, C, KH, KW), (N,). Images are not 0..1: a lost sign must show
 
 
-def sorted_integers(n: int, top: int = 1000) -> Draw:
-    """Return a draw of a sorted list of n Python integers from 0 to top - 1; repeats are likely."""
-    return Draw(lambda rng: sorted(rng.integers(0, top, n).tolist()))
-
-
 def normals(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
     """Draw an array of float32 from the normal distribution for each of these shapes."""
     return {name: normal(*shape).make(rng) for name, shape in shapes.items()}

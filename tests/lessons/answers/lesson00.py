@@ -25,6 +25,21 @@ def pixel_by_pixel(images):
     return np.array([sum(float(p) for row in image[0] for p in row) / image.size for image in images], images.dtype)
 
 
+def axis_by_axis(images):
+    rows = images.mean(axis=3)
+    return rows.mean(axis=2)[:, 0]
+
+
+def by_einsum(images):
+    weight = np.full(images.shape[1:], 1 / images[0].size, images.dtype)
+    return np.einsum("nchw,chw->n", images, weight)
+
+
+def flattened_first(images):
+    flat = images.copy().reshape(len(images), -1)
+    return np.average(flat, axis=-1)
+
+
 MUTANTS = {
     "ink": [
         Mutant(mean_in_a_list, "return them as an array"),
@@ -35,3 +50,5 @@ MUTANTS = {
 HONEST = {"ink": [image_by_image, sum_divided]}
 
 LOOP = {"ink": pixel_by_pixel}
+
+RIGHT = {"ink": [axis_by_axis, by_einsum, flattened_first]}

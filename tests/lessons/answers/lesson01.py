@@ -1,5 +1,7 @@
 """Wrong and imperfect answers to the exercises of lesson 01."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from . import Mutant, result_of, solution
@@ -52,6 +54,72 @@ def affine_sample_by_sample(x, weight, bias):
     return np.stack([weight @ sample + bias for sample in x])
 
 
+# Right in other styles
+
+
+def merge_from_copies(a, b):
+    a, b, merged = list(a), list(b), []
+    while a or b:
+        merged.append((a if not b or (a and a[0] < b[0]) else b).pop(0))
+    return merged
+
+
+def merge_from_the_back(a, b):
+    merged, i, j = [None] * (len(a) + len(b)), len(a) - 1, len(b) - 1
+    for place in reversed(range(len(merged))):
+        if j < 0 or (i >= 0 and a[i] > b[j]):
+            merged[place], i = a[i], i - 1
+        else:
+            merged[place], j = b[j], j - 1
+    return merged
+
+
+def merge_by_inserting(a, b):
+    merged, at = a.copy(), 0
+    for item in b:
+        while at < len(merged) and merged[at] < item:
+            at += 1
+        merged.insert(at, item)
+    return merged
+
+
+def merge_recursively(a, b):
+    if not (a and b):
+        return [*a, *b]
+    return [a[0], *merge_recursively(a[1:], b)] if a[0] <= b[0] else [b[0], *merge_recursively(a, b[1:])]
+
+
+def rows_of_scaled_rows(a, b):
+    y = np.zeros((len(a), b.shape[1]), dtype=a.dtype)
+    for k, column in enumerate(a.T):
+        y += column[:, None] * b[k]
+    return y
+
+
+def lines_walked(shape, strides, axis):
+    lines, last, address = 0, -1, 0
+    for _ in range(shape[axis]):
+        lines += address // 64 != last
+        last, address = address // 64, address + strides[axis]
+    return lines
+
+
+def affine_by_dot(x, weight, bias):
+    y = np.dot(x, np.transpose(weight))
+    y += bias.reshape(1, -1)
+    return y
+
+
+class Affine:
+    def __call__(self, x, weight, bias):
+        return np.tile(bias, (len(x), 1)) + np.inner(x, weight)
+
+
+def speedup_exactly(fraction, factor):
+    fraction, factor = Fraction(fraction), Fraction(factor)
+    return 1 / (1 - fraction + fraction / factor)
+
+
 MUTANTS = {
     "merge": [
         Mutant(lambda a, b: tuple(sorted(a + b)), "the values are right: return them as a list"),
@@ -83,4 +151,26 @@ HONEST = {
 LOOP = {
     "matmul_rows": rows_dot_by_dot,
     "batch_affine": affine_sample_by_sample,
+}
+
+RIGHT = {
+    "merge": [merge_from_copies, merge_from_the_back, merge_by_inserting, merge_recursively],
+    "matmul_rows": [
+        rows_of_scaled_rows,
+        lambda a, b: np.array([row @ b for row in a], dtype=a.dtype),
+        lambda a, b: (a[:, :, None] * b[None]).sum(axis=1),
+    ],
+    "lines_touched": [
+        lines_walked,
+        lambda shape, strides, axis: np.unique(np.arange(shape[axis]) * strides[axis] // 64).size,
+        lambda shape, strides, axis: len(dict.fromkeys((i * strides[axis]) >> 6 for i in range(shape[axis]))),
+        lambda shape, strides, axis: float(min(shape[axis], (shape[axis] - 1) * strides[axis] // 64 + 1)),
+    ],
+    "batch_affine": [affine_by_dot, Affine(), lambda x, weight, bias: np.einsum("nd,md->nm", x, weight) + bias],
+    "amdahl_speedup": [
+        speedup_exactly,
+        lambda fraction, factor: 100.0 / (100.0 * (1 - fraction) + 100.0 * fraction / factor),
+        lambda fraction, factor: np.float64(1.0) / (1 - (fraction - fraction / factor)),
+        lambda fraction, factor: sum([1 - fraction, fraction * factor**-1.0]) ** -1,
+    ],
 }

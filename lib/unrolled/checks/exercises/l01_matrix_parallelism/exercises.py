@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.domain import any_arrays, edge_size
 from unrolled.checks.mistakes import Function, Mistake, given, only, result
-from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sized, sorted_integers
+from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case
 from unrolled.device import Array
 
 DENSE = "a dense layer 784 to 10, forward only"
@@ -44,11 +45,36 @@ def lines_along(shape: tuple[int, ...], strides: tuple[int, ...], axis: int) -> 
     return len({step * strides[axis] // LINE for step in range(shape[axis])})
 
 
-def _a_view(rng: np.random.Generator) -> Inputs:
-    """Draw shape and strides of an array of float32 or float64 of which only every so manieth number is seen."""
-    rows, columns, every = (int(size) for size in rng.integers(9, 200, 3))
-    row = columns * every * int(rng.choice([4, 8]))
-    return {"shape": (rows, columns), "strides": (row, row // columns), "axis": int(rng.integers(0, 2))}
+def _any_lists(rng: np.random.Generator) -> Inputs:
+    """Draw two sorted lists of whole numbers or fractions, a few or many of them alike."""
+    top, step = int(rng.integers(1, 30)), rng.choice([1, 0.25])
+    drawn = (rng.integers(-top, top + 1, edge_size(rng, 9, low=0)) * step for _ in range(2))
+    return {name: sorted(items.tolist()) for name, items in zip("ab", drawn, strict=True)}
+
+
+def _any_product(rng: np.random.Generator) -> Inputs:
+    n, k, m = (edge_size(rng, 9) for _ in range(3))
+    return any_arrays(rng, a=(n, k), b=(k, m))
+
+
+def _any_view(rng: np.random.Generator) -> Inputs:
+    """Draw shape and strides of an array, its axes in any order, of which every so manieth number is seen."""
+    shape = [edge_size(rng, 100) for _ in range(rng.integers(1, 4))]
+    strides, step = [0] * len(shape), int(rng.choice([1, 2, 4, 8]))
+    for axis in rng.permutation(len(shape)).tolist():
+        strides[axis] = step * int(rng.choice([0, 1, 1, 1, 2, 12]))  # 0: one number again and again
+        step = max(step, strides[axis] * shape[axis])
+    return {"shape": tuple(shape), "strides": tuple(strides), "axis": int(rng.integers(0, len(shape)))}
+
+
+def _any_batch(rng: np.random.Generator) -> Inputs:
+    n, d, m = (edge_size(rng, 9) for _ in range(3))
+    return any_arrays(rng, x=(n, d), weight=(m, d), bias=(m,))
+
+
+def _any_speedup(rng: np.random.Generator) -> Inputs:
+    fractions, factors = (0, 1, rng.random()), (1, 2, int(rng.integers(3, 1000)), 10 ** rng.uniform(-2, 6))
+    return {"fraction": fractions[rng.integers(0, 3)], "factor": factors[rng.integers(0, 4)]}
 
 
 _NO_REST: dict[str, Function] = {  # what a merge takes of each before the other runs out; of equals first a's
@@ -67,11 +93,8 @@ merge = Spec(
         case("b is empty", a=[4], b=[]),
         case("both are empty", a=[], b=[]),
         case("negative, zero, fractions, huge", a=[-3.5, 0.0, 0.25, 1e12], b=[-7.0, -0.5, 0.0, 0.5]),
-        random_case(
-            "two lists drawn at random",
-            lambda rng: {name: sorted_integers(int(rng.integers(1, 30)), top=40).make(rng) for name in ("a", "b")},
-        ),
     ],
+    domain=random_case("any two sorted lists", _any_lists),
     mistakes=[
         given("your loop ends when one list runs out: what is left of the other still has to be appended", **_NO_REST),
         given("what is left of a when b runs out still has to be appended", a=_NO_REST["a"]),
@@ -111,11 +134,8 @@ matmul_rows = Spec(
     cases=[
         case("the product worked by hand", a=array([1, 2, 3], [4, 5, 6]), b=array([1, 2], [0, 1], [3, 1])),
         case("(5, 3) times (3, 7)", a=normal(5, 3), b=normal(3, 7)),
-        case("square matrices", a=normal(6, 6), b=normal(6, 6)),
-        case("a single row", a=normal(1, 8), b=normal(8, 3)),
-        case("a single column", a=normal(4, 5), b=normal(5, 1)),
-        random_case("shapes drawn at random", sized(lambda n, k, m: {"a": normal(n, k), "b": normal(k, m)}, 2, 12, 3)),
     ],
+    domain=random_case("matrices of any sizes", _any_product),
     mistakes=[
         result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
         result("this is only the last row: each row needs a place of its own, y[i] = …", lambda y: y[-1]),
@@ -161,13 +181,9 @@ lines_touched = Spec(
         case("every 12th number: the last line is touched at its start", shape=(10, 3), strides=(512, 48), axis=1),
         case("the largest matrix by rows", shape=(4000, 4000), strides=(16000, 4), axis=1),
         case("the largest matrix by columns", shape=(4000, 4000), strides=(16000, 4), axis=0),
-        case("its transpose, by rows", shape=(4000, 4000), strides=(4, 16000), axis=1),
-        case("float64", shape=(7, 100), strides=(800, 8), axis=1),
         case("images (N, C, H, W), along the rows", shape=(32, 1, 28, 28), strides=(3136, 3136, 112, 4), axis=2),
-        case("a stride of 0: one number again and again", shape=(50, 3), strides=(0, 4), axis=0),
-        case("a single number", shape=(1, 8), strides=(32, 4), axis=0),
-        random_case("a view drawn at random", _a_view),
     ],
+    domain=random_case("any view of an array", _any_view),
     mistakes=[
         Mistake(
             "these are the numbers that are visited: neighbours can share a line, and it counts once",
@@ -230,10 +246,8 @@ batch_affine = Spec(
         ),
         case("5 samples, 4 numbers to 3", **_layer(5, 4, 3)),
         case("as many outputs as inputs", **_layer(6, 4, 4)),
-        case("a single sample", **_layer(1, 7, 3)),
-        case("a single output", **_layer(5, 3, 1)),
-        random_case("shapes drawn at random", sized(_layer, 2, 12, 3)),
     ],
+    domain=random_case("any batch and layer", _any_batch),
     mistakes=[
         result("the bias is missing: add it to every row of the product", lambda y, bias: y - bias),
         result(
@@ -284,10 +298,8 @@ amdahl_speedup = Spec(
         case("none of it", fraction=0, factor=100),
         case("all of it", fraction=1, factor=8),
         case("half of the time, and it got slower", fraction=0.5, factor=0.5),
-        random_case(
-            "numbers drawn at random", lambda rng: {"fraction": rng.uniform(0.1, 0.95), "factor": rng.uniform(1.5, 50)}
-        ),
     ],
+    domain=random_case("any fraction and factor", _any_speedup),
     mistakes=[
         result(
             "this is the new time as a share of the old one; the speedup is old time / new time, 1 divided by it",
