@@ -3,6 +3,7 @@
 MUTANTS: wrong functions a learner might write, each with a phrase that the check must say.
 HONEST:  two correct, imperfect but fast enough functions for each check with a speed part (1.5 T or more).
 LOOP:    a correct function that the speed part must not pass (0.67 T or less), where it is not the baseline.
+RIGHT:   other right answers, in other styles; with HONEST and LOOP there are five of each exercise.
 """
 
 from collections.abc import Callable
@@ -59,3 +60,8 @@ def solution(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
         assert old in source, old
         source = source.replace(old, new)
     return kernel_specs.answer(f"{source}\nanswer = {exercise}\n")
+
+
+def in_other_words(lesson: str, exercise: str, *changes: tuple[str, str]) -> list[Any]:
+    """Return the lesson's solution once for each of these changes."""
+    return [solution(lesson, exercise, change) for change in changes]
