@@ -204,8 +204,8 @@ show.clipping(with_outliers, bits=4)  # then try bits=8
 #
 # `x` has one channel in each row of its first axis, and any number of axes after it. `limit` holds the largest
 # magnitude that each channel is to represent. Return the whole numbers, and the scale of each channel: limit / 127, or
-# 1 where limit is 0. What lies beyond the limit is clipped. Round to the nearest. (-128 stays unused, so that q and -q
-# are both there.)
+# 1 where limit is 0, as of a channel of zeros. What lies beyond the limit is clipped. Round to the nearest. (-128 stays
+# unused, so that q and -q are both there.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "quantize_int8", "locked": false, "schema_version": 3, "solution": true, "task": false}

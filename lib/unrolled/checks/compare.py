@@ -60,7 +60,7 @@ def mismatch(
 
     Arrays must agree in type, shape and dtype, values within `tolerance` times the largest expected magnitude (exact
     for integers and booleans). For a Python float any real number is accepted, for an int any whole one, within
-    `tolerance` times the expected one; tuples and lists are compared item by item, and a list may stand for a tuple.
+    `tolerance` times the expected one; tuples and lists, either for the other, are compared item by item.
     """
     if isinstance(expected, np.ndarray):
         return _array_mismatch(got, expected, tolerance, inputs)
@@ -139,9 +139,9 @@ def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | No
     if isinstance(got, bool) or not isinstance(got, numbers.Real):
         return Mismatch((f"expected a number ({_text(expected)}), got {_kind(got)}",))
     if isinstance(expected, int) and got % 1 != 0:
-        line = f"expected the whole number {expected}, got {shortened(got, 60)}"
-        helps = ("rounded down it is right: // gives whole numbers, and so does int()",)
-        return Mismatch((line, *(helps if math.isfinite(got) and math.floor(got) == expected else ())))
+        line = f"expected the whole number {expected}, got {shortened(got, 60)}, a {type(got).__name__}"
+        helps = ("// gives whole numbers, and so does int()",)
+        return Mismatch((line, *(helps if got // 1 == expected else ())))
     if isinstance(expected, float):
         got = _as_float(got)  # or a difference to a float16 would be rounded to float16
     if got == expected or (math.isfinite(expected) and abs(got - expected) <= tolerance * abs(expected)):
@@ -158,7 +158,7 @@ def _as_float(number: Any) -> float:
 
 def _sequence_mismatch(got: Any, expected: Any, tolerance: float, inputs: Mapping[str, Any]) -> Mismatch | None:
     kind = type(expected).__name__
-    if not isinstance(got, (type(expected), list)):
+    if not isinstance(got, (list, tuple)):
         helps = (f"the values are right: return them as a {kind}",) if agree(got, expected, tolerance) else ()
         return Mismatch((f"expected a {kind} of {len(expected)}, got {_kind(got)}", *helps))
     if len(got) != len(expected):

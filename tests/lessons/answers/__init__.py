@@ -4,6 +4,7 @@ MUTANTS: wrong functions a learner might write, each with a phrase that the chec
 HONEST:  two correct, imperfect but fast enough functions for each check with a speed part (1.5 T or more).
 RIGHT:   correct functions of other styles, so that with these two and LOOP each check meets five.
 LOOP:    a correct function that the speed part must not pass (0.67 T or less), where it is not the baseline.
+RIGHT:   other right answers, in other styles; with HONEST and LOOP there are five of each exercise.
 """
 
 from collections.abc import Callable
@@ -66,3 +67,8 @@ def _cells(lesson: str) -> dict[str | None, str]:
     import jupytext  # which a run with Colab's versions lacks
 
     return {grade_id(cell): cell.source for cell in jupytext.read(LESSONS / f"{lesson}.py", fmt="py:percent").cells}
+
+
+def in_other_words(lesson: str, exercise: str, *changes: tuple[str, str]) -> list[Any]:
+    """Return the lesson's solution once for each of these changes."""
+    return [solution(lesson, exercise, change) for change in changes]

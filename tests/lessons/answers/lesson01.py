@@ -122,7 +122,6 @@ def speedup_exactly(fraction, factor):
 
 MUTANTS = {
     "merge": [
-        Mutant(lambda a, b: tuple(sorted(a + b)), "the values are right: return them as a list"),
         Mutant(merge_with(("i < len(a) and j < len(b)", "len(merged) < len(a) + len(b)")), "IndexError"),
         Mutant(merge_with(("merged + a[i:] + b[j:]", "[*merged, b]")), "append adds it as one item"),
     ],

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from functools import partial, reduce
+from operator import itemgetter, mul
 
 import numpy as np
 
-from answers import Mutant, result_of
+from answers import Mutant, in_other_words, result_of
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
 
+edited = partial(in_other_words, "11_smaller_numbers")
+
 # loss_scale_step
+
+
+def with_a_floor(gradients, scale, good_steps, every):
+    if not (np.abs(gradients) < np.inf).all():
+        return None, max(scale / 2, 1), 0
+    grown, wide = good_steps >= every - 1, np.asarray(gradients, np.float64) / scale
+    return wide.astype(np.float32), np.float64(scale * (1 + grown)), 0 if grown else good_steps + 1
+
+
+def value_by_value(gradients, scale, good_steps, every):
+    flat = [float(value) / scale for value in gradients.ravel()]
+    if any(value != value or value in (float("inf"), -float("inf")) for value in flat):
+        return [None, scale * 0.5, 0]
+    row = (good_steps + 1) % every
+    return [np.array(flat, np.float32).reshape(gradients.shape), scale if row else scale + scale, np.int64(row)]
 
 
 def without_skipping(gradients, scale, good_steps, every):
@@ -27,12 +45,53 @@ def of_the_sum(gradients, scale, good_steps, every):
 # quantize_int8 and int8_matmul
 
 
+def channel_by_channel(x, limit):
+    q, scale = np.empty(x.shape, np.int8), np.ones(len(x), np.float32)
+    for channel, most in enumerate(limit):
+        scale[channel] = most / 127 if most else 1
+        q[channel] = np.clip(np.round(x[channel] / scale[channel]), -127, 127)
+    return [q, scale]
+
+
+def half_added(x, limit):
+    """Ties away from 0, in float64."""
+    scale = np.where(limit == 0, 127.0, limit) / 127.0
+    steps = (x.T.astype(float) / scale).T
+    return (np.sign(steps) * np.floor(np.abs(steps) + 0.5)).clip(-127, 127).astype("i1"), scale.astype("f4")
+
+
+def term_by_term(a, b):
+    y = np.zeros((len(a), b.shape[1]), np.int32)
+    for k in range(len(b)):
+        y += np.multiply.outer(a[:, k].astype(np.int32), b[k].astype(np.int32))
+    return y
+
+
 def asymmetric(x, limit):
     q, scale = integers.quantize_int8(x, limit)
     return np.where(q == -127, np.int8(-128), q), scale
 
 
 # prune
+
+
+def by_places_that_go(weight, fraction, updates):
+    flat = weight.flatten()
+    gone = sorted(range(flat.size), key=lambda place: abs(flat[place]))[: int(np.floor(fraction * flat.size))]
+    for update in [np.zeros_like(weight), *updates]:
+        flat -= update.ravel()
+        flat[gone] = 0
+    return flat.reshape(weight.shape)
+
+
+def all_updates_in_one(weight, fraction, updates):
+    mask = np.argsort(np.argsort(np.abs(weight), axis=None)).reshape(weight.shape) >= int(fraction * weight.size)
+    return (weight - sum(updates, np.zeros_like(weight))) * mask
+
+
+def masked_updates(weight, fraction, updates):
+    stays = np.abs(weight) >= np.sort(np.abs(weight).ravel())[int(weight.size * fraction)]
+    return reduce(lambda w, update: np.where(stays, w - update, w), updates, np.where(stays, weight, np.float32(0)))
 
 
 def for_two_axes_alone(weight, fraction, updates):
@@ -74,6 +133,30 @@ def row_by_row_in_python_numbers(a, b, k):
     return np.array(rows).astype(np.int32).reshape(len(a), len(b))
 
 
+def as_numbers_of_python(a, b, k):
+    rows, columns = ([int.from_bytes(row.tobytes(), "little") % (1 << k) for row in words] for words in (a, b))
+    return np.array([[k - 2 * (row ^ column).bit_count() for column in columns] for row in rows], np.int32)
+
+
+# straight_through
+
+
+def both_in_a_helper(grad, x, weight):
+    def gradient(grad, other, own):
+        signs = 2 * (other > 0).astype(np.float32) - 1
+        return np.where((own >= -1) & (own <= 1), np.matmul(grad, signs), np.float32(0))
+
+    return gradient(grad, weight, x), gradient(grad.T, x, weight)
+
+
+def pair_by_pair(grad, x, weight):
+    by_x, by_weight = np.zeros_like(x), np.zeros_like(weight)
+    for n, m in np.ndindex(grad.shape):
+        by_x[n] += grad[n, m] * np.where(weight[m] <= 0, np.float32(-1), np.float32(1))
+        by_weight[m] += grad[n, m] * np.where(x[n] <= 0, np.float32(-1), np.float32(1))
+    return by_x * (x**2 < 1), by_weight * (weight**2 < 1)
+
+
 MUTANTS = {
     "loss_scale_step": [
         Mutant(without_skipping, "so None is expected"),
@@ -95,5 +178,50 @@ MUTANTS = {
     ],
 }
 
+RIGHT = {
+    "loss_scale_step": [
+        *(with_a_floor, value_by_value),
+        *edited(
+            "loss_scale_step",
+            ("not np.isfinite(gradients).all()", "np.isinf(gradients).any() | (gradients != gradients).any()"),
+            ("gradients.astype(np.float32) / np.float32(scale)", "np.multiply(gradients, 1 / scale, dtype=np.float32)"),
+            ("isfinite(gradients).all()", "isfinite(np.abs(gradients, dtype=float).sum())"),
+        ),
+    ],
+    "quantize_int8": [
+        *(channel_by_channel, half_added),
+        *edited(
+            "quantize_int8",
+            ("np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))", "(x.T / scale).T.round()"),
+            ("np.clip(steps, -127, 127)", "np.maximum(-127, np.minimum(steps, 127))"),
+            ("np.rint(x", "np.rint(np.clip(x.T, -limit, limit).T"),
+        ),
+    ],
+    "int8_matmul": [
+        lambda a, b: (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int32),
+        lambda a, b: np.matmul(a, b, dtype=np.int32),
+        lambda a, b: np.array([[sum(map(mul, row, column)) for column in b.T.tolist()] for row in a.tolist()], "i4"),
+        term_by_term,
+    ],
+    "prune": [
+        *(by_places_that_go, all_updates_in_one, masked_updates),
+        *edited("prune", ("np.argsort(np.abs(weight), axis=None)", "(weight.ravel() ** 2).argsort()")),
+    ],
+    "binary_matmul": [
+        as_numbers_of_python,
+        *edited(
+            "binary_matmul", ("np.bitwise_count((a[row] ^ b) & words)", "np.bitwise_count(a[row] & words ^ b & words)")
+        ),
+    ],
+    "straight_through": [
+        *(both_in_a_helper, pair_by_pair),
+        *edited(
+            "straight_through",
+            ("grad @ weight_signs, grad.T @", 'np.einsum("nm,mk->nk", grad, weight_signs), grad.T @'),
+            ("np.where(values > 0, np.float32(1), np.float32(-1))", "np.sign(np.sign(values) - np.float32(0.5))"),
+            ("by_x * (np.abs(x) <= 1)", "np.where(np.clip(x, -1, 1) == x, by_x, 0)"),
+        ),
+    ],
+}
 HONEST = {"binary_matmul": [all_at_once, row_by_row_in_python_numbers]}
 LOOP = {"binary_matmul": one_by_one}

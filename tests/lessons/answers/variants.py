@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, on_the_host, result_of, solution
+from answers import Mutant, in_other_words, on_the_host, result_of, solution
 from answers.lesson10 import always_fft, always_gemm, winograd_for_all
 from answers.lesson12 import read_elsewhere, receiving_first
 from answers.lesson13 import step_with
@@ -67,6 +67,22 @@ def pruned_by_largest(weight, fraction, updates):
     return weight * mask
 
 
+def rows_below_a_threshold(weight, fraction, updates):
+    sums = np.abs(weight).sum(axis=1)
+    stays = sums >= np.sort(sums)[int(fraction * len(sums))]
+    return np.where(stays[:, None], weight - sum(updates, np.zeros_like(weight)), np.float32(0))
+
+
+def row_by_row(weight, fraction, updates):
+    w, count = weight.copy(), int(fraction * len(weight))
+    order = sorted(range(len(w)), key=lambda row: np.linalg.norm(w[row], 1))
+    for row in order[count:]:
+        for update in updates:
+            w[row] -= update[row]
+    w[order[:count]] = 0
+    return w
+
+
 # ring_allreduce_left
 
 
@@ -119,6 +135,18 @@ MUTANTS = {
     "capturable_step_decay": [
         Mutant(decay_with_a_new_array, "made while a stream was capturing, none allowed"),
         Mutant(decay_by_a_number, "D2H transfers are disallowed"),
+    ],
+}
+RIGHT = {
+    "prune_filters": [
+        *(rows_below_a_threshold, row_by_row),
+        *in_other_words(
+            "variants/11_prune_filters",
+            "prune_filters",
+            ("(weight - update) * mask", "np.where(mask > 0, weight - update, weight)"),
+            ("np.abs(weight).sum(axis=1)", 'np.einsum("ok->o", abs(weight))'),
+            ("np.argsort(np.abs(weight).sum(axis=1))", "sorted(range(len(weight)), key=np.abs(weight).sum(1).item)"),
+        ),
     ],
 }
 HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}

@@ -60,7 +60,7 @@ def named(*names: str) -> Compare:
     """Compare a tuple of results item by item, and call the items by their names."""
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-        if not isinstance(got, tuple) or len(got) != len(names):
+        if not isinstance(got, (tuple, list)) or len(got) != len(names):
             found = mismatch(got, expected, 1e-4)
             assert found is not None
             return dataclasses.replace(found, lines=(*found.lines, f"return {', '.join(names)}"))

@@ -8,8 +8,9 @@ from math import floor
 
 import numpy as np
 
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Function, Mistake, given, result
-from unrolled.checks.spec import Draw, Inputs, normals
+from unrolled.checks.spec import Draw, Inputs, draw_all, normals
 from unrolled.device import Array
 from unrolled.ops import precision
 
@@ -36,11 +37,13 @@ def masked(weight: Array, mask: Array, updates: list[Array]) -> Array:
     return weight * mask
 
 
-def any_pruning(rng: np.random.Generator) -> Inputs:
-    """Draw a layer's weights and some updates."""
-    o, k, count = rng.integers((2, 3, 1), (6, 9, 4))
-    weight, *updates = rng.standard_normal((count + 1, o, k)).astype(np.float32)
-    return {"weight": weight, "fraction": float(rng.uniform(0.3, 0.9)), "updates": updates}
+def any_pruning(rng: np.random.Generator, fewest: int = 1, most: int = 4) -> Inputs:
+    """Draw weights with so many axes, and updates, of which the first may take some weights to 0."""
+    shape = [edge_size(rng, 5) for _ in range(rng.integers(fewest, most + 1))]
+    weight, *updates = rng.standard_normal((1 + edge_size(rng, 3, 0), *shape)).astype(np.float32)
+    if updates:
+        updates[0] = np.where(rng.random(shape) < 0.3, weight, updates[0])
+    return {"weight": weight, "fraction": float(rng.uniform(0, 1)), "updates": updates}
 
 
 def one_update(rng: np.random.Generator, fraction: float, *shape: int) -> Inputs:
@@ -79,6 +82,11 @@ PRUNE_MISTAKES = (
         "small is what lies near 0: np.abs(weight)",
         lambda weight, fraction, updates: masked(weight, kept(weight - weight.min(), fraction), updates),
     ),
+    given("an update is subtracted, and not added", updates=lambda updates: [-update for update in updates]),
+    given(
+        "int(fraction * weight.size) weights go, and the others stay",
+        fraction=lambda weight, fraction: 1 - (floor(fraction * weight.size) - 0.5) / weight.size,
+    ),
     given(
         "int cuts off: one weight fewer goes than by rounding",  # half a weight more: a quotient may fall short
         fraction=lambda weight, fraction: (round(fraction * weight.size) + 0.5) / weight.size,
@@ -109,6 +117,14 @@ def signs(n: int, m: int, k: int) -> Inputs:
     """Return draws of packed signs a and b, with k values in a row; what lies beyond the k-th is anything."""
     words = -(-k // WORD)
     return {"a": _words(n, words), "b": _words(m, words), "k": k}
+
+
+def any_signs(rng: np.random.Generator) -> Inputs:
+    """Draw packed signs with any number in a row, often whole words or one sign more."""
+    k = 64 * edge_size(rng, 3, 0) + int(rng.choice([0, 1, int(rng.integers(64))]))
+    found = draw_all(signs(edge_size(rng, 6), edge_size(rng, 6), max(k, 1)), rng)
+    found["a"][rng.random(len(found["a"])) < 0.2] = 0
+    return found
 
 
 def _words(*shape: int) -> Draw:
@@ -153,20 +169,28 @@ BINARY_MISTAKES = (
 
 
 def straight_through(
-    grad: Array, x: Array, weight: Array, *, sign: Function = precision.binarize, to_x: float = 1, to_weight: float = 1
+    grad: Array,
+    x: Array,
+    weight: Array,
+    *,
+    sign: Function = precision.binarize,
+    size: Function = np.abs,
+    to_x: float = 1,
+    to_weight: float = 1,
 ) -> tuple[Array, Array]:
     """Return the gradients by x (N, K) and weight (M, K) of sign(x) @ sign(weight).T, (N, M), straight through.
 
-    Mistakes have other signs, or let a gradient through where x or weight lies beyond 1, up to another number.
+    Mistakes have other signs, or let a gradient through where x or weight lies beyond 1, up to another number or size.
     """
-    return grad @ sign(weight) * (np.abs(x) <= to_x), grad.T @ sign(x) * (np.abs(weight) <= to_weight)
+    return grad @ sign(weight) * (size(x) <= to_x), grad.T @ sign(x) * (size(weight) <= to_weight)
 
 
 def any_layer(rng: np.random.Generator) -> Inputs:
-    """Draw a binary layer's inputs and weights, on both sides of 1, and a gradient."""
-    n, m, k = rng.integers(2, 7, 3).tolist()
+    """Draw a binary layer's inputs and weights, on both sides of 1 and some of them 0, and a gradient."""
+    n, m, k = (edge_size(rng, 6) for _ in range(3))
     x, weight, grad = normals(rng, x=(n, k), weight=(m, k), grad=(n, m)).values()
-    x[0, 0] = weight[1, 1] = 0  # as what a ReLU stopped
+    x[rng.random(x.shape) < 0.1] = 0  # as what a ReLU stopped
+    weight[rng.random(weight.shape) < 0.1] = 0
     return {"grad": grad, "x": 1.5 * x, "weight": 1.5 * weight}
 
 
@@ -179,6 +203,7 @@ STRAIGHT_MISTAKES = (
     given("beyond 1 nothing passes: (np.abs(x) <= 1)", to_x=np.inf, to_weight=np.inf),
     given("beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)", to_weight=np.inf),
     given("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", to_x=np.inf),
+    Mistake("below -1 nothing passes either: np.abs", partial(straight_through, size=np.asarray)),
     _signed("0 counts as negative: its sign is -1", lambda x: np.where(x >= 0, np.float32(1), np.float32(-1))),
     _signed("0 counts as negative: its sign is -1, and np.sign gives 0", np.sign),
 )

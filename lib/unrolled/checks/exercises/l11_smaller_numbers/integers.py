@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Draw, Inputs
+from unrolled.checks.spec import Draw, Inputs, draw_all
 from unrolled.device import Array
 
 MOST = 127
@@ -28,7 +29,7 @@ def in_steps(x: Array, scale: Array) -> Array:
 
 def judge(got: Any, expected: tuple[Array, Array], inputs: Inputs) -> Mismatch | None:
     """Judge scales by their values, and whole numbers by how near they come."""
-    if not isinstance(got, tuple) or len(got) != 2:
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
         return Mismatch.of(f"a {type(got).__name__} came back: return q, scale")
     if found := first_mismatch([("scale", got[1], expected[1])], 1e-6):
         return found
@@ -47,12 +48,15 @@ def judge(got: Any, expected: tuple[Array, Array], inputs: Inputs) -> Mismatch |
     return None
 
 
-def any_weights(rng: np.random.Generator) -> Inputs:
-    """Draw the weights of a convolution, and the largest magnitude of each filter as its limit."""
-    o, c, k = (int(each) for each in rng.integers((2, 1, 1), (6, 5, 4)))
-    sizes = rng.uniform(0.01, 10, (o, 1, 1, 1))
-    x = (rng.standard_normal((o, c, k, k)) * sizes).astype(np.float32)
-    return {"x": x, "limit": np.abs(x).max(axis=(1, 2, 3))}
+def any_values(rng: np.random.Generator) -> Inputs:
+    """Draw values of any size, and limits at the largest magnitudes, below or above. Now and then a channel is 0."""
+    x = rng.standard_normal([edge_size(rng, 4) for _ in range(rng.integers(1, 5))])
+    rows = x.reshape(len(x), -1)
+    rows *= 10.0 ** rng.integers(-6, 6) * rng.uniform(0.1, 10, (len(x), 1))
+    rows[rng.random(len(x)) < 0.2] = 0
+    x = x.astype(np.float32)
+    most = np.abs(x.reshape(len(x), -1)).max(axis=1)
+    return {"x": x, "limit": most * rng.choice(np.array([0.5, 1, 1, 1.5], np.float32))}
 
 
 def clipped(rng: np.random.Generator) -> Inputs:
@@ -70,6 +74,7 @@ QUANTIZE_MISTAKES = (
         "the numbers are cut off: round to the nearest",
         lambda y, x: (np.clip(np.trunc(in_steps(x, y[1])), -MOST, MOST).astype(np.int8), y[1]),
     ),
+    given("127 stands for the limit, and not 128: limit / 127", limit=lambda limit: limit * np.float32(127 / 128)),
     given("each channel has a scale of its own", limit=lambda limit: np.full_like(limit, limit.max())),
     given(
         "the scale follows from limit, and not from the largest magnitude in x",
@@ -85,6 +90,12 @@ def factors(n: int, k: int, m: int, least: int = -MOST) -> Inputs:
         return Draw(lambda rng: rng.integers(least, 128, shape).astype(np.int8))
 
     return {"a": whole(n, k), "b": whole(k, m)}
+
+
+def any_factors(rng: np.random.Generator) -> Inputs:
+    """Draw matrices of any sizes, of any values or of the largest."""
+    n, m = edge_size(rng, 6), edge_size(rng, 6)
+    return draw_all(factors(n, edge_size(rng, 90), m, least=int(rng.choice([-128, 127]))), rng)
 
 
 def _multiplied_in(dtype: type, says: str) -> Mistake:

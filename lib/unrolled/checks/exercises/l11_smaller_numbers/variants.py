@@ -25,7 +25,7 @@ def _by(sizes: Array, weight: Array, fraction: float, updates: list[Array]) -> A
     return fewer.masked(weight, mask, updates)
 
 
-FOUR = array([3, -1], [0.5, -0.5], [-4, -4], [1, 1])
+FOUR = array([2, -2], [0.5, -0.5], [-4, -4], [3, 0])
 
 prune_filters = variant(
     exercises.prune,
@@ -34,11 +34,11 @@ prune_filters = variant(
         case(
             "four filters, half of them", weight=FOUR, fraction=0.5, updates=[array([3, -1], [-5, 5], [1, 1], [1, 1])]
         ),
-        random_case("any layer", fewer.any_pruning),
         # The share is 3.75 rows, of which 3 go.
         random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
         case("no update", weight=FOUR, fraction=0.5, updates=[]),
     ],
+    domain=random_case("any weights and updates", fewer.any_pruning, fewest=2, most=2),
     hints=(
         exercises.prune.hints[0],
         "np.argsort(np.abs(weight).sum(axis=1)) gives the rows, the smallest first; int(fraction * len(weight)) of "
