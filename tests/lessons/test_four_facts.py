@@ -16,7 +16,6 @@ import re
 
 import nbformat
 import numpy as np
-import one_cell
 import pytest
 from answers import Mutant
 from facts import (
@@ -35,6 +34,7 @@ from lessons_found import EXERCISES, LESSONS, TIMED
 from unrolled import checks
 from unrolled.checks.run import HERE
 from unrolled.notebook.cells import grade_id
+from unrolled_grader.authoring import one_cell
 
 
 def test_there_are_lessons():

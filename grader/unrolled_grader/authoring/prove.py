@@ -1,44 +1,177 @@
-"""`unrolled prove EXERCISE`: what `make test` asks of one exercise, in seconds.
+"""`unrolled prove EXERCISE… | --lesson NN | --all`: whether a check refuses every wrong answer that a machine can make.
 
-It builds the lesson, compares its minutes, and runs the exercise's part of `tests/lessons`: its solution earns
-everything and its stub nothing, each usual mistake is recognized, a speed has room on both sides, and hints have their
-form. Notebooks are not run as a whole.
+Of exercises that are named it builds the lesson, compares its minutes, and runs their part of `tests/lessons`: the
+solution earns everything and the stub nothing, each usual mistake is recognized, a speed has room on both sides, and
+hints have their form. Notebooks are not run as a whole. Then it tries the check with mutants of the solution, and shows
+those that pass and are not right. `benchmarks/results/proofs.json` keeps what was counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
 import difflib
+import functools
+import hashlib
 import importlib.util
+import inspect
+import json
+import multiprocessing
+import os
+import resource
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from unrolled import checks
+from unrolled.checks import answers
 from unrolled.cli import CommandError, Subparsers, checkout
-from unrolled_grader.authoring import minutes, notebooks, variants
+from unrolled.notebook import cells
+from unrolled_grader.authoring import minutes, notebooks, proofs, variants
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 TESTS = [f"tests/lessons/test_{name}.py" for name in ("four_facts", "mistakes", "hints")]
+RECORD = Path("benchmarks/results/proofs.json")
+MEMORY = 8 << 30  # bytes of address space that a mutant may take
+SHOWN = 5  # holes of an exercise, and kinds of mutants that are refused without a cause
 
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled prove` command."""
-    parser = subparsers.add_parser("prove", help="try what the tests ask of one exercise or variant")
-    parser.add_argument("exercise", metavar="EXERCISE", help="the name of its check: conv2d_gemm")
+    parser = subparsers.add_parser("prove", help="try checks with wrong answers made by machine")
+    parser.add_argument("exercises", metavar="EXERCISE", nargs="*", help="names of checks: conv2d_gemm")
+    parser.add_argument("--lesson", metavar="NN", help="the mutants of all exercises of a lesson, without its tests")
+    parser.add_argument("--all", action="store_true", help="the mutants of all exercises and variants, for the record")
+    parser.add_argument("--changed", action="store_true", help="of these only what is not in the record as it is now")
+    parser.add_argument("--seeds", type=int, default=proofs.SEEDS, help="how often each mutant is tried (%(default)s)")
+    parser.add_argument("--draws", type=int, default=proofs.DRAWS, help="inputs to compare what passes (%(default)s)")
     parser.set_defaults(run=_command)
 
 
 def _command(arguments: argparse.Namespace) -> int:
-    root, name = checkout.find(), arguments.exercise
+    root = checkout.find()
     lessons = variants.checks(root)
-    if name not in lessons:
-        close = " or ".join(difflib.get_close_matches(name, lessons))
-        raise CommandError(f"there is no exercise {name!r}" + (f"; did you mean {close}?" if close else ""))
+    for name in arguments.exercises:
+        if name not in lessons:
+            close = " or ".join(difflib.get_close_matches(name, lessons))
+            raise CommandError(f"there is no exercise {name!r}" + (f"; did you mean {close}?" if close else ""))
+    names = list(arguments.exercises)
+    if arguments.all or arguments.changed:
+        names = list(lessons)
+    elif arguments.lesson:
+        names = [name for name, lesson in lessons.items() if lesson.startswith(arguments.lesson)]
+    if not names:
+        raise CommandError("name exercises, or --lesson NN, or --all")
+    if arguments.changed:
+        names = changed(root, names)
+    failed = bool(arguments.exercises) and _tested(root, {name: lessons[name] for name in arguments.exercises})
+    found = list(_proved(root, names, arguments.seeds, arguments.draws))
+    if arguments.all:
+        record(root, found, arguments.seeds, arguments.draws)
+    return int(failed or any(proof.holes for proof in found))
+
+
+def _tested(root: Path, lessons: dict[str, str]) -> bool:
+    """Build the lessons of these exercises, compare minutes and run the exercises' tests: whether something failed."""
     if importlib.util.find_spec("pytest") is None or importlib.util.find_spec("hypothesis") is None:
         raise CommandError("this runs tests, and pytest is not installed: make .venv/.dev")
-    lesson = lessons[name]
-    for change in notebooks.build(root, [lesson]):
+    failed = False
+    for change in notebooks.build(root, sorted(set(lessons.values()))):
         print(f"made {change.path}")
-    found = minutes.of_lesson(root, lesson)
-    print(f"{lesson}: {found}" + ("" if found.agree else "; state what they add up to, within a quarter"), flush=True)
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--exercise", name]
-    tests = subprocess.run([*command, *TESTS], cwd=root, check=False)
-    return tests.returncode or int(not found.agree)
+    for lesson in sorted(set(lessons.values())):
+        found = minutes.of_lesson(root, lesson)
+        print(
+            f"{lesson}: {found}" + ("" if found.agree else "; state what they add up to, within a quarter"), flush=True
+        )
+        failed |= not found.agree
+    for name in lessons:
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--exercise", name]
+        failed |= subprocess.run([*command, *TESTS], cwd=root, check=False).returncode != 0
+    return failed
+
+
+def _proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterator[proofs.Proof]:
+    """Yield the proofs of exercises, each in a process of its own, and print what they say."""
+    workers = min(len(names), os.cpu_count() or 1) or 1
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
+        for proof in pool.map(functools.partial(_proof, root, seeds=seeds, draws=draws), names):
+            print(proof, flush=True)
+            for hole in proof.holes[:SHOWN]:
+                print(f"\n{hole}\n")
+            for kind, count in proof.unnamed.most_common(SHOWN):
+                print(f"  no cause in words: {count} x {kind}; such as\n{_indented(proof.examples[kind])}")
+            yield proof
+
+
+def _bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
+    warnings.simplefilter("ignore")
+    with open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
+        try:
+            return proofs.prove(name, _spec(name), cells_of(root, name), seeds=seeds, draws=draws)
+        except ValueError as error:
+            return proofs.Proof(name, holes=[f"{name}: {error}"])
+
+
+def _spec(name: str) -> checks.Spec:
+    return checks.all_specs()[name]
+
+
+def cells_of(root: Path, name: str) -> list[NotebookNode]:
+    """Return the cells of an exercise's solved lesson; of a variant with its own behind them."""
+    lesson = variants.checks(root)[name]
+    found = list(cells.read(root / "solutions" / lesson / f"{lesson}.ipynb").cells)
+    file = root / "lessons" / variants.FOLDER / f"{lesson[:2]}_{name}.py"
+    if file.exists():
+        import jupytext
+
+        found += jupytext.read(file, fmt="py:percent").cells
+    return found
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def content(root: Path, name: str) -> str:
+    """Return a hash of an exercise's cell, and of the modules that its spec is declared with."""
+    source = next(cell.source for cell in cells_of(root, name) if cells.grade_id(cell) == name)
+    functions = answers.functions_in([_spec(name)], by_name=True)
+    modules = {function.__module__ for function in functions if function.__module__.startswith(answers.SPECS)}
+    files = sorted({inspect.getsourcefile(sys.modules[module]) or "" for module in modules})
+    digest = hashlib.sha256(source.encode())
+    for file in files:
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def changed(root: Path, names: Sequence[str]) -> list[str]:
+    """Return those of the exercises whose cell or spec is not what the record tells of."""
+    file = root / RECORD
+    known = json.loads(file.read_text(encoding="utf-8"))["exercises"] if file.exists() else {}
+    return [name for name in names if known.get(name, {}).get("content") != content(root, name)]
+
+
+def record(root: Path, found: Sequence[proofs.Proof], seeds: int, draws: int) -> None:
+    """Write what was counted, with a hash of what each proof was made of."""
+    rows: dict[str, Any] = {
+        proof.exercise: {"content": content(root, proof.exercise), **proof.to_dict()} for proof in found
+    }
+    made = {
+        "command": "unrolled prove --all",
+        "date": datetime.date.today().isoformat(),
+        "seeds": seeds,
+        "draws": draws,
+    }
+    text = json.dumps({**made, "exercises": dict(sorted(rows.items()))}, indent=1)
+    (root / RECORD).write_text(text + "\n", encoding="utf-8")

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +19,9 @@ import numpy as np
 import unrolled
 from unrolled import device, timing
 
-from . import foreign, gpu, graphs, kernels, words
+from . import causes, foreign, gpu, graphs, kernels, words
 from .ambient import first_lines, set_aside, silence
-from .answers import AnswerUsedError, withheld_from
+from .answers import AnswerUsedError, answers_of, withheld_from
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
 from .limits import TimeLimitError, time_limit
@@ -144,7 +145,19 @@ class _Check:
         for index, case in enumerate(cases):
             right = all(finding.verdict == "pass" for finding in findings)
             findings.append(self.case(case, cases[:index]) if right else Finding(case.name, "not run"))
+        if (domain := self.spec.domain) is not None:
+            right = all(finding.verdict == "pass" for finding in findings)
+            findings.append(self.drawn() if right else Finding(domain.name, "not run"))
         return findings
+
+    def drawn(self) -> Finding:
+        """Check inputs that cover the spec's domain until the first failure: all of them are one finding."""
+        drawn, earlier = self.spec.drawn(self.seed), list(self.spec.cases)
+        for case in drawn:
+            if (finding := self.case(case, earlier)).verdict != "pass":
+                return finding
+            earlier.append(case)
+        return replace(finding, lines=(*finding.lines, f"{len(drawn)} drawn"))
 
     def case(self, case: Case, earlier: Sequence[Case] = ()) -> Finding:
         """Call the function and compare; `earlier` cases went right. What went wrong on drawn inputs tells the call."""
@@ -239,9 +252,24 @@ class _Check:
             found = compare(got, expected, given)
             if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
                 return found
-            if (mistake := self._recognized(case, got, earlier)) is None:
-                return found
-            return replace(found, lines=(*(line for line in found.lines if line not in found.guesses), mistake.says))
+            if (mistake := self._recognized(case, got, earlier)) is not None:
+                sure = tuple(line for line in found.lines if line not in found.guesses)
+                return replace(found, lines=(*sure, mistake.says))
+            guess = self._guess(case, got, expected) if causes.is_bare(found.lines) else None
+            return replace(found, lines=(*found.lines, *filter(None, [guess])))
+
+    def _guess(self, case: Case, got: Any, expected: Any) -> str | None:
+        """What may have led to a result that is no usual mistake's."""
+
+        def called(function: Function, **changed: Any) -> Any:
+            return _called(self.spec, _program(self.spec, function), {**case.inputs(self.seed), **changed})
+
+        inputs, reference, tolerance = case.inputs(self.seed), self.spec.reference, self.spec.tolerance
+        return (
+            causes.of_arguments(got, inputs, partial(called, reference), tolerance)
+            or causes.of_slips(got, inputs, called, answers_of(self.spec), tolerance)
+            or causes.of_places(got, expected, inputs, tolerance)
+        )
 
     def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> Mistake | None:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""

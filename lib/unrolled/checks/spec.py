@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from .compare import Mismatch, Remark
+from .domain import Drawing as Drawing
+from .domain import Inputs as Inputs
+from .domain import cover
 from .mistakes import Function as Function
 from .mistakes import Mistake as Mistake
 
-Inputs = dict[str, Any]
 Compare = Callable[[Any, Any, Inputs], Mismatch | Remark | None]
-Drawing = Callable[[np.random.Generator], Inputs]  # what draws all arguments of a case
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,9 @@ class Spec:
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
     """Other functions of the library that answer the exercise: a learner's function must call none of them."""
+    domain: Case | None = None
+    """A case that draws any legal inputs, whose name says what they are. A check takes a few that cover it: see
+    `domain.cover`."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """What else the check asks, by the names under which the lesson's text quotes it: {launches} for "launches"."""
     leaderboard: bool = False
@@ -229,6 +233,18 @@ class Spec:
     def total_points(self) -> int:
         """The points that the check's cell carries in nbgrader."""
         return self.points + (self.speed.points if self.speed else 0)
+
+    def drawn(self, seed: int) -> list[Case]:
+        """Return cases of the domain that cover it, with their inputs drawn from this seed."""
+        domain = self.domain
+        if domain is None or (draw := domain.draw) is None:
+            return []
+        start = [seed, zlib.crc32(domain.name.encode())]
+
+        def drawing(index: int) -> Drawing:
+            return lambda _: draw(np.random.default_rng([*start, index]))
+
+        return [replace(domain, draw=drawing(index)) for index in cover(draw, start)]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:
         """Return what a timed call with these inputs returns: with ranks, the results of all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nbformat import NotebookNode
@@ -20,14 +20,23 @@ def function(cells: Sequence[NotebookNode], name: str) -> Any:
 
     Of the cells above it only those statements run that bind what it needs: nothing is measured or drawn.
     """
+    source, names = read(cells, name)
+    return define(source, names)[name]
+
+
+def read(cells: Sequence[NotebookNode], name: str) -> tuple[str, dict[str, Any]]:
+    """Return the source of the cell with the grade_id `name`, and the names that it needs from those above it."""
     at = next(index for index, cell in enumerate(cells) if grade_id(cell) == name)
     above = [cell.source for cell in cells[:at] if cell.cell_type == "code"]
-    source = "\n".join([*needed(above, cells[at].source), cells[at].source, ""])
-    file = f"<the cell {name}, {next(_numbers)}>"
+    return cells[at].source, define("\n".join(needed(above, cells[at].source)), {})
+
+
+def define(source: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return these names with those that a source binds."""
+    file, found = f"<a cell, {next(_numbers)}>", dict(names)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # a kernel reads its own
-    names: dict[str, Any] = {}
-    exec(compile(source, file, "exec"), names)
-    return names[name]
+    exec(compile(source, file, "exec"), found)
+    return found
 
 
 def needed(above: Sequence[str], cell: str) -> list[str]:
