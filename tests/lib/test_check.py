@@ -46,13 +46,24 @@ def test_under_nbgrader_a_failing_check_raises_and_notes_nothing(doubling, execu
 
 
 @pytest.mark.parametrize(("execution", "raises"), [("autograde", True), ("validate", False)])
-def test_points_that_wait_for_a_gpu_are_not_given_by_nbgrader_alone(doubling, execution, raises, monkeypatch):
-    parts = Part("double", "pass", 1, 1, ""), Part("double/speed", "deferred", 0, 1, "")
-    waiting = Report("double", "0", (Finding("speed", "deferred", ("needs a GPU",)),), parts)
+@pytest.mark.parametrize("verdict", ["deferred", "inconclusive"])
+def test_points_that_wait_are_not_given_by_nbgrader_alone(doubling, verdict, execution, raises, monkeypatch):
+    waiting = half_settled(verdict)
     monkeypatch.setenv("NBGRADER_EXECUTION", execution)
     monkeypatch.setattr(check.checks, "run", lambda *given, **named: waiting)
     with pytest.raises(check.CheckFailedError) if raises else nullcontext():
         doubling(lambda x: 2 * x)
+
+
+def half_settled(verdict):
+    parts = Part("double", "pass", 2, 2, ""), Part("double/speed", verdict, 0, 1, "")
+    return Report("double", "0", (Finding("speed", verdict, ("needs a GPU",)),), parts)
+
+
+def test_a_speed_that_is_not_settled_says_the_points_so_far(doubling, monkeypatch, capsys):
+    monkeypatch.setattr(check.checks, "run", lambda *given, **named: half_settled("inconclusive"))
+    doubling(None)
+    assert "\n  not settled: 2 of 3 for now; call the check again" in capsys.readouterr().out
 
 
 def test_a_grader_seed_gives_fresh_inputs(doubling, monkeypatch, capsys):

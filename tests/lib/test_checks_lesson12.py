@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unrolled import checks
-from unrolled.checks.exercises.l12_many_devices import programs, ring, schedules
+from unrolled.checks.exercises.l12_many_devices import overlap, programs, ring, schedules
 from unrolled.checks.run import HERE
 from unrolled.parallel import Network, emulate
 
@@ -44,7 +44,14 @@ def count_first(comm, weight, x, labels):
     return np.ascontiguousarray((total[1:] / total[0]).reshape(weight.shape[::-1]).T)
 
 
+def count_as_a_row(comm, weight, x, labels):
+    own = programs.own(weight, x, labels) * np.float32(len(x))
+    total = comm.all_reduce(np.vstack([own, np.full((1, weight.shape[1]), len(x), np.float32)]))
+    return total[:-1] / total[-1]
+
+
 HONEST = [
+    ("data_parallel_step", count_as_a_row),
     ("ring_allreduce", every_pth),
     ("ring_allreduce", counted_from_0),
     ("column_row_linear", bias_on_rank_0),
@@ -81,20 +88,89 @@ def test_a_rank_knows_what_came_to_it_and_its_own():
 # sums beside a backward pass
 
 
-def test_sums_that_begin_after_the_backward_pass_take_longer():
-    def afterwards(comm, grad, layers):
-        found = []
-        for layer in reversed(layers):
-            by_weight, grad = layer.backward(grad)
-            found.append(by_weight)
-        return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in found]][::-1]
+def afterwards(comm, grad, layers):
+    found = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        found.append(by_weight)
+    return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in found]][::-1]
 
-    report = str(checks.run("overlapped_gradients", SPECS["overlapped_gradients"], afterwards, place=WITH_ANSWERS))
+
+def one_by_one(comm, grad, layers):
+    """Each sum begins in time, and is waited for at once."""
+    found = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        found.append(comm.start_all_reduce(by_weight).wait())
+    return found[::-1]
+
+
+def a_layer_late(comm, grad, layers):
+    """The calls are in a right order, but each sum begins when the next layer's gradient is there."""
+    pending, before = [], None
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        pending += [] if before is None else [comm.start_all_reduce(before)]
+        before = by_weight
+    return [one.wait() for one in [*pending, comm.start_all_reduce(before)]][::-1]
+
+
+@pytest.mark.parametrize("function", [afterwards, one_by_one, a_layer_late])
+def test_overlap_is_judged_by_the_time_until_the_last_sum_is_there(function):
+    report = str(checks.run("overlapped_gradients", SPECS["overlapped_gradients"], function, place=WITH_ANSWERS))
     took, enough = (float(re.search(words, report)[1]) for words in (r"took (.+) us, modelled", r"(\S+) us are enough"))
-    assert took > 1.1 * enough
+    assert took > 1.05 * enough
+
+
+def test_gradients_that_take_no_time_are_none():
+    def for_nothing(comm, grad, layers):
+        own = overlap.own_gradients(grad, layers)[::-1]
+        return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in own]][::-1]
+
+    report = checks.run("overlapped_gradients", SPECS["overlapped_gradients"], for_nothing, place=WITH_ANSWERS)
+    assert overlap.NOT_CALLED in str(report)
+
+
+# ranks, what is wrong with their sums
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "says"),
+    [
+        (
+            "data_parallel_step",
+            lambda comm, weight, x, labels: comm.all_reduce(weight) * 0,
+            "what rank 0 brought to the sum is wrong already",
+        ),
+        (
+            "data_parallel_step",
+            lambda comm, weight, x, labels: comm.all_reduce(programs.own(weight, x, labels)) * np.float32(0.1),
+            "each rank brought to the sum what it may: look at what is made of the sum",
+        ),
+        ("ring_allreduce", lambda comm, x: x + 2 * (comm.rank == 0) * x, "x[0] on rank 0 holds rank 0's 3 times, rank"),
+        ("ring_allreduce", lambda comm, x: ring.ring_allreduce(comm, x)[::-1].copy(), "holds the sum of x["),
+    ],
+)
+def test_wrong_sums_say_what_they_hold(name, function, says):
+    assert says in str(checks.run(name, SPECS[name], function, place=WITH_ANSWERS))
 
 
 # schedules
+
+
+@pytest.mark.parametrize("name", ["pipeline_schedule", "lean_schedule"])
+def test_fewer_micro_batches_than_stages_are_drawn_at_every_seed(name):
+    def nothing(stages, micro_batches):
+        return [] if micro_batches <= stages and stages > 1 else SPECS[name].reference(stages, micro_batches)
+
+    for seed in range(5):
+        report = checks.run(name, SPECS[name], nothing, seed=seed, place=WITH_ANSWERS)
+        assert "the schedule has 0 stages" in str(report)
+
+
+def test_a_warm_up_of_micro_batches_that_there_are_not_is_named():
+    wrong = [[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0), None]]
+    assert "min(p - s, m)" in str(schedules.judge_memory(wrong, None, {"stages": 2, "micro_batches": 1}).lines)
 
 
 def test_rows_that_are_alike_are_taken_for_one_list_only_where_passes_are_lost():

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from unrolled.timing import Pair, TimedBlock, Verdict, copy_bandwidth, matmul_peak, measure, measuring
 from unrolled.timing.blocks import blas_threads
-from unrolled.timing.verdict import conclude, untimed, where_able
+from unrolled.timing.verdict import conclude, fair, untimed, where_able
 
 QUIET = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8
 NOISY = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.5)), Pair(TimedBlock(1, 1.5), TimedBlock(1, 1.0))] * 4
@@ -221,13 +221,56 @@ def test_a_model_in_the_candidates_place_tells_whether_the_machine_is_the_cause(
 
 @pytest.mark.parametrize(("ratio", "outcome"), [(0.05, "fail"), (0.2, "inconclusive")])
 def test_time_for_few_pairs_excuses_nobody_who_is_far_slower_than_the_model(ratio, outcome):
-    verdict = conclude(pairs(ratio), QUIET, 1.6)
-    assert (verdict.outcome, verdict.excused) == ("inconclusive", True)
-    found = where_able(verdict, conclude(pairs(*[0.5] * 8), QUIET, 1.6))
-    assert (found.outcome, found.excused) == (outcome, outcome == "inconclusive")
+    """Twice the work beside three busy loops was 0.17 times as fast as one rank, and earned its point."""
+    found = where_able(conclude(pairs(ratio), QUIET, 1.6), conclude(pairs(*[0.5] * 8), QUIET, 1.6))
+    assert (found.outcome, found.excused) == (outcome, False)
 
 
-def test_what_cannot_be_timed_is_open_and_says_why():
-    verdict = untimed("2 ranks need 2 cores, and here is 1", 1.6)
-    assert (verdict.outcome, verdict.excused) == ("inconclusive", True)
-    assert str(verdict).endswith("inconclusive. 2 ranks need 2 cores, and here is 1.")
+@pytest.mark.parametrize(
+    ("cpu", "models", "count", "outcome"),
+    [
+        (1.8, 1.8, 8, "pass"),
+        (1.0, 1.8, 8, "fail"),  # each rank does its work twice
+        (1.4, 1.8, 8, "inconclusive"),
+        (1.8, 1.8, 7, "inconclusive"),  # too few
+        (1.0, 1.3, 8, "inconclusive"),  # ranks that wait burn CPU time here: it tells nothing
+    ],
+)
+def test_where_the_model_is_held_up_cpu_time_decides(cpu, models, count, outcome):
+    """What others on the machine take from ranks, that is as with the model; in wall time both have 0.2 of a rank."""
+    verdict = conclude(pairs(*[0.2] * count, cpu=cpu), QUIET, 1.6)
+    found = where_able(verdict, conclude(pairs(*[0.2] * 8, cpu=models), QUIET, 1.6))
+    assert (found.outcome, found.excused) == (outcome, False)
+    assert (found.witness == "cpu time") == (outcome != "inconclusive")
+    assert found.ratio == pytest.approx(cpu if outcome != "inconclusive" else 0.2)
+
+
+def test_sleeping_ranks_pass_by_no_clock():
+    asleep = [Pair(TimedBlock(1, 0.02, 0.01), TimedBlock(10, 1.0, 0.05)) for _ in range(8)]
+    found = where_able(conclude(asleep, QUIET, 1.6), conclude(pairs(*[0.6] * 8, cpu=1.8), QUIET, 1.6))
+    assert found.outcome != "pass"
+    assert not found.excused
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ratios", "excused"),
+    [
+        ([1, 1, 1, 1], [2, 2, 2, 2], True),
+        ([1, 1, 1, 1], [2, 2, 2, 1.2], False),  # 2.5 is asked, and the last baseline is like the others
+        ([1, 1, 1, 3], [2, 2, 2, 1.2], True),  # it was held up itself: this pair says nothing
+        ([1, 3], [2, 0.1], True),  # the lower of two is the usual one
+        ([1, 3], [1.2, 2], False),
+    ],
+)
+def test_no_fair_pair_may_be_below_half_of_what_is_asked(seconds, ratios, excused):
+    """A fair pair: its baseline took what it takes in the others."""
+    found = [Pair(TimedBlock(1, s), TimedBlock(1, s / ratio)) for s, ratio in zip(seconds, ratios, strict=True)]
+    assert len(fair(found)) == seconds.count(1)
+    verdict = conclude(found, NOISY, 2.5)
+    assert (verdict.outcome, verdict.excused) == ("inconclusive", excused)
+
+
+def test_what_cannot_be_timed_is_open_says_why_and_was_not_seen():
+    verdict = untimed("too busy to start the ranks", 1.6)
+    assert (verdict.outcome, verdict.excused) == ("inconclusive", False)
+    assert str(verdict).endswith("inconclusive. Too busy to start the ranks.")

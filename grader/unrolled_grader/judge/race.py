@@ -34,10 +34,11 @@ from threadpoolctl import threadpool_limits
 from unrolled.checks import Spec, Speed
 from unrolled.checks.compare import mismatch
 from unrolled.checks.crashes import ReportedError
-from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import SPEED_LIMIT, UnfairError
+from unrolled.checks.limits import TimeLimitError, UnableError, UnfairError
+from unrolled.checks.run import SPEED_LIMIT
 from unrolled.parallel.team import missing
-from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule, untimed, where_able
+from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule, where_able
+from unrolled.timing.comparing import TIME_LIMIT
 from unrolled_grader.box import wire
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 
@@ -54,19 +55,23 @@ inputs and for each byte that it is larger than any block before, whose pages ha
 little: only the first block of a look at the pairs can be larger than those before."""
 DAWDLING, PATIENCE = 3.0, 2.0
 """How many times as long as the baseline, and how many seconds more, a side may take when the time runs out."""
+RANKS_LIMIT = 20.0  # seconds of a comparison: where other work fills the cores, ranks wait for one another besides
 ALLOWANCE = 0.05  # seconds of CPU time outside of all blocks that are not yet refused
 
 Inputs = Mapping[str, Any]
 
 
 def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
-    """Return the verdict on the bound function against its baseline, on these cores. Raises as `go`, UnfairError."""
+    """Return the verdict on the bound function against its baseline, on these cores.
+
+    Raises as `go`, UnfairError, UnableError.
+    """
     speed = spec.speed
     assert speed is not None
     if speed.ranks == 1:
         return _raced(worker, spec, seed, cores)
     if why := missing(speed.ranks, len(cores)):
-        return untimed(why, speed.at_least, seed % 2**32)
+        raise UnableError(why)
     with worker.ranked(speed, speed.ranks):
         verdict = _raced(worker, spec, seed, cores)
     if verdict.outcome == "pass":
@@ -116,7 +121,8 @@ def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verd
             seed=seed % 2**32,
             threads="1 thread",
             shortest=SHORTEST,
-            cpu_witness=() if speed.gpu or speed.ranks > 1 else counted,
+            time_limit=TIME_LIMIT if speed.ranks == 1 else RANKS_LIMIT,
+            cpu_witness=() if speed.gpu else ("pass",) if speed.ranks > 1 else counted,
         )
     candidate.settle()
     if verdict.outcome == "inconclusive":
@@ -210,7 +216,8 @@ class _Side:
         if not self._worker.counts_cpu:
             return took
         late = max(0.0, outside - allowed) if self.verified else 0.0  # what was left over is no gain
-        return BlockTime(max(took.wall, took.cpu / self.cores) + late, took.cpu + late)
+        cpu = took.cpu / self.cores
+        return BlockTime(max(took.wall, cpu) + late, cpu + late)
 
     def transport(self) -> float:
         """Median seconds of a block without a call."""

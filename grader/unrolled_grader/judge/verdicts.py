@@ -162,7 +162,7 @@ def _settled(measured: Sequence[Score]) -> Score:
     points = measured[0].max_points if verdict in ("pass", "inconclusive") else 0.0
     detail = f"{decisive[0].detail} Measured {len(outcomes)} times: {', '.join(outcomes)}."
     if verdict == "fail" and outcomes.count("fail") < 2:  # why it is one
-        detail += " None of them showed that it is fast enough, though the machine was quiet enough to tell."
+        detail += " None of them showed that it is fast enough, and the machine alone was not the cause."
     return replace(
         measured[0],
         verdict=verdict,

@@ -78,6 +78,9 @@ def features_of(inputs: Mapping[str, Any]) -> Iterator[str]:
             sizes[f"len({name})"] = len(value)
             if len(value) <= 3 and all(isinstance(item, (int, np.integer)) for item in value):
                 whole |= {f"{name}[{index}]": int(item) for index, item in enumerate(value)}
+            for item in value:
+                if isinstance(item, tuple):  # the arguments of a rank, say: which one does not matter
+                    yield from features_of({f"{name}[][{place}]": each for place, each in enumerate(item)})
     for name, size in (sizes | whole).items():
         yield from _sized(name, size)
     yield from _compared(whole)

@@ -1,4 +1,4 @@
-"""Stopping a function that runs for too long, in this process."""
+"""Stopping a function that runs for too long, in this process; and what else ends a fair measurement."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ from typing import Any
 PATIENCE = 3
 """Alarms until they come fast. A bare `except` in an endless loop swallows any error, but cannot protect the lines of
 its own block: of many alarms a millisecond, one soon falls there."""
+
+
+class UnfairError(Exception):
+    """While it was timed, a function did what a fair measurement does not allow: what, in words."""
+
+
+class UnableError(Exception):
+    """This machine cannot time a function at all: why, in words."""
 
 
 class TimeLimitError(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from unrolled import timing
 from unrolled.parallel.errors import ParallelError
 from unrolled.parallel.team import TIMEOUT, Team, alone, missing
 
-from .limits import time_limit
+from .compare import mismatch
+from .limits import UnableError, UnfairError, time_limit
 from .spec import Function, Spec
 
 QUIET, BUSY = "3 to 6 s", "about 20 s"  # what a measurement takes, by how busy the machine is
@@ -27,20 +29,20 @@ def race(
     """Return the verdict on a program of ranks; open where this machine cannot show that speed, with the reason.
 
     Whether the machine can is asked of what no learner wrote: how fast the baseline starts, and how fast the reference
-    is on as many ranks. Raises TimeLimitError once the function's own blocks took `limit` seconds: neither processes
-    that start nor the baseline count. Raises RankError for what a rank raises, and what else ParallelError has for what
-    goes wrong between ranks.
+    is on as many ranks. Raises UnableError where so many cannot run, UnfairError for a wrong result, TimeLimitError
+    once the function's own blocks took `limit` seconds: neither processes that start nor the baseline count. Raises
+    RankError for what a rank raises, and what else ParallelError has for what goes wrong between ranks.
     """
     speed = spec.speed
     assert speed is not None
     share = speed.share
     assert share is not None
     if why := missing(speed.ranks):
-        return timing.untimed(why, speed.at_least, seed)
+        raise UnableError(why)
     if announce:
         announce(f"Measuring speed on {speed.ranks} ranks: {QUIET} on a quiet machine, {BUSY} on a busy one.")
     inputs = speed.draw_inputs(seed)
-    slot = spec.timed_result(inputs[0]).nbytes
+    slot, expected = spec.timed_result(inputs[0]).nbytes, functools.cache(lambda n: spec.timed_result(inputs[n]))
     room = sum(array.nbytes for array in inputs[0].values()) + 2**12  # which alignment may take
     start = time.perf_counter()
     try:
@@ -48,22 +50,31 @@ def race(
     except ParallelError:
         return timing.untimed(TOO_BUSY, speed.at_least, seed)
     with one:
-        inputs = [one.put(given) for given in inputs]
-        one.prepare(inputs, len(inputs) * room, slot)
+        inputs, results = [one.put(given) for given in inputs], len(inputs) * room
+        one.prepare(inputs, results, slot)
         if time.perf_counter() - start > START_LIMIT:
             return timing.untimed(TOO_BUSY, speed.at_least, seed)
 
+        def compared(number: int) -> None:
+            """Compare each rank's result of a call, as it lies in the file, with what it should be."""
+            found = one.bytes[results + number * slot :][:slot]
+            for rank, wanted in enumerate(expected(number)):
+                got = found[rank * wanted.nbytes :][: wanted.nbytes].view(wanted.dtype).reshape(wanted.shape)
+                if wrong := mismatch(got, wanted, spec.tolerance):
+                    raise UnfairError(f"right on emulated ranks, but wrong on rank {rank} of MPI's: {wrong.lines[0]}")
+
         def against_one(program: Function, limit: float) -> timing.Verdict:
             with Team(program, share, speed.ranks, shared=one.shared, timeout=TIMEOUT) as team:
-                team.prepare(inputs, len(inputs) * room, slot)
-                candidate, baseline = _timer(team, len(inputs), limit), _timer(one, len(inputs))
+                team.prepare(inputs, results, slot)
+                candidate = _timer(team, speed.ranks, len(inputs), compared, limit)
+                baseline = _timer(one, 1, len(inputs))
                 return timing.compare_blocks(
                     candidate,
                     baseline,
                     speed.at_least,
                     seed=seed,
                     time_limit=COMPARE_LIMIT,
-                    cpu_witness=(),
+                    cpu_witness=("pass",),
                     threads="1 thread",
                 )
 
@@ -76,17 +87,24 @@ def race(
             return timing.untimed(TOO_BUSY, speed.at_least, seed)
 
 
-def _timer(team: Team, count: int, limit: float = math.inf) -> Callable[[int], timing.BlockTime]:
-    """A timer of blocks of the team's calls, which goes through all inputs in turn. All blocks may take `limit` s."""
+def _timer(
+    team: Team, ranks: int, count: int, compared: Callable[[int], None] | None = None, limit: float = math.inf
+) -> Callable[[int], timing.BlockTime]:
+    """A timer of blocks of the team's calls, which goes through all inputs in turn. All blocks may take `limit` s.
+
+    CPU time is that of a rank on average. The number of each block's last inputs goes to `compared`.
+    """
     place, left = 0, limit
 
     def block(calls: int) -> timing.BlockTime:
         nonlocal place, left
         with nullcontext() if left == math.inf else time_limit(max(left, SHORTEST_LIMIT)):
             start = time.perf_counter()
-            team.run(calls, place)
+            cpu = team.run(calls, place)
             wall = time.perf_counter() - start
+        if compared is not None:
+            compared((place + calls - 1) % count)
         place, left = (place + calls) % count, left - wall
-        return timing.BlockTime(wall)
+        return timing.BlockTime(wall, cpu / ranks)
 
     return block

@@ -64,6 +64,11 @@ class Report:
         return sum(part.max_points for part in self.parts if part.verdict == "deferred")
 
     @property
+    def settled(self) -> bool:
+        """Whether no speed is left open: measured again, it earns its points or loses them."""
+        return all(part.verdict != "inconclusive" for part in self.parts)
+
+    @property
     def points(self) -> float:
         return sum(part.points for part in self.parts)
 

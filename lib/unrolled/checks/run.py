@@ -25,7 +25,7 @@ from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, OnRanks, withheld_from, withheld_from_timed
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
-from .limits import TimeLimitError, time_limit
+from .limits import TimeLimitError, UnableError, UnfairError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Compare, Function, Inputs, Mistake, Rung, Spec, Speed
 
@@ -37,10 +37,6 @@ SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the r
 
 Announce = Callable[[str], None]
 Race = Callable[[Function, Spec, int, "Announce | None"], timing.Verdict]  # (function, spec, seed, announce)
-
-
-class UnfairError(Exception):
-    """While it was timed, a function did what a fair measurement does not allow: what, in words."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def run(
         with silence() if place.withhold else nullcontext():
             finding, verdict = check.speed(spec.speed, announce) if right else (_NOT_TIMED, None)
         findings.append(finding)
-        parts.append(_speed_part(name, spec.speed.points, finding, verdict))
+        parts.append(_speed_part(name, spec.speed.points, finding))
     report = Report(name, unrolled.__version__, tuple(findings), tuple(parts), verdict)
     if spec.rung is None or not climb or report.points + report.deferred < report.max_points:
         return report
@@ -307,18 +303,22 @@ class _Check:
             return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
         except UnfairError as error:
             return Finding("speed", "fail", (str(error),)), None
+        except UnableError as error:
+            return _deferred(speed, str(error)), None
         except (Exception, SystemExit) as error:
             return Finding("speed", "crashed", tuple(crash_lines(error, self.function))), None
         lines = [f"against {speed.against}:", *str(verdict).splitlines()]
-        if verdict.unable:
-            lines.append("the machine was the cause, and you have the points")
-        elif verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
+        if verdict.outcome == "pass":
+            return Finding("speed", "pass", tuple(lines)), verdict
+        if not verdict.unable and not verdict.ratio >= speed.at_least:
             lines += [*(() if speed.loops else words.loop_in(self.function)), *filter(None, [speed.advice])]
-        if verdict.outcome == "inconclusive" and not verdict.excused:
-            lines.append("the machine was not the cause, so this earns nothing yet: make it faster")
+        if verdict.outcome == "inconclusive":
+            lines.append(BUSY if verdict.excused or not verdict.pairs else SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
+BUSY = "not settled: the machine is too busy to tell"
+SLOW = "not settled: the machine alone was not the cause, so faster code may help"
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
 FOREIGN = "another library's answer to this exercise: write it yourself"
 ON_REAL = "right on the simulated GPU, but on this machine's own:"
@@ -371,11 +371,10 @@ def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Par
     return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right", ratio)
 
 
-def _speed_part(name: str, points: float, finding: Finding, measured: timing.Verdict | None) -> Part:
-    """A speed that the machine left open earns its points; one never measured has no evidence."""
+def _speed_part(name: str, points: float, finding: Finding) -> Part:
+    """A speed earns its points where it was seen; one never measured has no evidence."""
     verdict = "missing" if finding.verdict == "not run" else finding.verdict
-    excused = measured is not None and measured.excused
-    earned = points if verdict == "pass" or excused else 0
+    earned = points if verdict == "pass" else 0
     return Part(f"{name}/speed", verdict, earned, points, " ".join(finding.lines))
 
 

@@ -25,6 +25,7 @@ from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.errors import NoEngineError, RankError
 from unrolled.parallel.launch import cores
 from unrolled.parallel.mpi_start import END_SECONDS, launcher, run_mpi
+from unrolled.timing.blocks import cpu_seconds
 
 Inputs = dict[str, Any]
 Share = Callable[[Inputs, int, int], Sequence[Any]]  # (inputs, rank, ranks): this rank's arguments
@@ -104,9 +105,12 @@ class Team:
         places = [{name: self._place(array) for name, array in each.items()} for each in inputs]
         self._ask({"inputs": places, "results": results, "slot": slot})
 
-    def run(self, calls: int, first: int = 0) -> None:
-        """Make so many calls, from the prepared inputs with number `first` on, again from 0 after the last."""
-        self._ask({"calls": calls, "first": first})
+    def run(self, calls: int, first: int = 0) -> float:
+        """Make so many calls, from the prepared inputs with number `first` on, again from 0 after the last.
+
+        Return the seconds of CPU time that all ranks together took, by what they say themselves.
+        """
+        return self._ask({"calls": calls, "first": first})
 
     def close(self) -> None:
         """End the ranks."""
@@ -134,17 +138,18 @@ class Team:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
 
-    def _ask(self, order: Mapping[str, Any]) -> None:
-        """Give all ranks an order, and wait until each has done it."""
+    def _ask(self, order: Mapping[str, Any]) -> float:
+        """Give all ranks an order, and wait until each has done it; return the CPU seconds that it took them."""
         try:
             for line in self._lines:
                 line.sendall(json.dumps(order).encode() + b"\n")
-            done = all(answers.readline() for answers in self._answers)
+            done = [answers.readline() for answers in self._answers]
         except OSError:
-            done = False
-        if not done:
+            done = [b""]
+        if not all(done):
             self._thread.join(JOIN_SECONDS)
             raise self._error or RankError("the ranks ended")
+        return sum(map(float, done))
 
     def _put(self, array: Array) -> Array:
         start = -(-self._used // ALIGNED) * ALIGNED
@@ -196,7 +201,7 @@ def _serve(comm: Communicator, program: Callable[..., Any], share: Share, memory
             os.close(end)
     with socket.socket(fileno=lines[comm.rank]) as line:
         for text in line.makefile("rb"):
-            order = json.loads(text)
+            order, before = json.loads(text), cpu_seconds()
             if "inputs" in order:
                 given = [{name: _at(shared, *place) for name, place in each.items()} for each in order["inputs"]]
                 calls = [share(inputs, comm.rank, comm.size) for inputs in given]
@@ -204,7 +209,7 @@ def _serve(comm: Communicator, program: Callable[..., Any], share: Share, memory
                 gc.collect(0)
             elif "calls" in order:
                 _call(comm, program, calls, order, shared[results : results + slot * len(calls)].reshape(-1, slot))
-            line.sendall(b"done\n")
+            line.sendall(f"{cpu_seconds() - before}\n".encode())
 
 
 def _call(comm: Communicator, program: Callable[..., Any], calls: Any, order: Mapping[str, int], slots: Array) -> None:

@@ -92,7 +92,8 @@ def compare_blocks(
         raise ValueError(f"at_least is {at_least}; expected a positive factor")
     start = clock()
     seed = secrets.randbits(32) if seed is None else seed
-    race = _Race(candidate, baseline, random.Random(seed), clock, start + USUAL_SECONDS, start + time_limit, shortest)
+    ends = start + USUAL_SECONDS, start + time_limit
+    race = _Race(candidate, baseline, random.Random(seed), clock, *ends, shortest, "pass" in cpu_witness)
     race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, shortest)
     race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, shortest)
     if announce and clock() + race.expected(at_least) > race.usual_end:
@@ -114,6 +115,7 @@ class _Race:
     usual_end: float
     deadline: float
     shortest: float
+    by_cpu: bool  # whether CPU time may let the candidate pass
     baseline_seconds: float = 0.0  # per call
     candidate_seconds: float = 0.0
 
@@ -135,8 +137,10 @@ class _Race:
     def _out_of_time(self, pairs: Sequence[Pair], at_least: float) -> bool:
         """Whether another pair, and a control if one may be needed, would not fit; or 3 s went on a hopeless one."""
         ratios, now = _ratios(pairs), self.clock()
-        if len(pairs) >= rule.HOPELESS_PAIRS and rule.is_hopeless(ratios, at_least) and now > self.usual_end:
-            return True
+        if len(pairs) >= rule.HOPELESS_PAIRS and now > self.usual_end:
+            by_cpu = [pair.cpu_ratio for pair in pairs if self.by_cpu and not math.isnan(pair.cpu_ratio)]
+            if rule.is_hopeless([*ratios, *by_cpu], at_least):
+                return True
         reserve = 0.0 if min(ratios) >= at_least else RESERVE * self._control_seconds()
         return now + pairs[-1].baseline.wall + pairs[-1].candidate.wall + reserve > self.deadline
 

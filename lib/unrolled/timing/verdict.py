@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from unrolled.timing.rule import Outcome
 
 Witness = Literal["wall clock", "cpu time"]
 UNCONTROLLED = "threads uncontrolled"
+BY_CPU = "the machine is busy, so CPU time decided"
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,13 @@ class Verdict:
         they fill the caches. Time is too little where it ended the control, or did not allow for the pairs of a first
         look; whoever must not trust the candidate has to ask besides whether it was the one to lose that time.
 
-        Whatever the machine did, it is no excuse for pairs whose whole interval is below half of what was asked. Where
-        it is unable to show that speed, it was the cause.
+        Whatever the machine did, it is no excuse for a fair pair below half of what was asked, nor for no pair at all.
         """
-        if self.unable:
-            return self.outcome == "inconclusive"
-        if self.outcome != "inconclusive" or rule.is_slow([pair.ratio for pair in self.pairs], self.at_least, rule.FAR):
+        seen = fair(self.pairs)
+        if self.outcome != "inconclusive" or not seen or min(pair.ratio for pair in seen) < self.at_least / rule.FAR:
             return False
         cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
-        return self.noisy or cut_short or _crowded(self.control)
+        return self.unable or self.noisy or cut_short or _crowded(self.control)
 
     def __str__(self) -> str:
         """One to three plain sentences."""
@@ -138,6 +138,16 @@ class Verdict:
 _SCALARS = ("outcome", "ratio", "low", "high", "at_least", "reason", "witness", "noisy", "threads", "seconds", "seed")
 
 
+def fair(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs in which the baseline took what it takes in the others, their median, to within SLACK."""
+    if not pairs:
+        return []
+    calls = [pair.baseline.wall / pair.baseline.calls for pair in pairs]
+    usual = statistics.median_low(calls)
+    near = [usual / rule.SLACK <= call <= usual * rule.SLACK for call in calls]
+    return list(itertools.compress(pairs, near))
+
+
 def conclude(
     pairs: Sequence[Pair],
     control: Sequence[Pair],
@@ -164,13 +174,16 @@ def conclude(
         helps = "a quieter one will hardly change this, faster code will" if far else "try again when it is quieter"
         outcome, reason = "inconclusive", f"the machine is too busy for a fair measurement: {helps}"
         if (decided := _by_cpu_time(pairs, at_least)) in cpu_witness:
-            outcome, witness, reason = decided, "cpu time", "the machine is busy, so CPU time decided"
-    if witness == "cpu time":
-        ratios = [pair.cpu_ratio for pair in pairs]
-    low, high = rule.median_interval(ratios)
-    ratio = statistics.median(ratios) if ratios else math.nan
+            outcome, witness, reason = decided, "cpu time", BY_CPU
+    spread = _spread(pairs, witness)
     pairs, control = tuple(pairs), tuple(control)
-    return Verdict(outcome, ratio, low, high, at_least, reason, witness, noisy, pairs, control, threads, seconds, seed)
+    return Verdict(outcome, *spread, at_least, reason, witness, noisy, pairs, control, threads, seconds, seed)
+
+
+def _spread(pairs: Sequence[Pair], witness: Witness) -> tuple[float, float, float]:
+    """The median of the ratios in the time of this witness, and its interval."""
+    ratios = [pair.cpu_ratio if witness == "cpu time" else pair.ratio for pair in pairs]
+    return statistics.median(ratios) if ratios else math.nan, *rule.median_interval(ratios)
 
 
 def untimed(why: str, at_least: float, seed: int = 0) -> Verdict:
@@ -183,15 +196,24 @@ def where_able(verdict: Verdict, model: Verdict) -> Verdict:
     """Return the verdict on a candidate, open if that on a right and fast `model`, in its place, is no better.
 
     For what needs more of a machine than its baseline: two cores that share memory, one unit or other work may be no
-    faster than one. A candidate that is clearly slower than the model is slow by itself: by more than SLACK where the
-    model passes, by more than FAR anywhere. By more than HOPELESS it fails, also where there was time for few pairs:
-    else whoever sleeps could have too few.
+    faster than one. Where the model does not pass, CPU time decides, if by that it does. Else a candidate that is
+    clearly slower than the model is slow by itself: by more than SLACK where the model passes, by more than FAR
+    anywhere. By more than HOPELESS it fails, also where there was time for few pairs: else whoever sleeps could have
+    too few.
     """
+    if verdict.outcome == "pass":
+        return verdict
+    asked, beside = verdict.at_least, [pair.candidate for pair in model.pairs]
+    if model.outcome != "pass" and _spread(model.pairs, "cpu time")[0] >= asked:
+        decided = _by_cpu_time(verdict.pairs, asked, beside)
+        if decided != "inconclusive":
+            ratio, low, high = _spread(verdict.pairs, "cpu time")
+            by_cpu = replace(verdict, outcome=decided, witness="cpu time", reason=BY_CPU)
+            return replace(by_cpu, ratio=ratio, low=low, high=high)
     model_is = f"the course's own answer is {_number(model.ratio)} times as fast here"
-    slower = verdict.high < model.low / (rule.SLACK if model.outcome == "pass" else rule.FAR)
     if verdict.outcome == "inconclusive" and verdict.high < model.low / rule.HOPELESS:
         return replace(verdict, outcome="fail", reason=model_is)
-    if verdict.outcome == "pass" or slower:
+    if verdict.high < model.low / (rule.SLACK if model.outcome == "pass" else rule.FAR):
         return verdict
     why = f"{model_is}, {'hardly more' if model.outcome == 'pass' else 'so this machine cannot show it'}"
     return replace(verdict, outcome="inconclusive", reason=why, unable=True)
@@ -214,11 +236,12 @@ def _by_wall_clock(ratios: Sequence[float], at_least: float) -> tuple[Outcome, s
     return outcome, f"time ran out after {most} pairs"
 
 
-def _by_cpu_time(pairs: Sequence[Pair], at_least: float) -> Outcome:
+def _by_cpu_time(pairs: Sequence[Pair], at_least: float, beside: Sequence[TimedBlock] = ()) -> Outcome:
     """What CPU time says of these pairs. To pass, it must be able to stand for the candidate's work.
 
     A candidate that sleeps, or lets others work, has little CPU time for the wall time it takes, while load takes the
-    same share from both sides. So it must show at least half of the baseline's CPU seconds per second of wall time.
+    same share from what is `beside` it: the baseline's blocks, if nothing else. So it must show at least half of the
+    CPU seconds per second of wall time that those have.
     """
     if not all(pair.baseline.cpu > 0 and pair.candidate.cpu > 0 for pair in pairs):
         return "inconclusive"  # no CPU time, or a clock too coarse for the blocks
@@ -227,17 +250,18 @@ def _by_cpu_time(pairs: Sequence[Pair], at_least: float) -> Outcome:
         return "fail"
     if rule.decide(ratios, at_least) != "pass":
         return "inconclusive"
-    baseline, candidate = (
-        sum(block.cpu for block in blocks) / sum(block.wall for block in blocks)
-        for blocks in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
-    )
-    return "pass" if candidate >= 0.5 * baseline else "inconclusive"
+    usual = _share(beside or [pair.baseline for pair in pairs])
+    return "pass" if _share([pair.candidate for pair in pairs]) >= 0.5 * usual else "inconclusive"
 
 
 def _crowded(control: Sequence[Pair]) -> bool:
     """Whether the baseline had less than a core of its own; no where CPU time is unknown."""
-    blocks = [block for pair in control for block in (pair.baseline, pair.candidate)]
-    return sum(block.cpu for block in blocks) < rule.CONTROL_SHARE * sum(block.wall for block in blocks)
+    return _share([block for pair in control for block in (pair.baseline, pair.candidate)]) < rule.CONTROL_SHARE
+
+
+def _share(blocks: Sequence[TimedBlock]) -> float:
+    """CPU seconds per second of wall time; NaN without blocks, or where CPU time is unknown."""
+    return sum(block.cpu for block in blocks) / sum(block.wall for block in blocks) if blocks else math.nan
 
 
 def _speed(verdict: Verdict) -> str:

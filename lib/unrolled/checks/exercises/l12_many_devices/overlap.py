@@ -23,6 +23,7 @@ class Layer:
 
     def __init__(self, network: Network, rank: int, x: Array, weight: Array, seconds: float) -> None:
         self._network, self._rank, self._x, self._weight, self.seconds = network, rank, x, weight, seconds
+        self.done = 0  # calls of `backward`
         self.number = 0  # its place among the rank's layers
         self.after: Layer | None = None  # the layer behind it, where there is one
         self._given: Array | None = None  # what `backward` got and gave, once it was called
@@ -35,6 +36,7 @@ class Layer:
             takes = f"layer {self.number} takes the gradient by its output y = x @ weight, {wanted}"
             raise ValueError(f"grad has shape {np.shape(grad)}; {takes}{self._why(grad)}")
         self._network.compute(self._rank, self.seconds)
+        self.done += 1
         by_weight, by_x = self.gradients(grad)
         self._given, self._by_weight = grad.copy(), by_weight.copy()
         return by_weight, by_x
@@ -93,6 +95,8 @@ def own_gradients(grad: Array, layers: Sequence[Layer]) -> list[Array]:
     return found[::-1]
 
 
+NOT_CALLED = "the gradients are right, but not by one call of backward for each layer of each rank: that takes the time"
+
 MISTAKES = (
     result(
         "these are the gradients of a rank's own samples: sum over ranks",
@@ -115,6 +119,8 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
             f"the gradients are right, but the network was asked for: {said}",
             "expected a start_all_reduce of each layer's own gradient, and nothing else that is sent",
         )
+    if any(layer.done != 1 for _, own in inputs["arguments"] for layer in own):
+        return Mismatch((NOT_CALLED,))
     needed = least_seconds(network, [arguments[1] for arguments in inputs["arguments"]], expected[0])
     if network.seconds > needed * (1 + 1e-9):
         return Mismatch.of(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, first_mismatch
-from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.domain import edge_size
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Compare, Function, Inputs, normals
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network, shard
@@ -43,7 +44,8 @@ def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = l
         network: Network = inputs["network"]
         called = network.collectives
         if found := by_rank(got, expected, inputs):
-            return replace(found, lines=(*found.lines, *helps(got, network)))
+            where = (_misplaced(network, terms, inputs["arguments"], brings),)
+            return replace(found, lines=(*found.lines, *helps(got, network), *where), guesses=where)
         if len(called) != 1 or "all_reduce" not in called[0][0] or network.messages:
             names = ", ".join(name for name, _ in called) or "none"
             return Mismatch.of(
@@ -51,16 +53,32 @@ def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = l
                 f"the network carried {len(network.messages)} messages and these collective operations: {names}",
                 *helps(got, network),
             )
-        for rank, brought in enumerate(network.brought[0]):
-            own = terms(*inputs["arguments"][rank], network.size)
-            if not any(same_numbers(brought, term) for term in own):
-                return Mismatch.of(
-                    f"the values are right, but not what rank {rank} brought to the sum: {brought.size} numbers",
-                    f"expected {own[0].size}: {brings}",
-                )
+        if (odd := _odd_one(network, terms, inputs["arguments"])) is not None:
+            return Mismatch.of(
+                f"the values are right, but not what rank {odd[0]} brought to the sum: {odd[1]} numbers",
+                f"expected {odd[2]}: {brings}",
+            )
         return None
 
     return judge
+
+
+def _odd_one(network: Network, terms: Callable[..., list[Array]], arguments: Sequence[Any]) -> tuple[int, ...] | None:
+    """The first rank that brought something else to the first sum than it may, and how many numbers; of how many."""
+    for rank, brought in enumerate(network.brought[0]):
+        own = terms(*arguments[rank], network.size)
+        if not any(same_numbers(brought, term) for term in own):
+            return rank, brought.size, own[0].size
+    return None
+
+
+def _misplaced(network: Network, terms: Callable[..., list[Array]], arguments: Sequence[Any], brings: str) -> str:
+    """Where wrong values may come from, before the sum or after it."""
+    if not network.brought:
+        return "nothing was summed over ranks"
+    if (odd := _odd_one(network, terms, arguments)) is not None:
+        return f"what rank {odd[0]} brought to the sum is wrong already: it is to be {brings}"
+    return "each rank brought to the sum what it may: look at what is made of the sum"
 
 
 def same_numbers(brought: Array, term: Array) -> bool:
@@ -117,17 +135,30 @@ STEP_MISTAKES = (
         lambda comm, weight, x, labels: comm.all_reduce(own(weight, x, labels) * np.float32(len(x))),
     ),
     Mistake(
+        "divided by len(x) * comm.size: other ranks may have other numbers of samples, so sum the counts, too",
+        lambda comm, weight, x, labels: (
+            comm.all_reduce(own(weight, x, labels) * np.float32(len(x))) / np.float32(len(x) * comm.size)
+        ),
+    ),
+    Mistake(
         "each rank has the gradient of its own samples: sum over ranks",
         lambda comm, weight, x, labels: own(weight, x, labels),
     ),
 )
 
 
-def samples(rng: np.random.Generator, *counts: int) -> Inputs:
+def samples(rng: np.random.Generator, *counts: int, inputs: int = 5, classes: int = 3) -> Inputs:
     """Draw a step with so many samples on each rank."""
-    weight = rng.standard_normal((5, 3)).astype(np.float32)
-    arguments = [(weight, rng.standard_normal((n, 5)).astype(np.float32), rng.integers(0, 3, n)) for n in counts]
-    return {"network": kept_network(len(counts), rng), "arguments": arguments}
+    weight = rng.standard_normal((inputs, classes)).astype(np.float32)
+    own = [(rng.standard_normal((n, inputs)).astype(np.float32), rng.integers(0, classes, n)) for n in counts]
+    return {"network": kept_network(len(counts), rng), "arguments": [(weight, *each) for each in own]}
+
+
+def any_samples(rng: np.random.Generator) -> Inputs:
+    """Draw a step on any ranks, of which one at least has samples."""
+    counts = [edge_size(rng, 9, low=0) for _ in range(edge_size(rng, 5))]
+    counts[int(rng.integers(len(counts)))] += not any(counts)
+    return samples(rng, *counts, inputs=edge_size(rng, 6), classes=edge_size(rng, 5, low=2))
 
 
 def appended(got: Any, network: Network) -> tuple[str, ...]:
@@ -139,10 +170,12 @@ def appended(got: Any, network: Network) -> tuple[str, ...]:
 def gradient_and_count(weight: Array, x: Array, labels: Array, ranks: int) -> list[Array]:
     """Return what a rank may bring to the sum: the gradient of its summed loss and how many samples it has.
 
-    Or a gradient alone, which gives the right values where all have the same number: other cases tell why it is wrong.
+    The count may be one more number, or be a row or a column of its own, as often as there is room or once. Or a
+    gradient alone, which gives the right values where all have the same number: other cases tell why it is wrong.
     """
     mean = own(weight, x, labels)
-    return [np.append((mean * len(x)).ravel(), len(x)), mean, mean * len(x)]
+    counts = [np.full(size, len(x)) for size in (1, *weight.shape)] + [len(x) * np.eye(n)[0] for n in weight.shape]
+    return [*(np.append(mean * len(x), count) for count in counts), mean, mean * len(x)]
 
 
 # Two layers that are split among ranks.
@@ -159,8 +192,13 @@ def column_row_linear(
     return comm.all_reduce(hidden @ weight2) + bias2
 
 
-def _layers(says: str, relu: bool = True, before: bool = False, after: bool = False, again: bool = True) -> Mistake:
-    """Return the mistake of no ReLU, of a sum of hidden units over ranks before or after it, or of none at the end."""
+def _layers(
+    says: str, relu: bool = True, before: bool = False, after: bool = False, again: bool = True, last: bool = False
+) -> Mistake:
+    """Return the mistake of no ReLU, of a sum of hidden units over ranks before or after it, or of none at the end.
+
+    Or of a ReLU as the `last` thing that is done to the sum.
+    """
 
     def program(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
         hidden = x @ weight1 + bias1
@@ -168,7 +206,8 @@ def _layers(says: str, relu: bool = True, before: bool = False, after: bool = Fa
         hidden = np.maximum(hidden, 0) if relu else hidden
         hidden = comm.all_reduce(hidden) if after else hidden
         y = hidden @ weight2
-        return (comm.all_reduce(y) if again else y) + bias2
+        y = comm.all_reduce(y) if again else y
+        return (np.maximum(y, 0) if last else y) + bias2
 
     return Mistake(says, program)
 
@@ -178,7 +217,17 @@ SUMMED = f"hidden units of different ranks are summed: {STAY}"
 SPLIT_MISTAKES = (
     given("bias2 is in it once for each rank: add it after the sum", bias2=lambda comm, bias2: comm.size * bias2),
     _layers("each rank has its own terms only: sum over ranks", again=False),
+    _layers("the ReLU comes after the sum over ranks: it belongs between the two layers", relu=False, last=True),
+    result(
+        "the ReLU comes last: it belongs between the two layers, and nothing comes after bias2",
+        lambda y: np.maximum(y, 0),
+        _layers("", relu=False).function,
+    ),
     _layers("the ReLU between the layers is missing", relu=False),
+    given(
+        "bias1 is divided by comm.size: it is this rank's part already, of its own hidden units",
+        bias1=lambda comm, bias1: bias1 / np.float32(comm.size),
+    ),
     given("bias2 is missing: add it once, after the sum", bias2=lambda bias2: 0 * bias2),
     given(
         "the sum is divided by comm.size: the ranks' terms add up to the result",

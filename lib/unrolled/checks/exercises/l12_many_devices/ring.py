@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,20 +64,44 @@ def through_a_ring(step: int) -> Compare:
         if network.collectives:
             return Mismatch((f"{network.collectives[0][0]} was called: only send and receive are allowed here",))
         arrays = np.stack([x for (x,) in inputs["arguments"]])
-        return by_rank(got, expected, inputs) or _of_the_ring(network, step, arrays)
+        if (wrong := by_rank(got, expected, inputs)) is None:
+            return _of_the_ring(network, step, arrays)
+        guesses = tuple(_of_the_links(network, step, "") or _of_the_terms(got, expected, arrays))
+        return replace(wrong, lines=(*wrong.lines, *guesses), guesses=guesses)
 
     return judge
+
+
+def _of_the_links(network: Network, step: int, so: str = "the sums are right, but ") -> tuple[str, ...]:
+    for source, to in sorted(network.link_bytes):
+        if to != (source + step) % network.size:
+            ring = f"in the ring it sends to rank {(source + step) % network.size} only"
+            return f"{so}rank {source} sent to rank {to}", ring
+    return ()
+
+
+def _of_the_terms(got: Any, expected: Any, arrays: Array) -> tuple[str, ...]:
+    """What the first wrong number of the ranks' results holds instead: how often each rank's own one, or what else."""
+    for rank, (found, sums) in enumerate(zip(got, expected, strict=True)):
+        if np.shape(found) != sums.shape or not (wrong := np.flatnonzero(~np.isclose(found, sums, 0, NEAR))).size:
+            continue
+        place = int(wrong[0])
+        name = f"x[{place}] on rank {rank}"
+        for times in itertools.product(range(MOST_TIMES), repeat=len(arrays)):
+            if abs(found[place] - times @ arrays[:, place].astype(np.float64)) < NEAR:
+                held = ", ".join(f"rank {other}'s {count} times" for other, count in enumerate(times) if count != 1)
+                return (f"{name} holds {held}: each belongs into it once",)
+        if (other := np.flatnonzero(np.abs(sums - found[place]) < NEAR)).size:
+            return (f"{name} holds the sum of x[{other[0]}]: a chunk is put into another one's place",)
+        return (f"{name} holds numbers of other places, too: what comes is added to another chunk",)
+    return ()
 
 
 def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
     """What is wrong with the messages of an all-reduce of the ranks' arrays (p, n), float32."""
     ranks, size = arrays.shape
-    for source, to in sorted(network.link_bytes):
-        if to != (source + step) % ranks:
-            return Mismatch.of(
-                f"the sums are right, but rank {source} sent to rank {to}",
-                f"in the ring it sends to rank {(source + step) % ranks} only",
-            )
+    if lines := _of_the_links(network, step):
+        return Mismatch(lines)
     most = 4 * 2 * (ranks - 1) * -(-size // ranks)
     link, sent = max(network.link_bytes.items(), key=lambda item: item[1], default=((0, 0), 0))
     if sent > most:
@@ -97,6 +123,7 @@ def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
     return None
 
 
+NEAR, MOST_TIMES = 1e-4, 4  # how close two sums of some normal numbers are that are the same; how often one is counted
 HALF = "only the first half is done: one chunk of each rank is a sum of all"
 OFF = "the second half begins one chunk off: each rank first sends on the chunk whose sum it has"
 ADDS = "the second half adds, too: there what comes is the sum of all, and takes the place of the rank's own chunk"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, shortened
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Inputs
 from unrolled.parallel import gpipe
@@ -26,7 +27,9 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if wrong := faults(schedule, stages, micro_batches):
         if _one_list(schedule, micro_batches):
             return Mismatch((wrong[0], ONE_LIST))
-        return Mismatch((wrong[0], *(("and more like it",) if len(wrong) > 1 else ())))
+        few = f"micro-batches are 0 to {micro_batches - 1}: no stage has more than these to begin with, min(p - s, m)"
+        there_is_not = (few,) if "which there is not" in wrong[0] else ()
+        return Mismatch((wrong[0], *there_is_not, *(("and more like it",) if len(wrong) > 1 else ())))
     slots, most = max(map(len, schedule)), 2 * (micro_batches + stages - 1)
     if slots > most:
         return Mismatch.of(
@@ -51,9 +54,8 @@ def judge_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
 
 
 def any_size(rng: np.random.Generator) -> Inputs:
-    """Draw stages and more micro-batches than that."""
-    stages = int(rng.integers(2, 9))
-    return {"stages": stages, "micro_batches": stages + int(rng.integers(1, 25))}
+    """Draw stages and micro-batches: any of the two may be more."""
+    return {"stages": edge_size(rng, 8), "micro_batches": edge_size(rng, 24)}
 
 
 def _read(got: Any) -> Slots | Mismatch:
@@ -73,7 +75,7 @@ def _one_list(schedule: Slots, micro_batches: int) -> bool:
 
     The judge gets copies of the rows, so it cannot ask whether they are the same object.
     """
-    first, *others = schedule
+    first, *others = schedule or [[]]
     passes = [slot for slot in first if slot is not None]
     alike = bool(others and passes) and all(row == first for row in others)
     return alike and not len(passes) == len(set(passes)) == 2 * micro_batches
