@@ -23,9 +23,9 @@ from unrolled_grader.authoring import one_cell, slips
 SEEDS, DRAWS = 3, 2000
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
-SECONDS, FEWEST = 60.0, 40
+SECONDS, FEWEST = 20.0, 40
 """Where the check itself takes so long that mutants, or draws for one of these, take longer: how many all the same."""
-PATIENCE = 20.0  # times as long as the right answer takes, and a second: then a case is stopped
+PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
 @dataclass

@@ -164,8 +164,11 @@ def _first(x: Array, axis: int) -> Array:
 def of_places(got: Any, expected: Any, inputs: Mapping[str, Any], tolerance: float) -> str | None:
     """Return what is telling about the values that are wrong, in words; None if there is nothing."""
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)) and len(got) == len(expected):
-        pairs = [(g, e) for g, e in zip(got, expected, strict=True) if not agree(g, e, tolerance)]
-        return of_places(*pairs[0], inputs, tolerance) if pairs else None
+        wrong = [place for place, pair in enumerate(zip(got, expected, strict=True)) if not agree(*pair, tolerance)]
+        if not wrong:
+            return None
+        alone = f"item {wrong[0]} alone is wrong: how do you get the others?" if 1 == len(wrong) < len(got) else None
+        return of_places(got[wrong[0]], expected[wrong[0]], inputs, tolerance) or alone
     ours, right = as_numbers(got), as_numbers(expected)
     if ours is None or right is None or not right.size:
         return None
@@ -215,6 +218,8 @@ def _of_numbers(got: float, right: float) -> str | None:
 
 
 def _of_wrong(ours: Array, right: Array, wrong: Array, scale: float) -> Iterator[str]:
+    if ours.size > 1 and np.isfinite(ours).all() and np.ptp(offsets := ours - right) < 1e-5 * scale:
+        yield f"every value is off by {float(offsets.flat[0]):.4g}"
     if wrong.all() and np.isfinite(ours).all() and float(np.abs(ours - right).max()) < 0.01 * scale:
         yield "all values are nearly right: digits were lost on the way, as in float16, or a small term is missing"
     if not wrong.all():
