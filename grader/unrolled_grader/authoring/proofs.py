@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +79,7 @@ class _Trial:
     source: str
     names: Mapping[str, Any]
     limit: float = 10.0
-    slowest: float = 0.0  # seconds that the check takes for the right answer
+    typical: float = 0.0  # seconds that the check takes for the right answer
 
     def __post_init__(self) -> None:
         self.right = self.function(self.source)
@@ -88,12 +89,13 @@ class _Trial:
 
     def require_right(self, seeds: int) -> None:
         """Raise ValueError unless the answer passes. Then a case may take a mutant some times as long as that."""
-        for seed in range(seeds):
+        times = []
+        for seed in (0, *range(seeds)):  # the first also loads what is needed
             started = time.perf_counter()
             if not (report := self.report(self.right, seed)).passed:
                 raise ValueError(f"the solution does not pass at seed {seed}: {report}")
-            self.slowest = max(self.slowest, time.perf_counter() - started)
-        self.limit = min(self.limit, 1 + PATIENCE * self.slowest)
+            times.append(time.perf_counter() - started)
+        self.limit, self.typical = min(self.limit, 1 + PATIENCE * max(times)), statistics.median(times)
         self.spec = replace(self.spec, limit=None)
 
     def report(self, function: Any, seed: int) -> checks.Report:
@@ -113,9 +115,9 @@ class _Trial:
                 yield kind, text, make(self.right)
 
     def chosen(self, all_mutants: list[Any], seeds: int) -> list[Any]:
-        """Return every n-th mutant, where all would take longer than `SECONDS` if they were refused at the end."""
-        most = max(FEWEST, int(SECONDS / (seeds * self.slowest)))
-        return all_mutants[:: -(-len(all_mutants) // most)]
+        """Return some, evenly chosen, where all would take longer than `SECONDS` if they were refused at the end."""
+        most = min(len(all_mutants), max(FEWEST, int(SECONDS / (seeds * self.typical))))
+        return [all_mutants[number * len(all_mutants) // most] for number in range(most)]
 
     def _calls(self, draws: int) -> slips.Calls:
         """How the domain's inputs lead to calls of the function; without one, how the cases do, which have no edges."""
@@ -152,7 +154,7 @@ class _Trial:
 
     def _difference(self, function: Any, draws: int) -> str | None:
         """The first input of the domain for which a function is wrong, in words; None if there is none."""
-        for number in range(min(draws, max(FEWEST, int(SECONDS / self.slowest)))):
+        for number in range(min(draws, max(FEWEST, int(SECONDS / self.typical)))):
             if not (report := self.drawn(function, number)).passed:
                 return str(report)
         return None
