@@ -50,7 +50,7 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument("exercises", metavar="EXERCISE", nargs="*", help="names of checks: conv2d_gemm")
     parser.add_argument("--lesson", metavar="NN", help="the mutants of all exercises of a lesson, without its tests")
     parser.add_argument("--all", action="store_true", help="the mutants of all exercises and variants")
-    parser.add_argument("--record", action="store_true", help=f"write what was counted for all to {RECORD}")
+    parser.add_argument("--record", action="store_true", help=f"write what was counted to {RECORD}")
     parser.add_argument("--changed", action="store_true", help="of these only what is not in the record as it is now")
     parser.add_argument("--seeds", type=int, default=proofs.SEEDS, help="how often each mutant is tried (%(default)s)")
     parser.add_argument("--draws", type=int, default=proofs.DRAWS, help="inputs to compare what passes (%(default)s)")
@@ -60,17 +60,7 @@ def add(subparsers: Subparsers) -> None:
 def _command(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     lessons = variants.checks(root)
-    for name in arguments.exercises:
-        if name not in lessons:
-            close = " or ".join(difflib.get_close_matches(name, lessons))
-            raise CommandError(f"there is no exercise {name!r}" + (f"; did you mean {close}?" if close else ""))
-    names = list(arguments.exercises)
-    if arguments.all or arguments.changed or arguments.record:
-        names = list(lessons)
-    elif arguments.lesson:
-        names = [name for name, lesson in lessons.items() if lesson.startswith(arguments.lesson)]
-    if not names:
-        raise CommandError("name exercises, or --lesson NN, or --all")
+    names = _named(arguments, lessons)
     if arguments.changed:
         names = changed(root, names)
     failed = bool(arguments.exercises) and _tested(root, {name: lessons[name] for name in arguments.exercises})
@@ -78,6 +68,23 @@ def _command(arguments: argparse.Namespace) -> int:
     if arguments.record:
         record(root, found, arguments.seeds, arguments.draws)
     return int(failed or any(proof.holes for proof in found))
+
+
+def _named(arguments: argparse.Namespace, lessons: dict[str, str]) -> list[str]:
+    """The exercises that are asked for. Raises CommandError for one that there is not, and for none."""
+    for name in arguments.exercises:
+        if name not in lessons:
+            close = " or ".join(difflib.get_close_matches(name, lessons))
+            raise CommandError(f"there is no exercise {name!r}" + (f"; did you mean {close}?" if close else ""))
+    if arguments.exercises:
+        return list(arguments.exercises)
+    if arguments.lesson:
+        if names := [name for name, lesson in lessons.items() if lesson.startswith(arguments.lesson)]:
+            return names
+        raise CommandError(f"no lesson begins with {arguments.lesson!r}")
+    if arguments.all or arguments.changed:
+        return list(lessons)
+    raise CommandError("name exercises, or --lesson NN, --changed or --all")
 
 
 def _tested(root: Path, lessons: dict[str, str]) -> bool:
@@ -159,21 +166,18 @@ def content(root: Path, name: str) -> str:
 
 def changed(root: Path, names: Sequence[str]) -> list[str]:
     """Return those of the exercises whose cell or spec is not what the record tells of."""
-    file = root / RECORD
-    known = json.loads(file.read_text(encoding="utf-8"))["exercises"] if file.exists() else {}
+    known = _recorded(root)
     return [name for name in names if known.get(name, {}).get("content") != content(root, name)]
 
 
 def record(root: Path, found: Sequence[proofs.Proof], seeds: int, draws: int) -> None:
-    """Write what was counted, with a hash of what each proof was made of."""
-    rows: dict[str, Any] = {
-        proof.exercise: {"content": content(root, proof.exercise), **proof.to_dict()} for proof in found
-    }
-    made = {
-        "command": "unrolled prove --all",
-        "date": datetime.date.today().isoformat(),
-        "seeds": seeds,
-        "draws": draws,
-    }
-    text = json.dumps({**made, "exercises": dict(sorted(rows.items()))}, indent=1)
+    """Write what was counted, with a hash of what each proof was made of, over what is known of these exercises."""
+    made = {"date": datetime.date.today().isoformat(), "seeds": seeds, "draws": draws}
+    rows = {proof.exercise: {**proof.to_dict(), **made, "content": content(root, proof.exercise)} for proof in found}
+    text = json.dumps({"exercises": dict(sorted({**_recorded(root), **rows}.items()))}, indent=1)
     (root / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def _recorded(root: Path) -> dict[str, dict[str, Any]]:
+    file = root / RECORD
+    return dict(json.loads(file.read_text(encoding="utf-8"))["exercises"]) if file.exists() else {}
