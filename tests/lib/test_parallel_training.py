@@ -288,15 +288,12 @@ def test_dropout_goes_on_in_the_same_process(tmp_path):
     np.testing.assert_array_equal(emulate(program, 2, 4), emulate(program, 4))
 
 
-def test_what_is_no_checkpoint_is_left_alone_and_an_earlier_version_named(tmp_path):
+def test_what_is_no_checkpoint_is_left_alone(tmp_path):
     others = {"step-old", "step-", "notes"}
     for name in others:
         (tmp_path / name).mkdir()
     emulate(trained, checkpoint=tmp_path, every=6)
     assert {path.name for path in tmp_path.iterdir()} == {*others, "step-1", "step-2"}
-    (tmp_path / "step-7").mkdir()
-    with pytest.raises(ValueError, match=r"step-7 is of an earlier version.* network.load\('.*network.npz'\)"):
-        emulate(trained, checkpoint=tmp_path)
 
 
 def changed(array, place, value):
@@ -362,9 +359,6 @@ def smooth(scores, labels, epsilon):
 
 
 DIFFERING = [
-    [lambda scores, labels: (scores.sum(), scores), lambda scores, labels: (scores.max(), scores)],
-    [lambda scores, labels: (1, scores), lambda scores, labels: (2, scores)],
-    [lambda scores, labels, by=1: (by, scores), lambda scores, labels, by=2: (by, scores)],
     [weighted(1.0), weighted(2.0)],
     [partial(smooth, epsilon=0.1), partial(smooth, epsilon=0.2)],
     [partial(smooth, epsilon=0.1), partial(weighted, epsilon=0.1)],

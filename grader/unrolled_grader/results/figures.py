@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import html
-import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, SKY, SMALL, YELLOW, new_figure, styled, tint
+from unrolled.show.style import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, SKY, YELLOW, new_figure, styled
 from unrolled_grader.judge.evidence import VERDICTS
-from unrolled_grader.results.tally import Speeds, TalliedPart
+from unrolled_grader.results.tally import TalliedPart
 
 BINS = 10
 _STRIPES = "repeating-linear-gradient({}deg, #0000 0 4px, #0005 4px 5.5px), "
@@ -98,52 +96,3 @@ def legend(labels: Mapping[str, str]) -> str:
     """Return in HTML what colours and textures stand for, by the names that they have in the page's style."""
     items = (f'<li><span class="{name}"></span>{html.escape(text)}</li>' for name, text in labels.items())
     return f'<ul class="legend">{"".join(items)}</ul>'
-
-
-@styled()
-def speedups(found: Mapping[TalliedPart, Speeds]) -> Picture:
-    """Draw a row a check: a mark a student on a log scale, and a line at the factor that is asked for."""
-    figure = new_figure(0.8 + 0.62 * len(found), 8.6, layout="constrained")
-    ax = figure.subplots()
-    for row, speeds in enumerate(found.values()):
-        _speed_row(ax, row, speeds)
-    _log_axis(ax, [ratio for speeds in found.values() for ratio in (*speeds.ratios, speeds.at_least)])
-    ax.set_yticks(range(len(found)), [part.name for part in found])
-    ax.set_ylim(len(found) - 0.4, -0.8)
-    ax.set_xlabel("times as fast as the baseline")
-    ax.grid(axis="x")
-    ax.spines[["left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    summaries = [
-        f"{part.name}: asked {speeds.at_least:g}x, {len(speeds.ratios)} measured, from {speeds.ratios[0]:.3g}x to "
-        f"{speeds.ratios[-1]:.3g}x, median {statistics.median(speeds.ratios):.3g}x"
-        for part, speeds in found.items()
-    ]
-    return Picture(figure, "Measured speedups, log scale. " + "; ".join(summaries) + ".")
-
-
-def _speed_row(ax: Axes, row: int, speeds: Speeds) -> None:
-    many = len(speeds.ratios) > 40
-    # small vertical offsets, so that equal values do not hide each other; the same for the same count
-    marks = [(ratio, row + ((index * 0.618) % 1 - 0.5) * 0.5) for index, ratio in enumerate(speeds.ratios)]
-    for reached, marker, colour in ((True, "o", BLUE), (False, "X", RED)):
-        chosen = [mark for mark in marks if (mark[0] >= speeds.at_least) == reached]
-        if chosen:
-            ax.plot(*zip(*chosen, strict=True), marker, color=colour, markersize=4 if many else 7, alpha=0.7, mew=0)
-    ax.plot([speeds.at_least] * 2, [row - 0.36, row + 0.36], color=INK, linewidth=2)
-    ax.text(speeds.at_least, row - 0.39, f"asked: {speeds.at_least:g}x", fontsize=SMALL, ha="center", va="bottom")
-    if row % 2:
-        ax.axhspan(row - 0.5, row + 0.5, color=tint(PALE, 0.35), zorder=0)
-
-
-def _log_axis(ax: Axes, values: Sequence[float]) -> None:
-    """1, 2, 5, 10 … as far as the values reach, or only powers of ten where that would be crowded."""
-    low, high = math.log10(min(values)) - 0.12, math.log10(max(values)) + 0.12
-    steps = (1, 2, 5) if high - low < 2.5 else (1,)
-    ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
-    ax.set_xscale("log")
-    ax.set_xlim(10**low, 10**high)
-    ax.xaxis.set_major_locator(FixedLocator([tick for tick in ticks if low <= math.log10(tick) <= high]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_minor_formatter(NullFormatter())

@@ -34,7 +34,6 @@ p { margin: .3rem 0 .8rem; } .quiet { color: #595959; font-size: .87rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .7rem 2.2rem; margin: 1.2rem 0; padding: 0; list-style: none; }
 .facts b { display: block; font-size: 1.6rem; line-height: 1.15; color: #004c78; }
 .pictures { display: flex; flex-wrap: wrap; gap: .6rem 1rem; } img { display: block; }
-.wide { overflow-x: auto; } .wide img { min-width: 620px; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; font-size: .87rem; }
 .legend span { display: inline-block; width: 1.1rem; height: .8rem; border: 1px solid #444; margin-right: .4rem; }
 .part { display: grid; grid-template-columns: 15.5rem 1fr 5.5rem; gap: .2rem .8rem; align-items: center;
@@ -91,15 +90,13 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
         yield f"<h2>Checks</h2><p>How {counts.total():,} scored parts ended, and how many students passed each.</p>"
         yield f"{figures.legend(labels)}{figures.bars(found.verdicts)}"
     if found.speeds:
-        yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
-        yield "what was asked, a cross did not.</p>"
+        yield "<h2>Speedups</h2><p>Of the students whose answer was right, so that it was timed.</p>"
         rows = []
         for part, (at_least, ratios) in found.speeds.items():
             spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
-            rows.append([part.name, f"{at_least:g}x", str(len(ratios)), *spread])
-        head = ["check", "asked", "measured", "slowest", "median", "fastest"]
-        yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>'
-        yield f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
+            reached = sum(ratio >= at_least for ratio in ratios)
+            rows.append([part.name, f"{at_least:g}x", str(len(ratios)), str(reached), *spread])
+        yield _table(["check", "asked", "measured", "reached", "slowest", "median", "fastest"], rows, right=range(1, 7))
     yield from _leaderboards(boards)
     yield from _by_people(found)
     yield from _reasons(found)

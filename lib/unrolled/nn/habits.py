@@ -7,10 +7,6 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from unrolled import device
-
 T = TypeVar("T")
 
 FOLLOWS = "leave it out: sizes of inputs follow from the first batch"
@@ -86,25 +82,3 @@ class Answering:
         def __getattr__(self, name: str) -> Any:
             words = f": {MEMBERS[name]}" if name in MEMBERS else ""
             raise AttributeError(f"{type(self).__name__} has no {name!r}{words}", name=name, obj=self)
-
-
-class Flat(np.ndarray[Any, Any]):
-    """A plain array, but for the answer to `network.parameters()`. All that is made of it is plain."""
-
-    def __call__(self, *args: Any, **options: Any) -> None:
-        raise TypeError("parameters is an array (P,), no method: optimizer.step(network.parameters, network.gradients)")
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.view(np.ndarray)[key]
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return array[()] if return_scalar else array
-
-    def copy(self, order: Any = "C") -> Any:
-        return self.view(np.ndarray).copy(order)
-
-    def __repr__(self) -> str:
-        return repr(self.view(np.ndarray))
-
-
-device.register(Flat, np)

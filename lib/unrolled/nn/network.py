@@ -12,7 +12,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.device import Array, array_module, to_device
 from unrolled.nn import saving, smaller, training
-from unrolled.nn.habits import Answering, Flat
+from unrolled.nn.habits import Answering
 from unrolled.nn.layers import VIEWS, Conv2d, Layer, Linear, MaxPool2d, Shape, Views
 from unrolled.nn.summary import Summary
 from unrolled.ops import allocation
@@ -101,8 +101,6 @@ class Sequential(Answering):
         initial, state = [layer.initial(rng) for layer in self.layers], [layer.initial_state() for layer in self.layers]
         self._parameters, self._state = self._flat(initial, module), self._flat(state, module)
         self._gradients = module.zeros(len(self._parameters), dtype=self.dtype)
-        if module is np:
-            self._parameters = self._parameters.view(Flat)
         kinds = zip(initial, initial, state, strict=True)  # of parameters, gradients and state
         self._layout = [[{name: np.shape(x) for name, x in values.items()} for values in layer] for layer in kinds]
         self._share()

@@ -122,11 +122,6 @@ class Checkpoint:
 
     def _check_options(self, folder: Path) -> None:
         """Raise ValueError unless the training that wrote a checkpoint had the same options."""
-        if not (folder / OPTIONS).exists():
-            raise ValueError(
-                f"checkpoint {folder} is of an earlier version, which kept no options and no history. Train into "
-                f"another folder; network.load({str(folder / NETWORK)!r}) before lets you begin with its parameters"
-            )
         found = json.loads((folder / OPTIONS).read_text(encoding="utf-8"))
         if differ := [name for name, words in self._options.items() if found.get(name) != words]:
             words = "; ".join(f"{name} is {self._options[name]}, there {found.get(name)}" for name in differ)

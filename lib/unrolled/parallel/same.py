@@ -6,7 +6,7 @@ import hashlib
 from functools import partial
 from inspect import signature
 from itertools import compress
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,8 @@ def words(value: Any) -> str:
 
     Numbers, strings, arrays, and lists of them are told apart by their values; layers and optimizers by their class and
     the arguments that they keep under their names; `functools.partial` by function and arguments; a function by its
-    name, and a lambda or one that was made in another also by its code and the values that it has from there. Anything
-    else is told by its class alone, so options of an object that serves as loss are not compared.
+    name, not by its code, and by the values around it that it uses. Anything else is told by its class alone, so
+    options of an object that serves as loss are not compared.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -56,14 +56,13 @@ def words(value: Any) -> str:
         return f"{{{', '.join(f'{words(key)}: {words(item)}' for key, item in value.items())}}}"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(words, value))})"
-    if isinstance(value, frozenset):
-        return f"{{{', '.join(sorted(map(words, value)))}}}"
     if isinstance(value, partial):
         return f"partial({words(value.func)}, {words(value.args)}, {words(value.keywords)})"
     if isinstance(value, (Layer, Optimizer)):
         return f"{_name(type(value))}({', '.join(f'{name}={words(x)}' for name, x in _kept(value).items())})"
-    if isinstance(value, FunctionType) and "<" in value.__qualname__:  # <lambda> or <locals>
-        return f"{_name(value)} {_number(_inside(value)):x}"
+    if isinstance(value, FunctionType) and value.__closure__:
+        around = [cell.cell_contents for cell in value.__closure__]
+        return f"{_name(value)} {[_name(x) if isinstance(x, FunctionType) else words(x) for x in around]}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {value.shape} {digest(value)}"
     return _name(value if hasattr(value, "__name__") else type(value))
@@ -91,18 +90,6 @@ def _kept(made: Any) -> dict[str, Any]:
     """The arguments that an object was made with, as far as it keeps them under their names, or with _ before."""
     own = vars(made)
     return {name: own.get(name, own.get(f"_{name}")) for name in signature(type(made)).parameters}
-
-
-def _inside(function: FunctionType) -> str:
-    """What tells apart functions of the same name: their code, their defaults, and the values from around them."""
-    around = [cell.cell_contents for cell in function.__closure__ or ()]
-    named = [_name(value) if isinstance(value, FunctionType) else words(value) for value in around]  # itself, maybe
-    return words((_code(function.__code__), function.__defaults__, function.__kwdefaults__, named))
-
-
-def _code(code: CodeType) -> list[Any]:
-    constants = [_code(value) if isinstance(value, CodeType) else value for value in code.co_consts]
-    return [code.co_code, code.co_names, constants]
 
 
 def _name(value: Any) -> str:

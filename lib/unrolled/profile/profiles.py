@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,6 @@ class Profile:
     on_device: bool  # whether seconds are a GPU's
     spans: Sequence[Span] = ()  # what was recorded, one root for each repeat
     bare: float | None = None  # of the same work without spans inside, where that was measured
-    cost_of_a_span: Callable[[], float] | None = None  # what recording an empty span takes
     host_parts: Mapping[str, float] | None = None  # what the host did, where known (`simgpu.trace.Trace.host_parts`)
 
     @property
@@ -122,18 +120,10 @@ class Profile:
         """The share of the whole that its parts explain, from 0 to 1; without any parts 0."""
         return 1 - self.remainder / self.seconds if self.seconds else 0.0
 
-    @cached_property
+    @property
     def overhead(self) -> float:
-        """About how many seconds of the whole the recording itself takes; NaN if that is unknown.
-
-        What spans add to a run without them, where that was measured; else their number times the cost of one.
-        """
-        if self.bare is not None:
-            return self.seconds - self.bare
-        if self.cost_of_a_span is None:
-            return float("nan")
-        inner = sum(1 for _ in every(self.spans)) - len(self.spans)
-        return inner / max(1, len(self.spans)) * self.cost_of_a_span()
+        """How many seconds recording adds to the same work without spans; NaN where that was not measured."""
+        return float("nan") if self.bare is None else self.seconds - self.bare
 
     def at(self, *path: str) -> Node:
         """Return the node at a path, as in `at("backward", "2: MaxPool2d(2)")`. ValueError, with the names, if none."""
@@ -204,9 +194,6 @@ class Profile:
         if self.bare is not None:
             share = self.overhead / self.bare if self.bare else 0.0
             remarks.append(f"Without spans inside: {duration(self.bare)}. Recording them adds {100 * share:.1f} %.")
-        elif root.parts and self.cost_of_a_span is not None:
-            share = self.overhead / self.seconds if self.seconds else 0.0
-            remarks.append(f"Recording took about {duration(self.overhead)} of it ({100 * share:.1f} %).")
         return remarks
 
 

@@ -21,7 +21,6 @@ from unrolled import device
 from unrolled.profile.profiles import Profile, Span
 from unrolled.timing.blocks import blas_threads, no_collection
 
-TRIALS = 100  # empty spans that tell what a span costs
 _active: list[Recording | None] = []
 
 
@@ -130,7 +129,7 @@ class Recording(Profile):
     """The profile of a `with recording(...)` block, for one thread. While it runs, `span` adds parts."""
 
     def __init__(self, clock: Clock, name: str) -> None:
-        super().__init__(clock.where, clock.on_device, cost_of_a_span=self._measured_cost)
+        super().__init__(clock.where, clock.on_device)
         self._clock, self._name = clock, name
         self._stack: list[_Open] = []
 
@@ -164,15 +163,6 @@ class Recording(Profile):
                 self.end()
             device.synchronize(self._clock.module)
             self.spans = (_resolved(self._clock, whole, whole.begin, self._clock.host(whole.begin)),)
-
-    def _measured_cost(self) -> float:
-        trial = Recording(self._clock, "trial")
-        with trial.running():
-            for _ in range(TRIALS):
-                with trial.span("empty"):
-                    pass
-        whole = trial.spans[0]
-        return max(whole.seconds, whole.host_seconds) / TRIALS
 
 
 @contextmanager
