@@ -47,10 +47,11 @@ class AnswerUsedError(Exception):
     """A learner's function called what its exercise does not allow. The text names it, for the learner."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Block:
     functions: tuple[FunctionType, ...]  # that are shut
-    gates: tuple[CodeType, ...]  # in place of their codes
+    codes: tuple[CodeType, ...]  # of these
+    gates: tuple[CodeType, ...]  # in their place
     callers: Mapping[int, CodeType]  # codes that may call them, by id: a code's hash is made of all that it holds
     advice: str
 
@@ -100,14 +101,15 @@ def withheld(allowed: Iterable[Function | ModuleType], needed: Iterable[Function
     every function has its code back. A generator refuses when asked for its first value, even after the block.
     """
     block = _block(tuple(allowed), frozenset(needed))
-    kept = tuple(function.__code__ for function in block.functions)
     try:
         _OPEN.append(block)
         _give(block.functions, block.gates)
         yield
     finally:
-        _give(block.functions, kept)
+        _give(block.functions, block.codes)
         _OPEN.remove(block)
+        for around in _OPEN:
+            _give(around.functions, around.gates)
 
 
 def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
@@ -119,11 +121,11 @@ def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
 def _block(allowed: tuple[Function | ModuleType, ...], needed: frozenset[FunctionType]) -> _Block:
     modules = tuple(each.__name__ for each in allowed if isinstance(each, ModuleType))
     free = functions_in(allowed) | needed | {each for each in library() if each.__module__.startswith(modules)}
-    shut = {function: gate for function, (gate, _) in library().items() if function not in free}
-    behind_gates = (code for _, code in library().values())
-    callers = {id(code): code for function in free for code in _codes(function.__code__)}
+    shut = {function: codes for function, codes in library().items() if function not in free}
+    let_in = [*(inner for _, _, inner in library().values()), *(c for each in free for c in _codes(each.__code__))]
     advice = f"; you may use {', '.join(map(known_as, allowed))}" if allowed else ""
-    return _Block(tuple(shut), tuple(shut.values()), callers | {id(code): code for code in behind_gates}, advice)
+    codes, gates, _ = zip(*shut.values(), strict=True)
+    return _Block(tuple(shut), codes, gates, {id(code): code for code in let_in}, advice)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -135,8 +137,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 @functools.cache
-def library() -> Mapping[FunctionType, tuple[CodeType, CodeType]]:
-    """Return every function of the library that computes, methods included, with its gate and the code behind that.
+def library() -> Mapping[FunctionType, tuple[CodeType, CodeType, CodeType]]:
+    """Return every function of the library that computes, methods included: its code, its gate, what runs behind that.
 
     Imports all of it: nothing comes later.
     """
@@ -202,18 +204,18 @@ def _named_in(code: CodeType, space: Mapping[str, Any]) -> Iterator[Any]:
             yield from _named_in(constant, space)
 
 
-def _gate(function: FunctionType) -> tuple[CodeType, CodeType]:
-    """The code of a gate, of the function's kind and with its closure's variables, and what runs behind it.
+def _gate(function: FunctionType) -> tuple[CodeType, CodeType, CodeType]:
+    """A function's code, that of a gate of its kind, with its closure's variables, and what runs behind the gate.
 
     That is a copy: from a function's own code whoever kept it may make another function, which is not let in.
     """
-    code = function.__code__.replace()
-    inner = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    code, copy = function.__code__, function.__code__.replace()
+    inner = FunctionType(copy, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     inner.__kwdefaults__ = function.__kwdefaults__
     gate = (_generates if code.co_flags & inspect.CO_GENERATOR else _runs).__code__
     enter = functools.partial(_enter, inner, known_as(function))
     constants = tuple(enter if constant == "ENTER" else constant for constant in gate.co_consts)
-    return gate.replace(co_consts=constants, co_freevars=code.co_freevars), code
+    return code, gate.replace(co_consts=constants, co_freevars=code.co_freevars), copy
 
 
 # This code runs among the globals of other modules, so a function is put in place of its constant.
