@@ -37,7 +37,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
 def raced(worker: Worker, source: str) -> Verdict:
     """The race of `total`, as this source defines it, against a loop. It asks for five times the loop's speed."""
     assert worker.run_cell(source, LIMIT) is None
-    assert worker.bind("total", "total")["callable"]
+    assert worker.bind("total")["callable"]
     return time_against_baseline(worker, SPEC, SEED)
 
 

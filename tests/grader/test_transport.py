@@ -50,7 +50,7 @@ def fresh() -> Iterator[Worker]:
 def bound(worker: Worker, source: str) -> Callable[..., Any]:
     """The function `f` of this source, called in the worker."""
     assert worker.run_cell(textwrap.dedent(source), LIMIT) is None
-    worker.bind("f", "")
+    worker.bind("f")
     return lambda *positional, **named: worker.call(positional, named, LIMIT)
 
 
@@ -71,10 +71,10 @@ def test_binding_describes_the_function(shared: Worker) -> None:
     shared.run_cell("def f(a, b=1, *c, d): pass\nx = 3\nclass Odd: g = property(lambda self: 1 / 0)", LIMIT)
     parameters = [["a", 1, False], ["b", 1, True], ["c", 2, False], ["d", 3, False]]
     described = {"bound": "function", "parameters": parameters, "callable": True, "borrowed": None}
-    assert shared.bind("f", "") == described
-    assert shared.bind("x", "") == {"bound": "int", "parameters": None, "callable": False, "borrowed": None}
-    assert shared.bind("nosuch", "")["unbound"][0] == "NameError"
-    assert shared.bind("Odd().g", "")["unbound"] == ["ZeroDivisionError", "division by zero"]
+    assert shared.bind("f") == described
+    assert shared.bind("x") == {"bound": "int", "parameters": None, "callable": False, "borrowed": None}
+    assert shared.bind("nosuch")["unbound"][0] == "NameError"
+    assert shared.bind("Odd().g")["unbound"] == ["ZeroDivisionError", "division by zero"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_what_ignores_the_interrupt_is_killed(how: str, fresh: Worker, monkeypat
     ways: dict[str, Callable[[], Any]] = {
         "cell": lambda: fresh.run_cell("while True: pass", 0.5),
         "call": lambda: fresh.call([], {}, 0.5),
-        "bind": lambda: fresh.bind("Slow().g", ""),
+        "bind": lambda: fresh.bind("Slow().g"),
         "go": lambda: fresh.go(1, 0.5),
     }
     begun = time.monotonic()
@@ -230,7 +230,7 @@ def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
         fresh.send_signal(signal.SIGKILL)
         assert eventually(lambda: gone(fresh.pid))
     ways: dict[str, Callable[[], Any]] = {
-        "bind": lambda: fresh.bind("Deadly().g", ""),
+        "bind": lambda: fresh.bind("Deadly().g"),
         "ask": lambda: fresh.call([Network()], {}, LIMIT),
         "prepare": lambda: fresh.prepare([{}], 64),
         "go": lambda: (fresh.prepare([{}], 64), fresh.go(1, LIMIT)),

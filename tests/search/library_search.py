@@ -54,7 +54,7 @@ ORDERS = 2
 """So many inputs at most are given in every order; more, as the exercise has them."""
 OPEN = dataclasses.replace(HERE, withhold=False)
 SHOWN = "col2im"
-"""The exercise of which all answers in the library are told, as if they were not withheld: the search finds them."""
+"""The exercise of which all answers in the library are told, as if it were not withheld: the search finds them."""
 
 
 FORBIDDEN = {
@@ -181,7 +181,7 @@ def name_of(way: Any) -> str:
 
 
 def main() -> None:
-    """Search, with the library's answers withheld; for one exercise, without that as well."""
+    """Search, with the library withheld; for one exercise, without that as well."""
     leave, output = os._exit, os.dup(1)
     os.dup2(output, OUTPUT)  # lower ones may be closed: a small number is an open file to some
     found = takers()
@@ -190,7 +190,7 @@ def main() -> None:
     answers: list[str] = []
     earns: dict[str, set[str]] = {}
     for name, spec in checks.all_specs().items():
-        untimed = dataclasses.replace(spec, rung=None, speed=None, answers=(*spec.answers, *_baseline(spec)))
+        untimed = dataclasses.replace(spec, rung=None, speed=None)
         for way in right_at_first(untimed, found):
             tried += 1
             if way is not None and checks.run(name, untimed, way).passed:
@@ -201,10 +201,6 @@ def main() -> None:
     said |= {"answers": answers, "earns": {name: sorted(ways) for name, ways in earns.items()}}
     os.write(OUTPUT, json.dumps(said, indent=1).encode())
     leave(0)
-
-
-def _baseline(spec: Spec) -> tuple[Any, ...]:
-    return (spec.speed.baseline,) if spec.speed else ()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""No callable of the library earns an exercise's points, however it is called, but those that are withheld."""
+"""No callable of the library earns an exercise's points, however it is called, while that is withheld."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.checks.answers import AnswerUsedError
+from unrolled.checks.answers import AnswerUsedError, known_as
 from unrolled.checks.crashes import MOST_LINES, ReportedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.spec import Speed
@@ -86,12 +86,13 @@ class Worker(Process):
         with suppress(WorkerDiedError, TimeLimitError):
             self._converse({"settle": None}, "settled", START_LIMIT)
 
-    def bind(self, expression: str, check: str, ranks: bool = False) -> Mapping[str, Any]:
-        """Have `expression` be the judged function, a program of emulated ranks or not.
+    def bind(self, expression: str, allows: Sequence[Any] = (), ranks: bool = False) -> Mapping[str, Any]:
+        """Have `expression` be the judged function, a program of emulated ranks or not, and what it may call.
 
         Return {"unbound": …}, or {"bound": …} and what it is like.
         """
-        return self._converse({"bind": {"expression": expression, "check": check, "ranks": ranks}}, None, START_LIMIT)  # type: ignore[no-any-return]
+        order = {"expression": expression, "allows": [known_as(each) for each in allows], "ranks": ranks}
+        return self._converse({"bind": order}, None, START_LIMIT)  # type: ignore[no-any-return]
 
     def ported(self) -> AbstractContextManager[None]:
         """Have the worker run the judged function on its real GPU during the block, with NumPy arrays in and out."""

@@ -29,7 +29,7 @@ from unrolled import checks, device, simgpu
 from unrolled.checks import foreign
 from unrolled.checks import gpu as on_gpu
 from unrolled.checks.ambient import set_aside
-from unrolled.checks.answers import OnRanks, library, withheld
+from unrolled.checks.answers import OnRanks, known_as, library, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.crashes import TEXT_LIMIT, crash_lines
 from unrolled.parallel.emulation import on_ranks
@@ -41,8 +41,8 @@ from unrolled_grader.box import wire
 from unrolled_grader.box.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.box.wire import Array, Channel
 
-ALLOWED = {name: spec.allows for name, spec in checks.all_specs().items()}
-"""What each check's function may call of the library. What its inputs are made of stays with the judge."""
+ALLOWED = {known_as(each): each for spec in checks.all_specs().values() for each in spec.allows}
+"""What a check may allow of the library, by name. What inputs are made of stays with the judge."""
 library()  # all of it is found before student code can change where to look
 MADV_POPULATE_WRITE = 23  # of madvise(2): map the pages and make them writable. Python has no name for it yet.
 
@@ -138,7 +138,7 @@ class _Worker:
         borrowed = foreign.used_by(found)
         can = callable(found)
         parameters = _parameters(found) if can else None
-        self.allowed = ALLOWED.get(order["check"], ())
+        self.allowed = [ALLOWED[name] for name in order["allows"] if name in ALLOWED]
         self.answers.enter_context(withheld(self.allowed))
         return {"bound": type(found).__name__, "parameters": parameters, "callable": can, "borrowed": borrowed}
 

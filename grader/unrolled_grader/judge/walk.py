@@ -171,7 +171,8 @@ class Walk:
             return self._without(name, "timeout", reason)
         self._outputs.begin(cell)
         try:
-            found = worker.bind(_argument(cell.source, name), name, self._specs[name].ranks)
+            spec = self._specs[name]
+            found = worker.bind(_argument(cell.source, name), spec.allows, spec.ranks)
         except (WorkerDiedError, TimeLimitError) as death:
             return self._without(name, "crashed", f"the process ended: {death}")
         if "unbound" in found:

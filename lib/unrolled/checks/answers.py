@@ -4,7 +4,7 @@ All of it that computes refuses to run, but what the exercise allows (`Spec.allo
 These may call all that they need themselves.
 
 A learner may have a function by any name: `from unrolled.ops import conv2d as mine`, a partial, a layer made before. So
-it is not the name that is withheld, but the code: within the block each function object has another, a gate, which asks
+it is not the name that is withheld, but the code: within the block each function object has that of a gate, which asks
 who calls.
 """
 
@@ -28,23 +28,18 @@ from . import exercises
 from .spec import Function, Inputs, Spec
 
 COMPUTES = tuple(
-    f"unrolled.{name}."
+    f"unrolled.{name}"
     for name in ("data", "kernels", "nn", "ops", "parallel", "profile", "timing", "checks.exercises", "checks.mistakes")
 )
 """How the names of the modules begin that are withheld. The array libraries are not, nor what shows and writes down."""
 EXEMPT = (
-    "unrolled.ops.arguments.",
-    *(
-        f"unrolled.parallel.{name}."
-        for name in (
-            *("calls", "communicator", "emulation", "errors", "launch", "links", "member", "mpi", "mpi_start"),
-            *("nccl", "nccl_start", "nccl_watch", "network", "packing", "store", "team"),
-        )
-    ),
+    "unrolled.ops.arguments",
+    *(f"unrolled.parallel.{name}" for name in ("calls", "communicator", "emulation", "errors", "launch", "links")),
+    *(f"unrolled.parallel.{name}" for name in ("member", "mpi", "nccl", "network", "packing", "store", "team")),
 )
 """These of them only look at arguments, and carry messages."""
-PASSED_OVER = ("unrolled.", "contextlib", "functools")  # between a function of the library and one that it calls
-RUN_THEM = ("unrolled.simgpu.", "unrolled.ops.threads")  # the machine runs kernels, threads what others share out
+BETWEEN = ("unrolled.", "contextlib", "functools")  # a function of the library and one that it calls may stand these
+RUN_ANY = ("unrolled.simgpu.", "unrolled.ops.threads")  # the machine runs kernels, threads what others share out
 CALLER = f"{__package__}.run"  # which calls the learner's function
 
 
@@ -52,14 +47,13 @@ class AnswerUsedError(Exception):
     """A learner's function called what its exercise does not allow. The text names it, for the learner."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Block:
-    """What is shut in a block, with the gates in its place, and who may pass these."""
-
-    functions: tuple[FunctionType, ...]
-    gates: tuple[CodeType, ...]
-    passing: Mapping[int, CodeType]  # codes that may call these, by id: a code's hash is made of all that it holds
-    words: str
+    functions: tuple[FunctionType, ...]  # that are shut
+    codes: tuple[CodeType, ...]  # of these
+    gates: tuple[CodeType, ...]  # in their place
+    callers: Mapping[int, CodeType]  # codes that may call them, by id: a code's hash is made of all that it holds
+    advice: str
 
 
 _OPEN: list[_Block] = []  # those that run, the innermost last
@@ -72,7 +66,7 @@ def withheld_from(spec: Spec, inputs: Inputs) -> AbstractContextManager[None]:
 
 def withheld_from_timed(spec: Spec) -> AbstractContextManager[None]:
     """Return the same where calls are timed: the baseline runs there, and what times."""
-    timing = (function for function in library() if _within(function.__module__, ("unrolled.timing.",)))
+    timing = (function for function in library() if function.__module__.startswith("unrolled.timing"))
     return withheld(spec.allows, {*timing, *functions_in([spec.speed and spec.speed.baseline])})
 
 
@@ -103,18 +97,19 @@ _FOR_GOOD = ExitStack()
 def withheld(allowed: Iterable[Function | ModuleType], needed: Iterable[FunctionType] = ()) -> Iterator[None]:
     """Withhold the library in this block, but what is allowed, which refusals name, and what is needed besides.
 
-    Entering and leaving takes a fifth of a millisecond. Blocks may nest; in the end every function has its code back.
-    A generator refuses when asked for its first value.
+    Entering and leaving takes a quarter of a millisecond. Blocks may nest: what may be called is in both. In the end
+    every function has its code back. A generator refuses when asked for its first value, even after the block.
     """
     block = _block(tuple(allowed), frozenset(needed))
-    kept = tuple(function.__code__ for function in block.functions)
     try:
         _OPEN.append(block)
         _give(block.functions, block.gates)
         yield
     finally:
-        _give(block.functions, kept)
+        _give(block.functions, block.codes)
         _OPEN.remove(block)
+        for around in _OPEN:
+            _give(around.functions, around.gates)
 
 
 def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
@@ -124,13 +119,13 @@ def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
 
 @functools.lru_cache(maxsize=100)
 def _block(allowed: tuple[Function | ModuleType, ...], needed: frozenset[FunctionType]) -> _Block:
-    public = (getattr(each, name) for each in allowed for name in getattr(each, "__all__", ()))
-    free = functions_in([*allowed, *public]) | needed
-    shut = tuple(library() - free)
-    codes = (code for function in free for code in _codes(function.__code__))
-    passing = {id(code): code for code in (*codes, *_codes_of_library())}
-    besides = f"; you may use {', '.join(map(known_as, allowed))}" if allowed else ""
-    return _Block(shut, tuple(map(_gate, shut)), passing, f"write it yourself{besides}")
+    modules = tuple(each.__name__ for each in allowed if isinstance(each, ModuleType))
+    free = functions_in(allowed) | needed | {each for each in library() if each.__module__.startswith(modules)}
+    shut = {function: codes for function, codes in library().items() if function not in free}
+    let_in = [*(inner for _, _, inner in library().values()), *(c for each in free for c in _codes(each.__code__))]
+    advice = f"; you may use {', '.join(map(known_as, allowed))}" if allowed else ""
+    codes, gates, _ = zip(*shut.values(), strict=True)
+    return _Block(tuple(shut), codes, gates, {id(code): code for code in let_in}, advice)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -142,30 +137,25 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 @functools.cache
-def library() -> frozenset[FunctionType]:
-    """Return every function of the library that computes, methods included. Imports all of it: nothing comes later."""
+def library() -> Mapping[FunctionType, tuple[CodeType, CodeType, CodeType]]:
+    """Return every function of the library that computes, methods included: its code, its gate, what runs behind that.
+
+    Imports all of it: nothing comes later.
+    """
     for name in ("exercises", "variants"):
         exercises.declared(name)
-    for path in {prefix.split(".")[1] for prefix in COMPUTES} - {"checks"}:
+    for path in {name.split(".")[1] for name in COMPUTES} - {"checks"}:
         package = importlib.import_module(f"unrolled.{path}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             with suppress(ImportError):  # of a library that this machine lacks
                 importlib.import_module(module.name)
-    found = functions_in([vars(module) for name, module in sys.modules.items() if _within(name, COMPUTES)])
-    return frozenset(each for each in found if _withheld(each.__module__))
+    found = functions_in([vars(module) for name, module in sys.modules.items() if name.startswith(COMPUTES)])
+    return {function: _gate(function) for function in found if computes(str(function.__module__))}
 
 
-@functools.cache
-def _codes_of_library() -> tuple[CodeType, ...]:
-    return tuple(function.__code__ for function in library())
-
-
-def _withheld(module: Any) -> bool:
-    return _within(module, COMPUTES) and not _within(module, EXEMPT)
-
-
-def _within(module: Any, prefixes: tuple[str, ...]) -> bool:
-    return f"{module}.".startswith(prefixes)
+def computes(module: str) -> bool:
+    """Return whether a module of this name is withheld."""
+    return module.startswith(COMPUTES) and not module.startswith(EXEMPT)
 
 
 def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[FunctionType]:
@@ -214,45 +204,46 @@ def _named_in(code: CodeType, space: Mapping[str, Any]) -> Iterator[Any]:
             yield from _named_in(constant, space)
 
 
-@functools.cache
-def _gate(function: FunctionType) -> CodeType:
-    """Code of the function's kind, with its closure's variables, that runs the function or refuses to."""
-    code = function.__code__
-    twin = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    twin.__kwdefaults__ = function.__kwdefaults__
+def _gate(function: FunctionType) -> tuple[CodeType, CodeType, CodeType]:
+    """A function's code, that of a gate of its kind, with its closure's variables, and what runs behind the gate.
+
+    That is a copy: from a function's own code whoever kept it may make another function, which is not let in.
+    """
+    code, copy = function.__code__, function.__code__.replace()
+    inner = FunctionType(copy, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    inner.__kwdefaults__ = function.__kwdefaults__
     gate = (_generates if code.co_flags & inspect.CO_GENERATOR else _runs).__code__
-    door = functools.partial(_through, twin, known_as(function))
-    constants = tuple(door if constant == DOOR else constant for constant in gate.co_consts)
-    return gate.replace(co_consts=constants, co_freevars=code.co_freevars)
+    enter = functools.partial(_enter, inner, known_as(function))
+    constants = tuple(enter if constant == "ENTER" else constant for constant in gate.co_consts)
+    return code, gate.replace(co_consts=constants, co_freevars=code.co_freevars), copy
 
 
-DOOR = "DOOR"  # a constant, in whose place a function is put: the code runs among the globals of other modules
-
-
+# This code runs among the globals of other modules, so a function is put in place of its constant.
 def _runs(*arguments: Any, **options: Any) -> Any:
-    door: Any = "DOOR"
-    return door(*arguments, **options)
+    enter: Any = "ENTER"
+    return enter(*arguments, **options)
 
 
 def _generates(*arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
-    door: Any = "DOOR"
-    return (yield from door(*arguments, **options))
+    enter: Any = "ENTER"
+    return (yield from enter(*arguments, **options))
 
 
-def _through(function: FunctionType, name: str, /, *arguments: Any, **options: Any) -> Any:
-    block = _OPEN[-1] if _OPEN else _block((), frozenset())  # none: a generator that was made in one
-    if not _let_in(sys._getframe(2), block.passing):
-        raise AnswerUsedError(f"this calls {name}, which this exercise does not allow: {block.words}")
+def _enter(function: FunctionType, name: str, /, *arguments: Any, **options: Any) -> Any:
+    block = _OPEN[-1] if _OPEN else _block((), frozenset())
+    if not _let_in(sys._getframe(2), block.callers):
+        reason = f"this calls {name}, which this exercise does not allow: write it yourself{block.advice}"
+        raise AnswerUsedError(reason)
     return function(*arguments, **options)
 
 
-def _let_in(frame: FrameType | None, passing: Mapping[int, CodeType]) -> bool:
+def _let_in(frame: FrameType | None, callers: Mapping[int, CodeType]) -> bool:
     """Whether the library calls from this frame: what runs of it was allowed, or let in itself."""
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
-        if id(frame.f_code) in passing or module.startswith(RUN_THEM):
+        if id(frame.f_code) in callers or module.startswith(RUN_ANY):
             return True
-        if module == CALLER or not module.startswith(PASSED_OVER):
+        if module == CALLER or not module.startswith(BETWEEN):
             break
         frame = frame.f_back
     return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -337,7 +337,17 @@ def _called_from_here(function: Any) -> Any:
     """The function below a frame of this module: what `spec.call` may call of the library is not the learner's."""
     if not isinstance(function, (FunctionType, MethodType, partial)):
         return function
-    return wraps(function)(lambda *arguments, **options: function(*arguments, **options))
+
+    @wraps(function)
+    def own(*arguments: Any, **options: Any) -> Any:
+        result = function(*arguments, **options)
+        return _drawn_from_here(result) if inspect.isgenerator(result) else result
+
+    return own
+
+
+def _drawn_from_here(results: Iterator[Any]) -> Iterator[Any]:
+    yield from results
 
 
 def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:
