@@ -192,8 +192,8 @@ def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
 @pytest.mark.timed
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
 def test_fact_4_the_loop_does_not_pass(exercise):
-    """Even at 0.67 T."""
-    assert settled(exercise.spec, exercise.loop, exercise.spec.speed.at_least / MARGIN) != "pass"
+    """Even at 0.67 T, where it may be so near that a measurement says nothing: one is enough."""
+    assert settled(exercise.spec, exercise.loop, exercise.spec.speed.at_least / MARGIN, attempts=1) != "pass"
 
 
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
