@@ -5,7 +5,7 @@
 3. Each check rejects at least three wrong answers and says why in words that help.
 4. Each speed check passes two honest but imperfect answers at 1.5 T or more and leaves the loop at 0.67 T or less.
 
-Here facts 1 and 2 are tried exercise by exercise, without the rest of the notebook; test_whole_notebooks.py runs whole
+Here facts 1 and 2 are tried exercise by exercise, without the rest of the notebook; test_fact_1_and_2.py runs whole
 ones. Facts 3 and 4 are judged on the specs.
 """
 
@@ -216,8 +216,8 @@ def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
 @pytest.mark.timed
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
 def test_fact_4_the_loop_does_not_pass(exercise):
-    """Even at 0.67 T."""
-    assert settled(exercise.spec, exercise.loop, exercise.spec.speed.at_least / MARGIN) != "pass"
+    """Even at 0.67 T, where it may be so near that a measurement says nothing: one is enough."""
+    assert settled(exercise.spec, exercise.loop, exercise.spec.speed.at_least / MARGIN, attempts=1) != "pass"
 
 
 @pytest.mark.parametrize("exercise", TIMED, ids=str)
