@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,23 +29,32 @@ def edge_size(rng: np.random.Generator, high: int, low: int = 1) -> int:
     return low + min(int(rng.integers(0, 2)), high - low) if rng.random() < 0.5 else int(rng.integers(low, high + 1))
 
 
+KINDS = (  # dtype, lowest and highest in eighths, and by which power of 2 the first array is larger
+    *(("float32", -32, 32, 0),) * 3,
+    ("float64", -32, 32, 0),
+    ("float32", 1, 32, 0),
+    ("float32", -32, -1, 0),
+    ("float32", -32, 32, 10),
+    ("float32", -32, 32, -10),
+)
+
+
 def any_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
     """Draw arrays of these shapes and one dtype: eighths from -4 to 4, at times of one sign, or the first tiny or huge.
 
     The second is then huge or tiny, so that an error of 1 shows in their products. In float32 a sum of a few hundred of
     these is exact: a right answer is right in whatever order it adds, also where all of a result cancels.
     """
-    dtype = rng.choice(["float32", "float32", "float64"])
-    lowest, highest = rng.choice([(-32, 32), (-32, 32), (1, 32), (-32, -1)])
-    power = float(rng.choice([-10, 0, 0, 0, 10]))
-    powers = (power, -power, *[0.0] * len(shapes))
+    dtype, lowest, highest, power = KINDS[rng.integers(len(KINDS))]
+    powers = (power, -power, *[0] * len(shapes))
     return {
-        name: (rng.integers(lowest, highest + 1, shape) * 2 ** (power - 3)).astype(dtype)
+        name: (rng.integers(lowest, highest + 1, shape) * 2.0 ** (power - 3)).astype(dtype)
         for (name, shape), power in zip(shapes.items(), powers, strict=False)
     }
 
 
-def cover(draw: Drawing, seed: Sequence[int]) -> list[int]:
+@functools.lru_cache(maxsize=1000)
+def cover(draw: Drawing, seed: tuple[int, ...]) -> list[int]:
     """Return indices i of a few inputs that have between them every feature that one of `DRAWN` has, at most `MOST`.
 
     Those inputs are what `draw` makes of a generator with the seed (*seed, i).

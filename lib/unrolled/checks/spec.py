@@ -234,7 +234,7 @@ class Spec:
         domain = self.domain
         if domain is None or (draw := domain.draw) is None:
             return []
-        start = [seed, zlib.crc32(domain.name.encode())]
+        start = seed, zlib.crc32(domain.name.encode())
 
         def drawing(index: int) -> Drawing:
             return lambda _: draw(np.random.default_rng([*start, index]))

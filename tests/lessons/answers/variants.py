@@ -7,12 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, on_the_host, result_of, solution
+from answers import Mutant, lesson02, on_the_host, result_of, solution
 from answers.lesson10 import always_fft, always_gemm, winograd_for_all
 from answers.lesson12 import read_elsewhere, receiving_first
 from answers.lesson13 import step_with
-from unrolled import data, device
+from unrolled import data, device, ops
 from unrolled.checks.exercises.l12_many_devices import ring
+
+# im2col_nhwc
+
+
+def rows_in_a_list(x, kernel_size, stride=1, padding=0):
+    (kh, kw), x = kernel_size, lesson02.padded(x.transpose(0, 3, 1, 2), padding).transpose(0, 2, 3, 1)
+    tops, lefts = range(0, x.shape[1] - kh + 1, stride), range(0, x.shape[2] - kw + 1, stride)
+    return np.array([image[i : i + kh, j : j + kw].ravel() for image in x for i in tops for j in lefts])
+
+
+def rows_place_by_place(x, kernel_size, stride=1, padding=0):
+    (n, h, w, c), (kh, kw) = x.shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    wide = np.zeros((n, h + 2 * padding, w + 2 * padding, c), x.dtype)
+    wide[:, padding : padding + h, padding : padding + w] = x
+    rows = np.empty((n, oh, ow, kh, kw, c), x.dtype)
+    for i, j in np.ndindex(kh, kw):
+        rows[:, :, :, i, j] = wide[:, i : i + oh * stride : stride, j : j + ow * stride : stride]
+    return rows.reshape(n * oh * ow, -1)
+
+
+def rows_by_columns(columns):
+    """Rows made of the columns of an image in the other order of axes."""
+
+    def function(x, kernel_size, stride=1, padding=0):
+        there = columns(x.transpose(0, 3, 1, 2), kernel_size, stride, padding)
+        return there.T.reshape(-1, x.shape[3], len(there) // x.shape[3]).swapaxes(1, 2).reshape(there.T.shape)
+
+    return function
+
 
 # minibatches_balanced
 
@@ -122,3 +152,11 @@ MUTANTS = {
     ],
 }
 HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}
+
+RIGHT = {
+    "im2col_nhwc": [
+        rows_in_a_list,
+        rows_place_by_place,
+        *map(rows_by_columns, (lesson02.im2col_slice_by_slice, lesson02.columns_of_views, lesson02.columns_by_indices)),
+    ],
+}
