@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import itemgetter
 from typing import Any
 
@@ -42,6 +43,48 @@ def rows_by_columns(columns):
         return there.T.reshape(-1, x.shape[3], len(there) // x.shape[3]).swapaxes(1, 2).reshape(there.T.shape)
 
     return function
+
+
+# max_pool2d_average
+
+
+def average_filled_with_nan(x, kernel_size):
+    (n, c, h, w), k = x.shape, kernel_size
+    filled = np.full((n, c, -(-h // k) * k, -(-w // k) * k), np.nan, x.dtype)
+    filled[:, :, :h, :w] = x
+    return np.nanmean(filled.reshape(n, c, filled.shape[2] // k, k, -1, k), axis=(3, 5))
+
+
+def average_of_sums(x, kernel_size):
+    def added(y, axis):
+        return np.add.reduceat(y, range(0, y.shape[axis], kernel_size), axis)
+
+    pixels = added(added(np.ones(x.shape[2:], x.dtype), 0), 1)
+    return added(added(x, 2), 3) / pixels
+
+
+def average_by_split(x, kernel_size):
+    def pieces(y, axis):
+        return np.split(y, range(kernel_size, y.shape[axis], kernel_size), axis)
+
+    return np.stack([np.stack([cell.mean((2, 3)) for cell in pieces(row, 3)], -1) for row in pieces(x, 2)], -2)
+
+
+def average_by_matrices(x, kernel_size):
+    def means(size):
+        inside = np.arange(size) // kernel_size == np.arange(-(-size // kernel_size))[:, None]
+        return (inside / inside.sum(axis=1, keepdims=True)).astype(x.dtype)
+
+    return means(x.shape[2]) @ x @ means(x.shape[3]).T
+
+
+def average_pixel_by_pixel(x, kernel_size):
+    sums = np.zeros((*x.shape[:2], *(math.ceil(size / kernel_size) for size in x.shape[2:])))
+    counts = np.zeros(sums.shape[2:])
+    for i, j in np.ndindex(x.shape[2:]):
+        sums[:, :, i // kernel_size, j // kernel_size] += x[:, :, i, j]
+        counts[i // kernel_size, j // kernel_size] += 1
+    return (sums / counts).astype(x.dtype)
 
 
 # minibatches_balanced
@@ -158,5 +201,12 @@ RIGHT = {
         rows_in_a_list,
         rows_place_by_place,
         *map(rows_by_columns, (lesson02.im2col_slice_by_slice, lesson02.columns_of_views, lesson02.columns_by_indices)),
+    ],
+    "max_pool2d_average": [
+        average_filled_with_nan,
+        average_of_sums,
+        average_by_split,
+        average_by_matrices,
+        average_pixel_by_pixel,
     ],
 }
