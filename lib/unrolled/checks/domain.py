@@ -76,11 +76,15 @@ def features_of(inputs: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {value!r}"
         elif isinstance(value, (int, np.integer)):
             whole[name] = int(value)
+        elif isinstance(value, float):
+            yield f"{name} < 1" if value < 1 else f"{name} >= 1"
+            yield f"{name} % 1 == 0" if value % 1 == 0 else f"{name} % 1 > 0"
         elif isinstance(getattr(value, "shape", None), tuple):
             shape = {f"{name}.shape[{axis}]": size for axis, size in enumerate(value.shape)}
             sizes |= shape
             yield from _compared(shape)
             if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+                yield f"{name}.dtype == {value.dtype.name!r}"
                 yield from _values(name, value)
         elif isinstance(value, (list, tuple)):
             sizes[f"len({name})"] = len(value)
@@ -120,5 +124,7 @@ def _values(name: str, x: np.ndarray[Any, Any]) -> Iterator[str]:
         yield f"0 in {name}"
     if values.size > 1 and len(np.unique(values)) < values.size:
         yield f"{name} has ties"
-    if (values >= 0).all() or (values <= 0).all():
-        yield f"{name} has one sign"
+    if (values >= 0).all():
+        yield f"{name}.min() >= 0"
+    if (values <= 0).all():
+        yield f"{name}.max() <= 0"
