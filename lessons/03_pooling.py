@@ -479,7 +479,7 @@ show.max_pool2d(image, 3, stride=1, values=np.array([[1, 2], [3, 4]]))
 #
 # **More**, about 10 minutes.
 #
-# First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice
+# First forward, for any stride. The places inside the window will do again: 16 for a window of 4, each of them a slice
 # `i : i + OH * stride : stride`. `np.maximum(a, b)` takes the larger of each pair. The check asks for {T} times the
 # speed of plain loops, which a loop over single windows does not reach. How many will it be? You may use {allows}.
 

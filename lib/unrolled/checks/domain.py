@@ -29,18 +29,26 @@ def edge_size(rng: np.random.Generator, high: int, low: int = 1) -> int:
     return low + min(int(rng.integers(0, 2)), high - low) if rng.random() < 0.5 else int(rng.integers(low, high + 1))
 
 
+KINDS = (  # dtype, lowest and highest in eighths, and by which power of 2 the first array is larger
+    *(("float32", -32, 32, 0),) * 3,
+    ("float64", -32, 32, 0),
+    ("float32", 1, 32, 0),
+    ("float32", -32, -1, 0),
+    ("float32", -32, 32, 10),
+    ("float32", -32, 32, -10),
+)
+
+
 def any_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
     """Draw arrays of these shapes and one dtype: eighths from -4 to 4, at times of one sign, or the first tiny or huge.
 
     The second is then huge or tiny, so that an error of 1 shows in their products. In float32 a sum of a few hundred of
     these is exact: a right answer is right in whatever order it adds, also where all of a result cancels.
     """
-    dtype = rng.choice(["float32", "float32", "float64"])
-    lowest, highest = rng.choice([(-32, 32), (-32, 32), (1, 32), (-32, -1)])
-    power = float(rng.choice([-10, 0, 0, 0, 10]))
-    powers = (power, -power, *[0.0] * len(shapes))
+    dtype, lowest, highest, power = KINDS[rng.integers(len(KINDS))]
+    powers = (power, -power, *[0] * len(shapes))
     return {
-        name: (rng.integers(lowest, highest + 1, shape) * 2 ** (power - 3)).astype(dtype)
+        name: (rng.integers(lowest, highest + 1, shape) * 2.0 ** (power - 3)).astype(dtype)
         for (name, shape), power in zip(shapes.items(), powers, strict=False)
     }
 
@@ -68,11 +76,15 @@ def features_of(inputs: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {value!r}"
         elif isinstance(value, (int, np.integer)):
             whole[name] = int(value)
+        elif isinstance(value, float):
+            yield f"{name} < 1" if value < 1 else f"{name} >= 1"
+            yield f"{name} % 1 == 0" if value % 1 == 0 else f"{name} % 1 > 0"
         elif isinstance(getattr(value, "shape", None), tuple):
             shape = {f"{name}.shape[{axis}]": size for axis, size in enumerate(value.shape)}
             sizes |= shape
             yield from _compared(shape)
             if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+                yield f"{name}.dtype == {value.dtype.name!r}"
                 yield from _values(name, value)
         elif isinstance(value, (list, tuple)):
             sizes[f"len({name})"] = len(value)
@@ -115,5 +127,7 @@ def _values(name: str, x: np.ndarray[Any, Any]) -> Iterator[str]:
         yield f"0 in {name}"
     if values.size > 1 and len(np.unique(values)) < values.size:
         yield f"{name} has ties"
-    if (values >= 0).all() or (values <= 0).all():
-        yield f"{name} has one sign"
+    if (values >= 0).all():
+        yield f"{name}.min() >= 0"
+    if (values <= 0).all():
+        yield f"{name}.max() <= 0"

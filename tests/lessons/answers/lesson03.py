@@ -176,6 +176,85 @@ def pool_row_by_row(x, kernel_size, stride):
     return y
 
 
+# Right in other styles
+
+
+def pool_by_sorting(x, kernel_size, stride=None):
+    windows = cut(x, kernel_size, stride)
+    return np.sort(windows.reshape(*windows.shape[:4], -1), axis=-1)[..., -1]
+
+
+def pool_in_two_steps(x, kernel_size, stride=None):
+    """Along the rows first, then along the columns."""
+    stride, y = stride or kernel_size, x
+    for axis in (2, 3):
+        starts = range(0, y.shape[axis] - kernel_size + 1, stride)
+        y = np.stack([y.take(range(at, at + kernel_size), axis).max(axis) for at in starts], axis)
+    return y
+
+
+def pool_in_lists(x, kernel_size, stride=None):
+    stride, (h, w) = stride or kernel_size, x.shape[2:]
+    tops, lefts = range(0, h - kernel_size + 1, stride), range(0, w - kernel_size + 1, stride)
+
+    def largest(image, top, left):
+        return max(image[i, j] for i in range(top, top + kernel_size) for j in range(left, left + kernel_size))
+
+    y = [[[[largest(image, top, left) for left in lefts] for top in tops] for image in images] for images in x]
+    return np.array(y, dtype=x.dtype)
+
+
+def unpool_value_by_value(values, indices, size):
+    result = np.zeros((*values.shape[:2], *size), dtype=values.dtype)
+    for (n, c, _, _), value, index in zip(np.ndindex(values.shape), values.flat, indices.flat, strict=True):
+        result[n, c, index // size[1], index % size[1]] = value
+    return result
+
+
+def unpool_images_in_turn(values, indices, size):
+    planes = []
+    for v, at in zip(values.reshape(-1, values[0, 0].size), indices.reshape(-1, values[0, 0].size), strict=True):
+        plane = np.zeros(size[0] * size[1], v.dtype)
+        plane[at] = v
+        planes.append(plane.reshape(size))
+    return np.stack(planes).reshape(*values.shape[:2], *size)
+
+
+def unpool_from_first_pixels(values, indices, size):
+    n, c, pixels = *values.shape[:2], size[0] * size[1]
+    y = np.zeros(n * c * pixels, values.dtype)
+    np.put(y, indices + np.arange(n * c).reshape(n, c, 1, 1) * pixels, values)
+    return y.reshape(n, c, *size)
+
+
+def unpool_by_counting(values, indices, size):
+    n, c, pixels = *values.shape[:2], size[0] * size[1]
+    places = indices.reshape(n * c, -1) + pixels * np.arange(n * c)[:, None]
+    y = np.bincount(places.ravel(), weights=values.ravel(), minlength=n * c * pixels)
+    return y.astype(values.dtype).reshape(n, c, *size)
+
+
+def unpool_value_after_value(values, x, kernel_size, stride=None):
+    stride, result = stride or kernel_size, 0 * x.astype(values.dtype)
+    for n, c, row, column in np.ndindex(*values.shape):
+        window = x[n, c, row * stride :, column * stride :][:kernel_size, :kernel_size]
+        i, j = np.argwhere(window == window.max())[0]
+        result[n, c, row * stride + i, column * stride + j] += values[n, c, row, column]
+    return result
+
+
+def unpool_with_places_left(values, x, kernel_size, stride=None):
+    """What is still to be given away is counted down to 0."""
+    stride, left, result = stride or kernel_size, values.copy(), np.zeros(x.shape, values.dtype)
+    largest = ops.max_pool2d(x, kernel_size, stride)
+    for i, j in np.ndindex(kernel_size, kernel_size):
+        rows, columns = (places(at, size, stride) for at, size in zip((i, j), values.shape[2:], strict=True))
+        given = np.where(x[:, :, rows, columns] == largest, left, 0)
+        result[:, :, rows, columns] += given
+        left -= given
+    return result
+
+
 MUTANTS = {
     "max_pool2d": [
         Mutant(lambda x, kernel_size: cut(x, kernel_size).max(4, 5), "one pair of brackets: axis=(2, 3)"),
@@ -210,4 +289,17 @@ LOOP = {
     "max_unpool2d_mask": unpool_position_by_position,
     "max_pool2d_overlapping": pool_row_by_row,
     "max_unpool2d_overlapping": unpool_position_by_position,
+}
+
+RIGHT = {
+    "max_pool2d": [
+        pool_by_sorting,
+        pool_in_two_steps,
+        pool_in_lists,
+        lambda x, kernel_size: np.maximum.reduce(cut(x, kernel_size), axis=(4, 5)),
+    ],
+    "max_unpool2d": [unpool_value_by_value, unpool_images_in_turn, unpool_from_first_pixels, unpool_by_counting],
+    "max_unpool2d_mask": [unpool_value_after_value, unpool_with_places_left],
+    "max_pool2d_overlapping": [pool_by_sorting, pool_in_two_steps, pool_in_lists],
+    "max_unpool2d_overlapping": [unpool_value_after_value, unpool_with_places_left],
 }

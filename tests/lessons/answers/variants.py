@@ -2,17 +2,90 @@
 
 from __future__ import annotations
 
+import math
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from answers import Mutant, in_other_words, on_the_host, result_of, solution
+from answers import Mutant, in_other_words, lesson02, on_the_host, result_of, solution
 from answers.lesson10 import always_fft, always_gemm, winograd_for_all
 from answers.lesson12 import read_elsewhere, receiving_first
 from answers.lesson13 import step_with
-from unrolled import data, device
+from unrolled import data, device, ops
 from unrolled.checks.exercises.l12_many_devices import ring
+
+# im2col_nhwc
+
+
+def rows_in_a_list(x, kernel_size, stride=1, padding=0):
+    (kh, kw), x = kernel_size, lesson02.padded(x.transpose(0, 3, 1, 2), padding).transpose(0, 2, 3, 1)
+    tops, lefts = range(0, x.shape[1] - kh + 1, stride), range(0, x.shape[2] - kw + 1, stride)
+    return np.array([image[i : i + kh, j : j + kw].ravel() for image in x for i in tops for j in lefts])
+
+
+def rows_place_by_place(x, kernel_size, stride=1, padding=0):
+    (n, h, w, c), (kh, kw) = x.shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    wide = np.zeros((n, h + 2 * padding, w + 2 * padding, c), x.dtype)
+    wide[:, padding : padding + h, padding : padding + w] = x
+    rows = np.empty((n, oh, ow, kh, kw, c), x.dtype)
+    for i, j in np.ndindex(kh, kw):
+        rows[:, :, :, i, j] = wide[:, i : i + oh * stride : stride, j : j + ow * stride : stride]
+    return rows.reshape(n * oh * ow, -1)
+
+
+def rows_by_columns(columns):
+    """Rows made of the columns of an image in the other order of axes."""
+
+    def function(x, kernel_size, stride=1, padding=0):
+        there = columns(x.transpose(0, 3, 1, 2), kernel_size, stride, padding)
+        return there.T.reshape(-1, x.shape[3], len(there) // x.shape[3]).swapaxes(1, 2).reshape(there.T.shape)
+
+    return function
+
+
+# max_pool2d_average
+
+
+def average_filled_with_nan(x, kernel_size):
+    (n, c, h, w), k = x.shape, kernel_size
+    filled = np.full((n, c, -(-h // k) * k, -(-w // k) * k), np.nan, x.dtype)
+    filled[:, :, :h, :w] = x
+    return np.nanmean(filled.reshape(n, c, filled.shape[2] // k, k, -1, k), axis=(3, 5))
+
+
+def average_of_sums(x, kernel_size):
+    def added(y, axis):
+        return np.add.reduceat(y, range(0, y.shape[axis], kernel_size), axis)
+
+    pixels = added(added(np.ones(x.shape[2:], x.dtype), 0), 1)
+    return added(added(x, 2), 3) / pixels
+
+
+def average_by_split(x, kernel_size):
+    def pieces(y, axis):
+        return np.split(y, range(kernel_size, y.shape[axis], kernel_size), axis)
+
+    return np.stack([np.stack([cell.mean((2, 3)) for cell in pieces(row, 3)], -1) for row in pieces(x, 2)], -2)
+
+
+def average_by_matrices(x, kernel_size):
+    def means(size):
+        inside = np.arange(size) // kernel_size == np.arange(-(-size // kernel_size))[:, None]
+        return (inside / inside.sum(axis=1, keepdims=True)).astype(x.dtype)
+
+    return means(x.shape[2]) @ x @ means(x.shape[3]).T
+
+
+def average_pixel_by_pixel(x, kernel_size):
+    sums = np.zeros((*x.shape[:2], *(math.ceil(size / kernel_size) for size in x.shape[2:])))
+    counts = np.zeros(sums.shape[2:])
+    for i, j in np.ndindex(x.shape[2:]):
+        sums[:, :, i // kernel_size, j // kernel_size] += x[:, :, i, j]
+        counts[i // kernel_size, j // kernel_size] += 1
+    return (sums / counts).astype(x.dtype)
+
 
 # minibatches_balanced
 
@@ -150,3 +223,18 @@ RIGHT = {
     ],
 }
 HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}
+
+RIGHT = {
+    "im2col_nhwc": [
+        rows_in_a_list,
+        rows_place_by_place,
+        *map(rows_by_columns, (lesson02.im2col_slice_by_slice, lesson02.columns_of_views, lesson02.columns_by_indices)),
+    ],
+    "max_pool2d_average": [
+        average_filled_with_nan,
+        average_of_sums,
+        average_by_split,
+        average_by_matrices,
+        average_pixel_by_pixel,
+    ],
+}

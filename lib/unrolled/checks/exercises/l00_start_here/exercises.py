@@ -44,6 +44,7 @@ ink = Spec(
     cases=[
         case("two images of 2 x 2 pixels", images=np.array([[[[0, 1], [1, 1]]], [[[0, 0.5], [0, 0]]]], np.float32)),
         case("five images, 4 rows of 7", images=_pixels(5, 4, 7)),
+        case("six images, 7 rows of 4", images=_pixels(6, 7, 4)),
         case("float64 in, float64 out", images=np.array([[[[0.25, 1, 1]]], [[[0, 0, 0.1]]]])),
     ],
     domain=random_case("images of any sizes", _any_digits),

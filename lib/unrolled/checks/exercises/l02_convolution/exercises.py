@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.domain import any_arrays, edge_size
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution import windows
-from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
+from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, filters, images, random_case, vector
 
 # The numbers of Fixstars' seminar "Software acceleration and deep learning" (CUDA acceleration seminar 3, 2022).
 SEMINAR_X = array([1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1])[None, None]
@@ -42,24 +43,23 @@ DIGIT_BATCH = {"x": images(BATCH, 1, 28, 28), "weight": filters(10, 1, 3, 3), "b
 
 def random_sizes(rng: np.random.Generator, kernels: int = 4, room: int = 9) -> Inputs:
     """Size, kernel of at most `kernels` each way, stride and padding that fit, for one image."""
-    kernel = tuple(rng.integers(1, kernels + 1, 2).tolist())
-    stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    size = tuple(int(max(1, k - 2 * padding) + rng.integers(0, room)) for k in kernel)
+    kernel = tuple(edge_size(rng, kernels) for _ in range(2))
+    stride, padding = edge_size(rng, 3), edge_size(rng, 2, low=0)
+    size = tuple(max(1, k - 2 * padding) + edge_size(rng, room, low=0) for k in kernel)
     return {"size": size, "kernel_size": kernel, "stride": stride, "padding": padding}
 
 
-def random_images(rng: np.random.Generator, most: int) -> Inputs:
-    """x, kernel_size, stride, padding: 2 to `most` images and channels, sizes as they come."""
-    sizes = random_sizes(rng)
-    n, c = rng.integers(2, most + 1, 2)
-    return {"x": rng.standard_normal((n, c, *sizes.pop("size"))).astype(np.float32), **sizes}
+def any_images(rng: np.random.Generator) -> Inputs:
+    """x, kernel_size, stride, padding: one to three images and channels, sizes as they come."""
+    sizes = random_sizes(rng, kernels=3, room=4)
+    return {**any_arrays(rng, x=(edge_size(rng, 3), edge_size(rng, 3), *sizes.pop("size"))), **sizes}
 
 
-def random_convolution(rng: np.random.Generator) -> Inputs:
-    inputs = random_images(rng, 3)
-    channels, o = inputs["x"].shape[1], int(rng.integers(2, 5))
-    weight = rng.standard_normal((o, channels, *inputs.pop("kernel_size"))).astype(np.float32)
-    return {"weight": weight, "bias": rng.standard_normal(o).astype(np.float32), **inputs}
+def any_convolution(rng: np.random.Generator) -> Inputs:
+    sizes = random_sizes(rng, kernels=3, room=4)
+    n, c, o = (edge_size(rng, 3) for _ in range(3))
+    drawn = any_arrays(rng, x=(n, c, *sizes.pop("size")), weight=(o, c, *sizes.pop("kernel_size")), bias=(o,))
+    return {**drawn, **sizes, **({"bias": None} if rng.random() < 0.25 else {})}
 
 
 conv2d_output_size = Spec(
@@ -71,10 +71,9 @@ conv2d_output_size = Spec(
         case("a digit, stride 2", size=(28, 28), kernel_size=(3, 3), stride=2),
         case("7 rows of 10, 3 x 2 kernel", size=(7, 10), kernel_size=(3, 2)),
         case("stride 3, padding 1", size=(9, 15), kernel_size=(4, 3), stride=3, padding=1),
-        case("a 1 x 1 kernel, stride 2", size=(7, 5), kernel_size=(1, 1), stride=2),
-        case("the kernel covers the image", size=(5, 6), kernel_size=(5, 6)),
-        random_case("sizes as they come", random_sizes),
+        case("a kernel that is larger than the image", size=(2, 3), kernel_size=(4, 4), padding=1),
     ],
+    domain=random_case("any sizes that fit", random_sizes),
     points=1,
     hints=(
         "Count along one axis first. The window starts at the left edge of the padded image. How far can it still "
@@ -94,18 +93,15 @@ CONVOLUTION_CASES = (
     case("two images, three channels, bias", x=images(2, 3, 5, 7), weight=filters(4, 3, 3, 2), bias=vector(4)),
     case("padding 1", x=images(1, 1, 5, 5), weight=filters(1, 1, 3, 3), padding=1),
     case("stride 2", x=images(1, 1, 7, 8), weight=filters(1, 1, 3, 3), stride=2),
-    case("stride 3, padding 2", x=images(2, 2, 6, 5), weight=filters(3, 2, 3, 3), bias=vector(3), stride=3, padding=2),
-    case(
-        "a 1 x 1 kernel, float64", x=normal(2, 5, 4, 3, dtype=float), weight=normal(2, 5, 1, 1, dtype=float), bias=None
-    ),
-    case("the kernel covers the image", x=images(3, 2, 4, 5), weight=filters(2, 2, 4, 5), bias=vector(2)),
-    random_case("sizes as they come", random_convolution),
+    case("stride 3, padding 2", x=images(2, 2, 6, 5), weight=filters(3, 2, 2, 2), bias=vector(3), stride=3, padding=2),
 )
+ANY_CONVOLUTION = random_case("any images and filters", any_convolution)
 
 conv2d_loops = Spec(
     reference=ops.conv2d_loops,
     allows=(ops.conv2d_output_size,),
     cases=CONVOLUTION_CASES,
+    domain=ANY_CONVOLUTION,
     points=3,
     hints=(
         "Write four loops that visit every output (image, filter, row, column). For each, three more loops walk "
@@ -135,16 +131,15 @@ COLUMN_CASES = (
     case("two images, three channels", x=images(2, 3, 4, 5), kernel_size=(3, 2)),
     case("padding 1", x=images(1, 1, 3, 3), kernel_size=(3, 3), padding=1),
     case("stride 2", x=images(1, 1, 5, 7), kernel_size=(2, 3), stride=2),
-    case("stride 3, padding 2", x=images(2, 2, 6, 5), kernel_size=(3, 3), stride=3, padding=2),
-    case("a 1 x 1 kernel, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=(1, 1)),
-    case("the kernel covers the image", x=images(3, 2, 3, 4), kernel_size=(3, 4)),
-    random_case("sizes as they come", random_images, 4),
+    case("stride 3, padding 2", x=images(2, 2, 6, 5), kernel_size=(2, 2), stride=3, padding=2),
 )
+ANY_COLUMNS = random_case("any images and windows", any_images)
 
 im2col = Spec(
     reference=ops.im2col,
     allows=(ops.conv2d_output_size,),
     cases=COLUMN_CASES,
+    domain=ANY_COLUMNS,
     points=3,
     hints=(
         "One column is one window, flattened. Make an empty matrix, visit the windows in the order of the columns, "
@@ -168,6 +163,7 @@ im2col_fast = Spec(
     reference=ops.im2col,
     allows=(ops.conv2d_output_size,),
     cases=COLUMN_CASES,
+    domain=ANY_COLUMNS,
     points=1,
     hints=(
         "Look at the picture of the digit once more. A row of the matrix belongs to one channel and one place (i, j) "
@@ -197,6 +193,7 @@ conv2d_gemm = Spec(
     reference=ops.conv2d,
     allows=(ops.conv2d_output_size, ops.im2col),
     cases=CONVOLUTION_CASES,
+    domain=ANY_CONVOLUTION,
     points=2,
     hints=(
         "ops.im2col turned every window into a column. Turn every filter into a row. Row times column is one output, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.domain import any_arrays, edge_size
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_X, SEMINAR_X3
 from unrolled.checks.exercises.l03_pooling import pooling, unpooling
@@ -34,31 +35,28 @@ def _positive(*shape: int) -> Draw:
     return Draw(lambda rng: rng.uniform(1, 5, shape).astype(np.float32))
 
 
-def _some_images(rng: np.random.Generator, kernel_size: int) -> Array:
-    """Draw one to three images and channels, at least as large as the window; often with ties."""
-    n, c = rng.integers(1, 4, 2)
-    h, w = kernel_size + rng.integers(0, 8, 2)
-    x = rng.standard_normal((n, c, h, w)).astype(np.float32)
-    return x if rng.random() < 0.5 else np.round(x)
+def any_images(rng: np.random.Generator, least: int) -> Array:
+    """Draw one to three images and channels, at least so many pixels each way; in half of draws with many ties."""
+    n, c = edge_size(rng, 3), edge_size(rng, 3)
+    h, w = (least + edge_size(rng, 6, low=0) for _ in range(2))
+    x = any_arrays(rng, x=(n, c, h, w))["x"]
+    return x if rng.random() < 0.5 else small_integers(*x.shape).make(rng).astype(x.dtype)
 
 
-def any_pooling(rng: np.random.Generator) -> Inputs:
+def _any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw x and kernel_size."""
-    kernel_size = int(rng.integers(1, 5))
-    return {"x": _some_images(rng, kernel_size), "kernel_size": kernel_size}
+    kernel_size = edge_size(rng, 4)
+    return {"x": any_images(rng, kernel_size), "kernel_size": kernel_size}
 
 
-def _any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
-    kernel_size = int(rng.integers(2, 5))
-    x = _some_images(rng, kernel_size)
-    return {"x": x, "kernel_size": kernel_size, "stride": int(rng.integers(1, kernel_size))}
+def _any_stride(rng: np.random.Generator) -> Inputs:
+    return {**_any_pooling(rng), "stride": edge_size(rng, 4)}
 
 
 def _with_values(rng: np.random.Generator, draw: Drawing) -> Inputs:
     """Draw the inputs of a pooling, and values for its outputs."""
     inputs = draw(rng)
-    largest = ops.max_pool2d(**inputs)
-    return {"values": rng.standard_normal(largest.shape).astype(largest.dtype), **inputs}
+    return {**any_arrays(rng, values=ops.max_pool2d(**inputs).shape), **inputs}
 
 
 max_pool2d = Spec(
@@ -67,14 +65,12 @@ max_pool2d = Spec(
     cases=[
         case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
         case("the seminar's three channels", x=SEMINAR_X3, kernel_size=2),
-        case("all pixels negative", x=-np.abs(SEMINAR_X3) - 1, kernel_size=2),
+        case("all pixels far below 0", x=-1e10 * (np.abs(SEMINAR_X3) + 1), kernel_size=2),
         case("4 rows of 6, window 2", x=images(1, 1, 4, 6), kernel_size=2),
         case("three images, two channels, window 3", x=images(3, 2, 9, 6), kernel_size=3),
         case("5 rows of 7, window 2: an edge is left over", x=images(1, 1, 5, 7), kernel_size=2),
-        case("window 1, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=1),
-        case("the window covers the image", x=images(3, 2, 4, 4), kernel_size=4),
-        random_case("sizes as they come", any_pooling),
     ],
+    domain=random_case("any images and window", _any_pooling),
     points=2,
     hints=(
         "Go through the outputs, row by row. Cut the window of each out of x, and take its largest pixel. Slices can "
@@ -113,8 +109,8 @@ max_unpool2d = Spec(
         _after_pooling("three channels", 1, 3, 4, 6, kernel_size=2),
         _after_pooling("two images, three channels, window 3", 2, 3, 6, 9, kernel_size=3),
         _after_pooling("5 rows of 7: an edge is left over", 2, 2, 5, 7, kernel_size=2),
-        random_case("sizes as they come", _by_index, any_pooling),
     ],
+    domain=random_case("any values", _by_index, _any_pooling),
     points=2,
     hints=(
         "Give each image and channel one long row of H * W zeros. Then `indices` says where in its row each value "
@@ -142,8 +138,8 @@ max_unpool2d_mask = Spec(
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
         case("values in float64", values=normal(1, 2, 2, 2, dtype=float), x=images(1, 2, 4, 4), kernel_size=2),
-        random_case("sizes as they come", _with_values, any_pooling),
     ],
+    domain=random_case("any values and images", _with_values, _any_pooling),
     points=2,
     hints=(
         "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
@@ -177,13 +173,13 @@ max_pool2d_overlapping = Spec(
     allows=(ops.conv2d_output_size,),
     cases=[
         case("the seminar's 4 x 4 image, window 2, stride 1", x=SEMINAR_X, kernel_size=2, stride=1),
-        case("all pixels negative", x=-np.abs(SEMINAR_X3) - 1, kernel_size=2, stride=1),
+        case("all pixels far below 0", x=-1e10 * (np.abs(SEMINAR_X3) + 1), kernel_size=2, stride=1),
         case("6 rows of 10, window 4, stride 2", x=images(1, 1, 6, 10), kernel_size=4, stride=2),
         case("two images, three channels", x=images(2, 3, 7, 9), kernel_size=3, stride=2),
         case("6 rows of 9, window 3, stride 2: an edge is left over", x=images(1, 1, 6, 9), kernel_size=3, stride=2),
-        case("no overlap, float64", x=normal(1, 2, 6, 4, dtype=float), kernel_size=2, stride=2),
-        random_case("sizes as they come", _any_overlapping_pooling),
+        case("gaps between windows", x=images(2, 1, 7, 9), kernel_size=2, stride=3),
     ],
+    domain=random_case("any images, window and stride", _any_stride),
     points=1,
     hints=(
         "Change the order of the loops. Outside, go through the places inside the window, 16 for a window of 4. For "
@@ -222,9 +218,9 @@ max_unpool2d_overlapping = Spec(
         _overlapping("all pixels equal", _positive(1, 1, 3, 3), np.ones((1, 1, 4, 4), np.float32), 2, stride=1),
         _overlapping("6 rows of 10, window 4, stride 2", normal(1, 1, 2, 4), images(1, 1, 6, 10), 4, stride=2),
         _overlapping("two images, three channels", normal(2, 3, 3, 4), images(2, 3, 7, 9), 3, stride=2),
-        _overlapping("an edge left over, float64", normal(2, 2, 2, 4, dtype=float), images(2, 2, 6, 10), 3, stride=2),
-        random_case("sizes as they come", _with_values, _any_overlapping_pooling),
+        _overlapping("gaps, values in float64", normal(2, 1, 2, 3, dtype=float), images(2, 1, 7, 9), 2, stride=3),
     ],
+    domain=random_case("any values, images and stride", _with_values, _any_stride),
     points=2,
     hints=(
         "It is your mask again, with two changes: slices that step by the stride, and a plus where values are put "
