@@ -29,6 +29,22 @@ def edge_size(rng: np.random.Generator, high: int, low: int = 1) -> int:
     return low + min(int(rng.integers(0, 2)), high - low) if rng.random() < 0.5 else int(rng.integers(low, high + 1))
 
 
+def any_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
+    """Draw arrays of these shapes and one dtype: eighths from -4 to 4, at times of one sign, or the first tiny or huge.
+
+    The second is then huge or tiny, so that an error of 1 shows in their products. In float32 a sum of a few hundred of
+    these is exact: a right answer is right in whatever order it adds, also where all of a result cancels.
+    """
+    dtype = rng.choice(["float32", "float32", "float64"])
+    lowest, highest = rng.choice([(-32, 32), (-32, 32), (1, 32), (-32, -1)])
+    power = float(rng.choice([-10, 0, 0, 0, 10]))
+    powers = (power, -power, *[0.0] * len(shapes))
+    return {
+        name: (rng.integers(lowest, highest + 1, shape) * 2 ** (power - 3)).astype(dtype)
+        for (name, shape), power in zip(shapes.items(), powers, strict=False)
+    }
+
+
 def cover(draw: Drawing, seed: Sequence[int]) -> list[int]:
     """Return indices i of a few inputs that have between them every feature that one of `DRAWN` has, at most `MOST`.
 
