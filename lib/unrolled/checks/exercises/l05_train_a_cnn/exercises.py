@@ -182,6 +182,7 @@ adam_step = Spec(
         ),
         adam_case("the second step", 2, [0.9, 2.1], [1, 1], [0.2, -0.05], [0.004, 0.00025], learning_rate=0.1),
         adam_case("step 1000, the default rate", 1000, normal(5), normal(5), normal(5), [0.5, 1, 2, 3, 4]),
+        adam_case("an epsilon that shows", 3, [1, 2], [1, 2], [-1, 4], [2, 1], learning_rate=0.5, epsilon=0.5),
     ],
     domain=random_case("any step", optimizer_steps.any_adam),
     points=2,
