@@ -56,7 +56,7 @@ def any_labelled(rng: np.random.Generator) -> Inputs:
 
 def any_smoothed(rng: np.random.Generator) -> Inputs:
     """Draw scores (N, M), labels (N,) and a smoothing, or none."""
-    smoothing = {} if rng.random() < 0.3 else {"smoothing": float(rng.choice([0, 1, rng.uniform()]))}
+    smoothing = {} if rng.random() < 0.3 else {"smoothing": float(rng.choice([0, rng.random()]))}
     return any_labelled(rng) | smoothing
 
 
