@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from answers import Mutant, in_other_words, lesson02, on_the_host, result_of, solution
+from answers.lesson04 import Loss, loss_of_columns, loss_row_by_row, loss_with_targets
 from answers.lesson10 import always_fft, always_gemm, winograd_for_all
 from answers.lesson12 import read_elsewhere, receiving_first
 from answers.lesson13 import step_with
@@ -87,6 +90,18 @@ def average_pixel_by_pixel(x, kernel_size):
     return (sums / counts).astype(x.dtype)
 
 
+# softmax_cross_entropy_smoothing
+
+
+def smoothed_by_logaddexp(scores, labels, smoothing=0.1):
+    log_p = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    grad = np.exp(log_p) - smoothing / scores.dtype.type(scores.shape[1])
+    for row, label in enumerate(labels):
+        grad[row, label] += smoothing - 1
+    own = -np.array([log_p[row, label] for row, label in enumerate(labels)])
+    return np.mean((1 - smoothing) * own - smoothing * log_p.mean(axis=1)), grad / len(own)
+
+
 # minibatches_balanced
 
 
@@ -116,6 +131,59 @@ def balanced_with_replacement(images, labels, per_class, seed):
     rng = np.random.default_rng(seed)
     orders = [rng.choice(order, len(order)) for order in orders_of(labels, seed)]
     return pieces(orders, images, labels, per_class)
+
+
+def balanced_from_a_shuffled_copy(images, labels, per_class, seed):
+    order = np.random.default_rng(seed).permutation(len(labels))
+    images, labels = images[order], labels[order]
+    places = [np.flatnonzero(labels == label) for label in set(labels.tolist())]
+    batches = []
+    while all(len(place) >= per_class for place in places):
+        chosen = np.sort(np.hstack([place[:per_class] for place in places]))
+        places = [place[per_class:] for place in places]
+        batches.append((images[chosen], labels[chosen]))
+    return batches
+
+
+def balanced_by_popping(images, labels, per_class, seed):
+    rest = {}
+    for place, label in enumerate(labels.tolist()):
+        rest.setdefault(label, []).append(place)
+    for places in rest.values():
+        random.Random(seed).shuffle(places)
+    for _ in range(min(map(len, rest.values())) // per_class):
+        chosen = [places.pop() for places in rest.values() for _ in range(per_class)]
+        yield [images[chosen], labels[chosen]]
+
+
+def balanced_by_rank(images, labels, per_class, seed):
+    key = np.random.default_rng(seed).random(len(labels))
+    rank = np.array([(key[labels == label] < mine).sum() for mine, label in zip(key, labels, strict=True)])
+    for batch in range(np.unique(labels, return_counts=True)[1].min() // per_class):
+        now = rank // per_class == batch
+        yield images[now], labels[now]
+
+
+def balanced_by_splitting(images, labels, per_class, seed):
+    orders = orders_of(labels, seed)
+    pieces = [np.split(order[: len(order) // per_class * per_class], len(order) // per_class or 1) for order in orders]
+    for chosen in map(np.concatenate, zip(*pieces, strict=False)):
+        if len(chosen) == per_class * len(orders):
+            yield images[chosen], labels[chosen]
+
+
+class Balanced:
+    def __init__(self, images, labels, per_class, seed):
+        self.given, self.each, self.rng = (images, labels), per_class, np.random.default_rng(seed)
+
+    def __iter__(self):
+        labels = self.given[1]
+        left = np.ones(len(labels), bool)
+        while min(left[labels == label].sum() for label in np.unique(labels)) >= self.each:
+            for_class = (np.flatnonzero(left & (labels == label)) for label in np.unique(labels))
+            chosen = self.rng.permutation(np.concatenate([self.rng.choice(c, self.each, False) for c in for_class]))
+            left[chosen] = False
+            yield tuple(array[chosen] for array in self.given)
 
 
 # row_sum_maximum
@@ -236,5 +304,16 @@ RIGHT = {
         average_by_split,
         average_by_matrices,
         average_pixel_by_pixel,
+    ],
+    "minibatches_balanced": [
+        balanced_from_a_shuffled_copy,
+        balanced_by_popping,
+        balanced_by_rank,
+        balanced_by_splitting,
+        Balanced,
+    ],
+    "softmax_cross_entropy_smoothing": [
+        smoothed_by_logaddexp,
+        *(partial(each, smoothing=0.1) for each in (loss_with_targets, loss_row_by_row, loss_of_columns, Loss())),
     ],
 }

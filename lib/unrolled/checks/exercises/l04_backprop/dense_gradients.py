@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.domain import any_arrays, edge_size
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_item, in_weight, in_x
 from unrolled.checks.mistakes import Function, given, result
 from unrolled.checks.spec import Inputs
@@ -39,16 +40,24 @@ AFFINE_MISTAKES = (
 )
 
 
+def any_layer(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, M), x (N, D) and weight (M, D)."""
+    n, d, m = (edge_size(rng, 8) for _ in range(3))
+    return any_arrays(rng, grad=(n, m), weight=(m, d), x=(n, d))
+
+
 def any_labelled(rng: np.random.Generator) -> Inputs:
-    """Draw scores (N, M) and labels (N,)."""
-    n, m = rng.integers(2, 7, 2).tolist()
-    scores = (3 * rng.standard_normal((n, m))).astype(np.float32)
+    """Draw scores (N, M), with ties, far from 0, or so far apart that probabilities become 0, and labels (N,)."""
+    n, m = edge_size(rng, 7), edge_size(rng, 7, low=2)
+    scores = rng.choice([1, 3, 100]) * rng.standard_normal((n, m)) + rng.choice([0, 0, -200, 200])
+    scores = (np.round(scores) if rng.random() < 0.3 else scores).astype(rng.choice(["f4", "f8"]))
     return {"scores": scores, "labels": rng.integers(0, m, n)}
 
 
 def any_smoothed(rng: np.random.Generator) -> Inputs:
-    """Draw scores (N, M), labels (N,) and a smoothing."""
-    return any_labelled(rng) | {"smoothing": float(rng.uniform(0.05, 0.5))}
+    """Draw scores (N, M), labels (N,) and a smoothing, or none."""
+    smoothing = {} if rng.random() < 0.3 else {"smoothing": float(rng.choice([0, rng.random()]))}
+    return any_labelled(rng) | smoothing
 
 
 def smoothed_cross_entropy(scores: Array, labels: Array, smoothing: float = 0.1) -> tuple[Array, Array]:

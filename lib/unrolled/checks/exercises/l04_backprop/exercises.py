@@ -11,7 +11,7 @@ from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_W, SEMINAR_X
 from unrolled.checks.exercises.l02_convolution.windows import Shape, Size
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
-from unrolled.checks.spec import Case, Inputs, Rung, Spec, Speed, case, images, normal, random_case, sized
+from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
 
 WORK = "convolution backward only, x 60,000 images"
@@ -26,10 +26,6 @@ def gradients_case(name: str, grad: Any, x: Any, weight: Any, dtype: Any = np.fl
     return case(name, **arrays, **options)
 
 
-def _dense_gradients(n: int, d: int, m: int) -> Inputs:
-    return {"grad": normal(n, m), "x": normal(n, d), "weight": normal(m, d)}
-
-
 numeric_gradient = Spec(
     reference=ops.numeric_gradient,
     cases=[
@@ -38,8 +34,8 @@ numeric_gradient = Spec(
         case("the step that is given: 0.01", function=gradients.KINKED, x=np.array([0.003, -0.002]), step=0.01),
         case("x in float32, gradient in float64", function=gradients.GROWING, x=normal(3, 2)),
         *(random_case(f"catches: {error}", draw) for error, draw in gradients.ERRORS.items()),
-        random_case("shapes as they come", gradients.any_function),
     ],
+    domain=random_case("any smooth function", gradients.any_function),
     points=3,
     hints=(
         "Visit the values of x one by one. Move that one a little up and ask the function; move it a little down and "
@@ -69,8 +65,8 @@ affine_backward = Spec(
         gradients_case("one sample of three numbers", array([1, 10]), array([2, 3, 5]), array([1, 0, 2], [0, 1, 1])),
         gradients_case("all sizes 4, where no shape can warn you", (4, 4), (4, 4), (4, 4)),
         gradients_case("float64", (3, 2), (3, 5), (2, 5), float),
-        random_case("sizes as they come", sized(_dense_gradients, 1, 7, 3)),
     ],
+    domain=random_case("any sizes", dense_gradients.any_layer),
     points=2,
     hints=(
         "Write y = x @ weight.T + bias for one sample and one output: y_m is the sum over d of x_d * weight_md, plus "
@@ -100,8 +96,8 @@ softmax_cross_entropy = Spec(
         case("a wrong class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([0, 1])),
         case("the right class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([1, 1])),
         case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1])),
-        random_case("sizes as they come", dense_gradients.any_labelled),
     ],
+    domain=random_case("any scores", dense_gradients.any_labelled),
     points=3,
     hints=(
         "Put the logarithm into the formula before you compute anything: -log(exp(s) / sum) is log(sum) - s. And "
@@ -120,7 +116,7 @@ softmax_cross_entropy = Spec(
         "return loss, (grad, divided by what the mean divided by)",
     ),
     mistakes=dense_gradients.LOSS_MISTAKES,
-    compare=gradients.named("loss", "grad"),
+    compare=gradients.named("loss", "grad", least=lambda inputs: 1 / len(inputs["labels"])),
 )
 
 
@@ -148,8 +144,8 @@ col2im = Spec(
         columns_case("stride 2, windows overlap", normal(18, 12), (2, 2, 5, 7), (3, 3), stride=2),
         columns_case("stride 3, padding 2", normal(18, 18), (2, 2, 6, 5), (3, 3), stride=3, padding=2),
         columns_case("a 1 x 1 kernel, float64", normal(3, 16, dtype=float), (2, 3, 2, 4), (1, 1)),
-        random_case("sizes as they come", window_gradients.any_columns),
     ],
+    domain=random_case("any windows", window_gradients.any_columns),
     points=2,
     hints=(
         "im2col read windows; walk the same way and write them back, adding to what lies there. For speed, do not go "
@@ -187,8 +183,8 @@ conv2d_backward = Spec(
         gradients_case("stride 2", (1, 1, 3, 3), (1, 1, 7, 8), (1, 1, 3, 3), stride=2),
         gradients_case("stride 3, padding 2", (2, 3, 3, 3), (2, 2, 6, 5), (3, 2, 3, 3), stride=3, padding=2),
         gradients_case("a 1 x 1 kernel, float64", (2, 4, 4, 3), (2, 5, 4, 3), (4, 5, 1, 1), float),
-        random_case("sizes as they come", window_gradients.any_convolution),
     ],
+    domain=random_case("any windows", window_gradients.any_convolution),
     points=3,
     hints=(
         "Forward it was a dense layer on columns: y = weight_rows @ columns + bias. So go backward as through a "
@@ -236,8 +232,8 @@ max_pool2d_backward = Spec(
         ),
         case("window 4, stride 2", grad=images(2, 2, 3, 3), x=images(2, 2, 8, 8), kernel_size=4, stride=2),
         case("padding 1", grad=images(1, 1, 3, 3), x=images(1, 1, 4, 4), kernel_size=2, padding=1),
-        random_case("sizes as they come, many ties", window_gradients.any_pooling),
     ],
+    domain=random_case("any windows", window_gradients.any_pooling),
     points=2,
     hints=(
         "Only the largest pixel of a window had a say in the output, so the whole gradient of that output belongs to "

@@ -15,6 +15,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, agree, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Function, Mistake, called_by_name, given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
@@ -56,8 +57,12 @@ def is_a_judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return Mismatch((*(found.lines if found else ()), verdict))
 
 
-def named(*names: str) -> Compare:
-    """Compare a tuple of results item by item, and call the items by their names."""
+def named(*names: str, least: Callable[[Inputs], float] = lambda inputs: 0.0) -> Compare:
+    """Compare results item by item, and call the items by their names.
+
+    A value is near if it is so beside the largest of its item, of the input that this item replaces, or `least`: what
+    nearly cancels keeps the rounding of its terms.
+    """
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         if not isinstance(got, (tuple, list)) or len(got) != len(names):
@@ -67,12 +72,17 @@ def named(*names: str) -> Compare:
         for name, item, wanted in zip(names, got, expected, strict=True):
             if item is None:
                 return Mismatch((f"{name}: you return None for it",))
-            if item_found := mismatch(item, wanted, 1e-4):
+            size, beside = _largest(wanted), max(_largest(inputs.get(name, 0)), least(inputs))
+            if item_found := mismatch(item, wanted, 1e-4 * max(1.0, beside / size if size else 0)):
                 first, *rest = item_found.lines
                 return dataclasses.replace(item_found, lines=(f"{name}: {first}", *rest))
         return None
 
     return compare
+
+
+def _largest(y: Any) -> float:
+    return float(np.abs(y).max())
 
 
 def in_item(index: int, says: str, change: Function) -> Mistake:
@@ -100,11 +110,13 @@ KINKED = Known(lambda x: np.abs(x).sum(), np.sign)
 
 
 def any_function(rng: np.random.Generator) -> Inputs:
-    """Draw a smooth function of an array of any shape, of whole numbers now and then."""
-    shape = tuple(int(size) for size in rng.integers(1, 4, int(rng.integers(1, 4))))
+    """Draw a smooth function of an array of any shape and dtype, and a step or none."""
+    shape = tuple(edge_size(rng, 3) for _ in range(edge_size(rng, 3)))
     weight = rng.standard_normal(shape)
     known = Known(lambda x: (np.sin(weight * x) + x**3).sum(), lambda x: weight * np.cos(weight * x) + 3 * x**2)
-    return {"function": known, "x": rng.integers(-2, 3, shape) if rng.random() < 0.3 else rng.standard_normal(shape)}
+    x = rng.standard_normal(shape).astype(rng.choice(["f4", "f8"]))
+    step = {} if rng.random() < 0.5 else {"step": float(10.0 ** rng.uniform(-5, -3))}
+    return {"function": known, "x": rng.integers(-2, 3, shape) if rng.random() < 0.3 else x, **step}
 
 
 # Five errors that people make in a gradient, each in a loss where it matters.

@@ -25,8 +25,8 @@ softmax_cross_entropy_smoothing = variant(
         case("a wrong class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([0, 1])),
         case("the right class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([1, 1])),
         case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1]), smoothing=0.25),
-        random_case("sizes as they come", dense_gradients.any_smoothed),
     ],
+    domain=random_case("any scores", dense_gradients.any_smoothed),
     hints=(
         "The loss is the sum over the classes of target times -log(p). Write -log(p_m) as log(sum) - s_m. The targets "
         "add up to 1, so log(sum) comes out of the sum, once; what is left is a mean of scores, weighed by targets.",

@@ -8,27 +8,28 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.domain import any_arrays, edge_size
 from unrolled.checks.exercises.l02_convolution.exercises import random_sizes
 from unrolled.checks.exercises.l02_convolution.windows import STRIDE, Shape, Size, column_axes
 from unrolled.checks.exercises.l03_pooling import unpooling
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x
 from unrolled.checks.mistakes import Function, Mistake, given, result
-from unrolled.checks.spec import Inputs, normals
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 
 def _any_windows(rng: np.random.Generator) -> Inputs:
     """Draw x_shape, kernel_size, stride and padding that fit."""
     windows = random_sizes(rng, kernels=3, room=6)
-    return {"x_shape": (*rng.integers(1, 4, 2).tolist(), *windows.pop("size")), **windows}
+    return {"x_shape": (edge_size(rng, 3), edge_size(rng, 3), *windows.pop("size")), **windows}
 
 
 def any_columns(rng: np.random.Generator) -> Inputs:
     """Draw columns (C*KH*KW, N*OH*OW) and their windows."""
     windows = _any_windows(rng)
     c, kh, kw, n, oh, ow = column_axes(**windows)
-    return normals(rng, columns=(c * kh * kw, n * oh * ow)) | windows
+    return any_arrays(rng, columns=(c * kh * kw, n * oh * ow)) | windows
 
 
 def put_back(
@@ -129,9 +130,9 @@ def any_convolution(rng: np.random.Generator) -> Inputs:
     """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding."""
     windows = _any_windows(rng)
     (n, c, *size), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
-    o = int(rng.integers(1, 5))
+    o = edge_size(rng, 4)
     there = ops.conv2d_output_size(size, kernel_size, **windows)
-    return normals(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
+    return any_arrays(rng, grad=(n, o, *there), weight=(o, c, *kernel_size), x=(n, c, *size)) | windows
 
 
 def _reread(*axes: int) -> Callable[[Array], Array]:
@@ -200,12 +201,14 @@ CONVOLUTION_MISTAKES = (
 
 
 def any_pooling(rng: np.random.Generator) -> Inputs:
-    """Draw images with many ties and windows that may overlap."""
-    k = int(rng.integers(2, 4))
-    options = {"kernel_size": k, "stride": int(rng.integers(1, k + 1)), "padding": int(rng.integers(0, 2))}
-    shape = tuple(int(size) for size in (*rng.integers(1, 4, 2), *(k + rng.integers(0, 5, 2))))
-    x = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
-    return {**normals(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
+    """Draw images, half of them after a ReLU, and windows that may overlap or leave pixels out."""
+    k = edge_size(rng, 4)
+    stride = None if rng.random() < 0.3 else edge_size(rng, k + 1)
+    options: Inputs = {"kernel_size": k, "stride": stride, "padding": int(rng.integers(0, k // 2 + 1))}
+    x = any_arrays(rng, x=(edge_size(rng, 3), edge_size(rng, 3), *(k + rng.integers(0, 6, 2)).tolist()))["x"]
+    x = np.maximum(x, 0) if rng.random() < 0.5 else x
+    grad = any_arrays(rng, grad=ops.max_pool2d(x, **options).shape)["grad"]
+    return {"grad": grad.astype(x.dtype), "x": x, **options}
 
 
 def _shared(says: str, unpool: Function) -> Mistake:

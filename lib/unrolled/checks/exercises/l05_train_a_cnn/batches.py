@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -10,11 +11,15 @@ import numpy as np
 
 from unrolled import data, ops
 from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Compare, Function, Inputs
+from unrolled.checks.spec import Compare, Function, Inputs, normal
 from unrolled.device import Array
 
 Lines = tuple[str, ...]
+
+MANY = 10**7
+"""What an honest shuffle does by chance once in so many epochs, or less often, is no honest shuffle."""
 
 
 def shuffled_batches(images: Array, labels: Array, batch_size: int, seed: int) -> Iterator[tuple[Array, Array]]:
@@ -31,8 +36,11 @@ def three_epochs(function: Function, inputs: Inputs) -> list[Any]:
     ]
 
 
-def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines]) -> Compare:
-    """Return a judge of epochs: the first `problem(batches, inputs)` that has words, then if the seed alone decides."""
+def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines], orders: Callable[[Inputs], int]) -> Compare:
+    """Return a judge of epochs: the first `problem(batches, inputs)` that has words, then if the seed alone decides.
+
+    `orders(inputs)` counts the orders that an epoch may have: of few, two seeds may draw the same.
+    """
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         for batches in got:
@@ -42,7 +50,7 @@ def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines]) -> Compare:
         first, again, other = map(numbers_of, got)
         if not np.array_equal(first, again):
             return Mismatch(("the same seed gave two different orders: draw from np.random.default_rng(seed) alone",))
-        if np.array_equal(first, other):
+        if np.array_equal(first, other) and orders(inputs) > MANY:
             return Mismatch(("another seed gave the same order: is `seed` used?",))
         return None
 
@@ -89,12 +97,12 @@ def _short(sizes: Sequence[int]) -> str:
 def numbers_of(batches: Any) -> Array:
     """Return the numbers of all images of these batches, in order: the first pixel of an image is its number."""
     with np.errstate(invalid="ignore"):  # a pixel that is no number is none of the data set's, either
-        return np.concatenate([images[:, 0, 0, 0] for images, _ in batches]).astype(np.int64)
+        return np.concatenate([[], *(images[:, 0, 0, 0] for images, _ in batches)]).astype(np.int64)
 
 
 def strangers(batches: Any, inputs: Inputs) -> Lines:
     """Say whether some of the images are none of the data set's."""
-    numbers, found = numbers_of(batches), np.concatenate([images for images, _ in batches])
+    numbers, found = numbers_of(batches), np.concatenate([inputs["images"][:0], *(images for images, _ in batches)])
     known = np.isin(numbers, np.arange(len(inputs["labels"]))).all()
     if known and np.array_equal(found, inputs["images"][numbers]):
         return ()
@@ -103,7 +111,7 @@ def strangers(batches: Any, inputs: Inputs) -> Lines:
 
 def strange_labels(batches: Any, inputs: Inputs) -> Lines:
     """Say whether some images have labels of others."""
-    labels = np.concatenate([labels for _, labels in batches])
+    labels = np.concatenate([inputs["labels"][:0], *(labels for _, labels in batches)])
     apart = (labels != inputs["labels"][numbers_of(batches)]).any()
     return ("labels and images come apart: take both with the same indices",) if apart else ()
 
@@ -118,22 +126,33 @@ def _not_each_once(batches: Any, inputs: Inputs) -> Lines:
 
 
 def _not_shuffled(batches: Any, inputs: Inputs) -> Lines:
-    """Say whether the images, or those inside a batch, come in the order of the data set."""
-    steps = np.diff(numbers_of(batches))
-    if (steps == 1).all():
+    """Say whether the order of the images has a pattern that so many images have by chance once in MANY epochs."""
+    epoch, count = [numbers_of([batch]) for batch in batches], len(inputs["labels"])
+    steps = np.diff(np.concatenate(epoch))
+    if len(steps) > 10 and (steps == 1).all():
         return ("the images come in the order of the data set: shuffle them",)
-    inside = steps[: inputs["batch_size"] - 1]
-    if len(inside) and (inside == 1).all():
-        return ("only the order of the batches is shuffled: shuffle the images, then cut batches",)
+    neighbours = all(np.ptp(numbers) < len(numbers) for numbers in epoch)
+    splits = math.factorial(count) // math.prod(math.factorial(len(numbers)) for numbers in epoch)
+    if neighbours and splits > MANY * math.factorial(len(epoch)):
+        line = "only the order of the batches, or that inside each, is shuffled: shuffle the images, then cut batches"
+        return (line,)
+    if np.bincount(steps % count).max(initial=0) > 12:
+        return ("from one image to the next it is often the same step: draw an order, rng.permutation(count)",)
     return ()
 
 
-each_once_and_shuffled = judge_of_epochs(_wrong_sizes, strangers, _not_each_once, strange_labels, _not_shuffled)
+def _orders(inputs: Inputs) -> int:
+    return math.factorial(len(inputs["labels"]))
+
+
+each_once_and_shuffled = judge_of_epochs(
+    _wrong_sizes, strangers, _not_each_once, strange_labels, _not_shuffled, orders=_orders
+)
 
 
 def numbered_images(rng: np.random.Generator, count: int) -> Inputs:
-    """Draw images (count, 1, 2, 2), the first pixel of each its number, and labels (count,), each another."""
-    images = rng.standard_normal((count, 1, 2, 2)).astype(np.float32)
+    """Draw images (count, C, H, W), the first pixel of each its number, and labels (count,), each another."""
+    images = normal(count, *(edge_size(rng, 3) for _ in range(3))).make(rng)
     images[:, 0, 0, 0] = np.arange(count)
     return {"images": images, "labels": rng.permutation(count) + 100}
 
@@ -182,24 +201,18 @@ def in_bounded_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Non
     return found
 
 
-def graded(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
-    """Draw images (count, 1, 3, 3) and a network of 5 classes that gets most right, but of the last few none.
+def graded(rng: np.random.Generator, count: int, batch_size: int, classes: int = 5) -> Inputs:
+    """Draw images (count, 1, 3, 3) and a network of some classes that gets most right, but of the last few none.
 
     So a mean of means shows.
     """
     images = rng.standard_normal((count, 1, 3, 3)).astype(np.float32)
-    weight = rng.standard_normal((9, 5)).astype(np.float32)
+    weight = rng.standard_normal((9, classes)).astype(np.float32)
     scores = images.reshape(count, -1) @ weight
-    labels = np.where(rng.random(count) < 0.8, scores.argmax(axis=1), rng.integers(0, 5, count))
+    labels = np.where(rng.random(count) < 0.8, scores.argmax(axis=1), rng.integers(0, classes, count))
     last = count % batch_size or 1
     labels[-last:] = scores[-last:].argmin(axis=1)
     return {"forward": SpyNetwork(weight), "images": images, "labels": labels, "batch_size": batch_size}
-
-
-def any_size(rng: np.random.Generator) -> tuple[int, int]:
-    """Draw (count, batch_size): 3 to 5 batches, of which the last is smaller."""
-    batch_size = int(rng.integers(4, 20))
-    return batch_size * int(rng.integers(2, 5)) + int(rng.integers(1, batch_size)), batch_size
 
 
 def only(says: str, chosen: Callable[[int, int], slice]) -> Mistake:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.checks.domain import any_arrays, edge_size
 from unrolled.checks.mistakes import Function, Mistake, called_by_name, given, result
-from unrolled.checks.spec import Inputs, normals
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 State = tuple[Array, ...]
@@ -29,12 +30,17 @@ def momentum_update(
     return parameters - learning_rate * velocity, velocity
 
 
+def some(rng: np.random.Generator, **options: float) -> dict[str, float]:
+    """Return some of these options: what has a default may be left to it."""
+    return {name: float(value) for name, value in options.items() if rng.random() < 0.7}
+
+
 def any_momentum(rng: np.random.Generator) -> Inputs:
-    """Draw 3 to 8 parameters and all that a step needs."""
-    shape = (int(rng.integers(3, 9)),)
-    arrays = normals(rng, parameters=shape, gradient=shape, velocity=shape)
-    rate, momentum, decay = rng.uniform(0.1, 0.9, 3).tolist()
-    return {**arrays, "learning_rate": rate, "momentum": momentum, "weight_decay": decay}
+    """Draw parameters and all that a step needs; momentum and weight decay may be missing."""
+    shape = (edge_size(rng, 9),)
+    arrays = any_arrays(rng, parameters=shape, gradient=shape, velocity=shape)
+    options = some(rng, momentum=rng.integers(0, 16) / 16, weight_decay=rng.integers(0, 16) / 16)
+    return {**arrays, "learning_rate": float(rng.integers(1, 17) / 16), **options}
 
 
 def _weighed(says: str, factor: Callable[[float, float], float], **arguments: Any) -> Mistake:
@@ -118,12 +124,12 @@ def adam_update(
 
 
 def any_adam(rng: np.random.Generator) -> Inputs:
-    """Draw 3 to 8 parameters and all that a step needs."""
-    shape = (int(rng.integers(3, 9)),)
-    arrays = normals(rng, parameters=shape, gradient=shape, m=shape)
+    """Draw parameters and all that a step needs; what has a default may be missing."""
+    shape = (edge_size(rng, 9),)
+    arrays = any_arrays(rng, parameters=shape, gradient=shape, m=shape, v=shape)
     rate, beta1, beta2, epsilon = rng.uniform(0.1, 0.9, 4).tolist()
-    second = {"v": rng.random(shape, np.float32) + 0.1, "t": int(rng.integers(2, 6))}
-    return {**arrays, **second, "learning_rate": rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+    options = some(rng, learning_rate=rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+    return {**arrays, "v": np.abs(arrays["v"]), "t": edge_size(rng, 1000), **options}
 
 
 def _stepped(says: str, step: Function) -> Mistake:

@@ -8,7 +8,8 @@ import numpy as np
 
 from unrolled import data
 from unrolled.checks.compare import Mismatch
-from unrolled.checks.spec import Function, Inputs
+from unrolled.checks.domain import edge_size
+from unrolled.checks.spec import Function, Inputs, normal
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
@@ -40,13 +41,18 @@ class Bend:
         return 2 * grad * (1 - self.y**2)
 
 
-def drawn_layers(rng: np.random.Generator, count: int) -> tuple[tuple[Any, ...], Array]:
-    """Draw `count` square matrices with bends in between, and a batch for them (2 to 5 rows)."""
-    n, size = (int(value) for value in rng.integers(2, 6, 2))
-    layers: list[Any] = []
-    for _ in range(count):
-        layers += [Matrix(rng.standard_normal((size, size)) / size**0.5), Bend()]
-    return tuple(layers[:-1]), rng.standard_normal((n, size)).astype(np.float32)
+def any_layers(rng: np.random.Generator) -> tuple[tuple[Any, ...], Array]:
+    """Draw one to nine layers, matrices and bends, and a batch for them."""
+    x = normal(edge_size(rng, 5), edge_size(rng, 5)).make(rng)
+    size, layers = x.shape[1], list[Any]()
+    for _ in range(edge_size(rng, 9)):
+        if rng.random() < 0.5:
+            layers.append(Bend())
+        else:
+            then = edge_size(rng, 5)
+            layers.append(Matrix(rng.standard_normal((size, then)) / size**0.5))
+            size = then
+    return tuple(layers), x
 
 
 CLASSES = 10

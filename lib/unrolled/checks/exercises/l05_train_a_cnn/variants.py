@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l05_train_a_cnn import batches
 from unrolled.checks.spec import Inputs, Spec, random_case
 from unrolled.device import Array
@@ -30,9 +32,9 @@ def unbalanced(rng: np.random.Generator, counts: tuple[int, ...], per_class: int
 
 
 def any_unbalanced(rng: np.random.Generator) -> Inputs:
-    """Draw 9 to 39 images of each of 2 to 5 classes, for batches with 2 to 4 of each."""
-    counts = tuple(int(count) for count in rng.integers(9, 40, rng.integers(2, 6)))
-    return unbalanced(rng, counts, int(rng.integers(2, 5)))
+    """Draw images of one to five classes, for batches with up to 4 of each, or for none."""
+    counts = tuple(edge_size(rng, 20, low=1) for _ in range(edge_size(rng, 5)))
+    return unbalanced(rng, counts, edge_size(rng, 4))
 
 
 def _balance(epoch: Any, inputs: Inputs) -> batches.Lines:
@@ -56,12 +58,25 @@ def _choice(epoch: Any, inputs: Inputs) -> batches.Lines:
     often = int((np.bincount(numbers) > 1).sum())
     if often:
         return (f"{often} images come more than once in an epoch: shuffle each class once, then cut it into pieces",)
-    if all((np.diff(numbers[labels == label]) > 0).all() for label in np.unique(labels)):
-        return ("the images of each class come in the order of the data set: shuffle them, class by class",)
+    for label in np.unique(labels):
+        places, chosen = np.flatnonzero(inputs["labels"] == label), numbers[labels == label]
+        if math.factorial(len(chosen)) > batches.MANY and (np.diff(chosen) > 0).all():
+            return (f"the images of class {label} come in the order of the data set: shuffle them, class by class",)
+        if math.comb(len(places), len(chosen)) > batches.MANY and chosen.max() < places[len(chosen)]:
+            return (f"of class {label} only the first {len(chosen)} images come: shuffle them all, then cut batches",)
     return ()
 
 
-balanced_and_shuffled = batches.judge_of_epochs(_balance, batches.strangers, batches.strange_labels, _choice)
+def _orders(inputs: Inputs) -> int:
+    """Count the orders that an epoch may have."""
+    _, counts = np.unique(inputs["labels"], return_counts=True)
+    used = counts.min() // inputs["per_class"] * inputs["per_class"]
+    return math.prod(math.perm(int(count), int(used)) for count in counts)
+
+
+balanced_and_shuffled = batches.judge_of_epochs(
+    _balance, batches.strangers, batches.strange_labels, _choice, orders=_orders
+)
 
 # `data.minibatches` is no answer: class by class it is a good way to begin.
 minibatches_balanced = Spec(
@@ -72,8 +87,8 @@ minibatches_balanced = Spec(
         random_case("25 and 14 images, 4 of each class at a time", unbalanced, (25, 14), 4),
         random_case("ten classes, 1 of each at a time", unbalanced, (9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1),
         random_case("the rarest class is used up by one batch", unbalanced, (40, 6, 40), 6),
-        random_case("any numbers", any_unbalanced),
     ],
+    domain=random_case("any numbers", any_unbalanced),
     points=2,
     hints=(
         "Shuffle indices, not images, and each class by itself. Then cut a piece of the same length from each class, "
