@@ -250,7 +250,7 @@ MUTANTS = {
     ],
     "minibatches_balanced": [
         Mutant(balanced_by_chance, "expected per_class = 3 of every class"),
-        Mutant(result_of("minibatches_balanced", lambda batches: list(batches)[:-1]), "3 batches; expected 4"),
+        Mutant(result_of("minibatches_balanced", lambda batches: list(batches)[:-1]), "4 batches; expected 5"),
         Mutant(balanced_in_order, "shuffle them, class by class"),
         Mutant(balanced_with_replacement, "come more than once in an epoch"),
     ],
