@@ -138,6 +138,34 @@ def test_the_drift_tells_settings_in_turns_from_one_after_the_other(answer: Any,
         assert (factors.compare(factors.handed_out(answer, inputs), None, inputs) is None) == right
 
 
+def by_pairs(of: Any, off: bool = False) -> Any:
+    """An answer that makes this of pairs of runs, and takes medians."""
+
+    def answer(run: Any, causes: list[str]) -> dict[str, float]:
+        found = {cause: [of(run(), run(**{cause: off})) for _ in range(9)] for cause in causes}
+        return {cause: float(np.median(each)) for cause, each in found.items()}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (by_pairs(lambda on, without: without / on, off=True), "run(cause=True) turns nothing off"),
+        (by_pairs(lambda on, without: 100 * without / on), "these are percent"),
+        (by_pairs(lambda on, without: 100 * (without / on - 1)), factors.DIFFERENCES),
+        (by_pairs(lambda on, without: without / on - 1), factors.DIFFERENCES),
+    ],
+)
+def test_no_factors_are_named(answer: Any, says: str) -> None:
+    """They read that the machine gets slower all the time."""
+    for seed in range(10):
+        inputs = factors.any_machine(np.random.default_rng(seed))
+        found = factors.compare(factors.handed_out(answer, inputs), None, inputs)
+        assert isinstance(found, Mismatch)
+        assert says in found.lines[0]
+
+
 class Known(factors.Work):
     """Work whose times are given: 1 s, and these factors of it, one after the other, where a cause is off."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -46,6 +46,12 @@ def step_with(x, target, weight, velocity, rate, error, grad, decay, rate_now):
     rate *= 0.99
 
 
+def spoiling(x, target, weight, velocity, rate, error, grad):
+    """Right, but the targets of the batch are lost."""
+    step_with(x, target, weight, velocity, rate, error, grad, 0, rate)
+    target -= error
+
+
 def with_a_read(x, target, weight, velocity, rate, error, grad):
     step_with(x, target, weight, velocity, rate, error, grad, 0, float(rate[0]))
 
@@ -80,8 +86,10 @@ def own_stream(xp):
     xp.cuda.Stream.null.wait_event(stream.record())
 
 
-def graphs_of(images, targets, order, weight, inside=True, at_once=1, fetched=taken):
-    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch."""
+def graphs_of(
+    images, targets, order, weight, inside=True, at_once=1, fetched=taken, whole=True, left=False, steps=None
+):
+    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, and what is left over from Python."""
     xp = array_module(images)
     with own_stream(xp) as stream:
         trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
@@ -106,11 +114,30 @@ def graphs_of(images, targets, order, weight, inside=True, at_once=1, fetched=ta
         graph = stream.end_capture()
         trained[...] = weight
         place.fill(0)
-        for _ in range(len(order) // at_once):
+        for _ in range((steps or len(order)) // at_once):
             if not inside:
                 fetch()
-            graph.launch()
+            with xp.cuda.Stream.null if left else nullcontext():
+                graph.launch()
+        for _ in range(len(order) % at_once * whole):
+            fetch()
+            descend(x, target, trained, error, grad)
     return trained
+
+
+def in_pairs(images, targets, order, weight):
+    """The last step of an odd epoch is left out."""
+    return graphs_of(images, targets, order, weight, at_once=2, whole=False)
+
+
+def launched_outside(images, targets, order, weight):
+    """A race: the default stream does not wait for the one on which the weight is put back."""
+    return graphs_of(images, targets, order, weight, left=True)
+
+
+def forty_steps(images, targets, order, weight):
+    """As many as the exercise's first case has."""
+    return graphs_of(images, targets, order, weight, steps=40)
 
 
 def two_steps_a_graph(images, targets, order, weight):
@@ -217,11 +244,15 @@ MUTANTS = {
     "capturable_step": [
         Mutant(with_new_arrays, "made while a stream was capturing, none allowed"),
         Mutant(with_cublas, "calling cuBLAS API during stream capture"),
+        Mutant(spoiling, "your step changes target"),
         Mutant(with_a_read, "D2H transfers are disallowed"),
     ],
     "replayed_epoch": [
         Mutant(steps.eager, "no launch of a graph"),
         Mutant(lambda **given: graphs_of(**given, inside=False), "110 allowed (two a step, and 30 for the start)"),
+        Mutant(in_pairs, "the last step of an odd epoch is missing"),
+        Mutant(forty_steps, "always forty steps are taken"),
+        Mutant(launched_outside, "launches on the default stream, which does not wait for yours"),
         Mutant(lambda **given: graphs_of(**given, fetched=all_rows_taken), "the batch is rows[0]"),
     ],
     "time_to_accuracy": [
