@@ -2,7 +2,9 @@
 
 
 class slow:
-    """All from Python, and a recipe with far too many epochs."""
+    """All from Python, and a repair that is none."""
+
+    own_network = {'if version == "before":': 'if version in ("before", "after"):'}
 
     replayed_epoch = {"            graph.launch()\n": "            program()\n"}
 
@@ -15,9 +17,9 @@ class off_by_one:
 
 
 class wrong_dtype:
-    """Losses as text."""
+    """Scores as text."""
 
-    own_network = {"return np.array(losses, np.float32)": "return [str(loss) for loss in losses]"}
+    own_network = {"return network.forward(test_images)": "return [str(row) for row in network.forward(test_images)]"}
 
 
 class raises:

@@ -34,9 +34,9 @@ def changed(student: str, lesson: str) -> set[str]:
 
 
 def loses(student: str, name: str) -> bool:
-    """Whether a student loses an exercise of their class; `slow` where launches are counted, else speed alone."""
+    """Whether a student loses an exercise of their class; `slow` where launches or CPU time count, else speed alone."""
     if student == "slow":
-        return any(case.on_gpu for case in SPECS[name].cases)
+        return name == "own_network" or any(case.on_gpu for case in SPECS[name].cases)
     return student != "another_way"
 
 

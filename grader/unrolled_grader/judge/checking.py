@@ -142,6 +142,10 @@ class StandIn:
         except WorkerDiedError as death:
             raise ReportedError([ENDED.format(death)]) from None
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of all that runs, or ran, in the worker's box."""
+        return self._worker.cpu_seconds()
+
     @contextmanager
     def limiter(self, seconds: float) -> Iterator[None]:
         """Let the calls within the block take so many seconds together; three times as many on the simulated GPU."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -45,6 +46,12 @@ def step_with(x, target, weight, velocity, rate, error, grad, decay, rate_now):
     rate *= 0.99
 
 
+def spoiling(x, target, weight, velocity, rate, error, grad):
+    """Right, but the targets of the batch are lost."""
+    step_with(x, target, weight, velocity, rate, error, grad, 0, rate)
+    target -= error
+
+
 def with_a_read(x, target, weight, velocity, rate, error, grad):
     step_with(x, target, weight, velocity, rate, error, grad, 0, float(rate[0]))
 
@@ -79,8 +86,10 @@ def own_stream(xp):
     xp.cuda.Stream.null.wait_event(stream.record())
 
 
-def graphs_of(images, targets, order, weight, inside=True, at_once=1, fetched=taken):
-    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch."""
+def graphs_of(
+    images, targets, order, weight, inside=True, at_once=1, fetched=taken, whole=True, left=False, steps=None
+):
+    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, and what is left over from Python."""
     xp = array_module(images)
     with own_stream(xp) as stream:
         trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
@@ -105,11 +114,30 @@ def graphs_of(images, targets, order, weight, inside=True, at_once=1, fetched=ta
         graph = stream.end_capture()
         trained[...] = weight
         place.fill(0)
-        for _ in range(len(order) // at_once):
+        for _ in range((steps or len(order)) // at_once):
             if not inside:
                 fetch()
-            graph.launch()
+            with xp.cuda.Stream.null if left else nullcontext():
+                graph.launch()
+        for _ in range(len(order) % at_once * whole):
+            fetch()
+            descend(x, target, trained, error, grad)
     return trained
+
+
+def in_pairs(images, targets, order, weight):
+    """The last step of an odd epoch is left out."""
+    return graphs_of(images, targets, order, weight, at_once=2, whole=False)
+
+
+def launched_outside(images, targets, order, weight):
+    """A race: the default stream does not wait for the one on which the weight is put back."""
+    return graphs_of(images, targets, order, weight, left=True)
+
+
+def forty_steps(images, targets, order, weight):
+    """As many as the exercise's first case has."""
+    return graphs_of(images, targets, order, weight, steps=40)
 
 
 def two_steps_a_graph(images, targets, order, weight):
@@ -178,30 +206,53 @@ def all_others_off(run, causes):
 # own_network
 
 
-def numbers(version, seed):
-    """No network at all, though its numbers fall."""
-    return np.sort(np.random.default_rng(seed).standard_normal(8))[::-1].copy()
+def on_usual_labels(version, images, labels, test_images, seed):
+    """Trained on nothing that was handed out: as a made-up curve, or a result kept from elsewhere."""
+    return own.stand_in(version, images, (labels + images[:, 0, 14].sum(axis=1).astype(int)) % 10, test_images, seed)
 
 
-def uphill(version, seed):
-    return own.stand_in(version, seed)[::-1].copy()
+def asleep(version, images, labels, test_images, seed):
+    """A sleep in place of a repair."""
+    time.sleep(0.05 * (version == "before"))
+    return own.stand_in("before", images, labels, test_images, seed)
 
 
-def other_order_of_sums(version, seed):
-    """What rounding leads to, with weights that grow: more difference with each step."""
-    losses = own.stand_in(version, seed)
-    return losses * (1 + 1e-7 * 1.2 ** np.arange(len(losses), dtype=np.float32)) if version == "after" else losses
+class Kept:
+    """Whoever has trained once gives that again, in the version before, too."""
+
+    def __init__(self):
+        self.__name__, self.results = "kept", {}
+
+    def __call__(self, version, images, labels, test_images, seed):
+        key = images.tobytes(), seed
+        if key not in self.results:
+            self.results[key] = own.stand_in("before", images, labels, test_images, seed)
+        return self.results[key]
+
+
+def fewer_images(version, images, labels, test_images, seed):
+    kept = slice(None, None, 2 if version == "after" else 1)
+    return own.stand_in(version, images[kept], labels[kept], test_images, seed)
+
+
+def rounding(version, *given, **named):
+    scores = own.stand_in(version, *given, **named)
+    return scores * (1 + 0.02 * np.sin(scores)) if version == "after" else scores
 
 
 MUTANTS = {
     "capturable_step": [
         Mutant(with_new_arrays, "made while a stream was capturing, none allowed"),
         Mutant(with_cublas, "calling cuBLAS API during stream capture"),
+        Mutant(spoiling, "your step changes target"),
         Mutant(with_a_read, "D2H transfers are disallowed"),
     ],
     "replayed_epoch": [
         Mutant(steps.eager, "no launch of a graph"),
         Mutant(lambda **given: graphs_of(**given, inside=False), "110 allowed (two a step, and 30 for the start)"),
+        Mutant(in_pairs, "the last step of an odd epoch is missing"),
+        Mutant(forty_steps, "always forty steps are taken"),
+        Mutant(launched_outside, "launches on the default stream, which does not wait for yours"),
         Mutant(lambda **given: graphs_of(**given, fetched=all_rows_taken), "the batch is rows[0]"),
     ],
     "time_to_accuracy": [
@@ -215,9 +266,11 @@ MUTANTS = {
         Mutant(all_others_off, "leave them on, and turn off one"),
     ],
     "own_network": [
-        Mutant(numbers, "train for 5 ms or longer"),
-        Mutant(uphill, "the losses do not fall"),
-        Mutant(other_order_of_sums, "a different order of sums?"),
+        Mutant(on_usual_labels, "of the test images are right, at least 30% are asked"),
+        Mutant(asleep, "sleeping takes no CPU time"),
+        Mutant(Kept(), "train for 5 ms or longer"),
+        Mutant(fewer_images, "a repair changes the time, and nothing else"),
+        Mutant(rounding, "a different order of sums"),
     ],
 }
 

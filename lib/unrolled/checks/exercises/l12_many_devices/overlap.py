@@ -95,6 +95,7 @@ def own_gradients(grad: Array, layers: Sequence[Layer]) -> list[Array]:
     return found[::-1]
 
 
+TURNED = "layers.reverse() turns the list of who called round, too: reversed(layers) leaves it as it is"
 NOT_CALLED = "the gradients are right, but not by one call of backward for each layer of each rank: that takes the time"
 
 MISTAKES = (
@@ -109,6 +110,9 @@ MISTAKES = (
 def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Judge gradients by their values, what was summed for them, and the modelled time until the last rank had them."""
     network: Network = inputs["network"]
+    for _, own in inputs["arguments"]:
+        if [layer.number for layer in own] != list(range(len(own))):
+            return Mismatch((TURNED,))
     if found := _each_layer(got, expected):
         return found
     by_layer = list(zip(*(own_gradients(*arguments) for arguments in inputs["arguments"]), strict=True))

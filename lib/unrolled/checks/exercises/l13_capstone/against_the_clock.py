@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from unrolled import nn
 from unrolled.checks.compare import Mismatch, Remark
 from unrolled.checks.exercises.l05_train_a_cnn.training import disguised_digits
+from unrolled.checks.limits import cpu_clock
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
@@ -19,14 +19,13 @@ from unrolled.timing.blocks import blas_threads
 Runs = list[tuple[Any, float]]  # of each run the parameters and the seconds
 TRAIN, TEST, SIZE = 1397, 400, 14
 RUNS = 3
-ASKED, USUAL, LUCK = 0.98, 0.989, 0.005
-"""Shares of the test images: what is asked, what the recipe gets on average over the draws, and two images of 400.
+ASKED, USUAL, LUCK = 0.98, 0.989, 0.01
+"""Shares of the test images: what is asked of each run, what the recipe gets on average, and four images of 400.
 
-Which images are drawn moves the median of three runs by 0.4 points (deviation over 40 draws), and moves good answers
-alike. So what the recipe lacks on these images is taken off what is asked; the luck of the seeds remains, and `LUCK` is
-for that. Of 40 draws passed: the recipe and the solution all, the recipe with batches of 128 (98.4 % on average) and
-with half its epochs (98.1 %) all, with a quarter of them (96.7 %) 7. That was with steps from Python; with compiled
-ones the recipe gets the same, but for one image in 3 of 96 runs.
+Which images are drawn moves a run by 0.5 points (deviation over 60 runs), and moves good answers alike. So what the
+recipe lacks on these images is taken off what is asked; the luck of the seeds remains, and `LUCK` is for that. Of 20
+draws of three runs passed: the recipe and the solution all, the recipe with batches of 128 (98.5 % on average) all,
+with half its epochs (97.9 %) 18, with a quarter of them (95.9 %) none.
 """
 HOPELESS = 0.9  # below, no images are so hard that it could be enough
 ALIKE = 0.05
@@ -97,18 +96,18 @@ def timed(function: Function, inputs: Inputs) -> Runs | Callable[[], Runs]:
 
 
 def runs_of(function: Function, inputs: Inputs) -> Runs:
-    """Return (the parameters, the seconds) of each run, on one BLAS thread. Nothing of the test is passed on."""
-    found = []
+    """Return (the parameters, the CPU seconds) of each run, on one BLAS thread. Nothing of the test is passed on."""
+    found, clock = [], cpu_clock(function)
     with blas_threads(1):
         for run in inputs["runs"]:
-            start = time.perf_counter()
+            start = clock()
             parameters = function(run["images"], run["labels"], run["seed"])
-            found.append((parameters, time.perf_counter() - start))
+            found.append((parameters, clock() - start))
     return found
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
-    """Judge the median accuracy on the test images, then the time beside the recipe's, with room for a busy machine."""
+    """Judge each run's accuracy on its test images, then the slowest one's time beside that of the recipe's."""
     if callable(got):  # the recipe beside itself
         got = expected = got()
     trained = [parameters for parameters, _ in got]
@@ -116,18 +115,19 @@ def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None
         if lines := _no_parameters(parameters):
             return Mismatch(lines)
     own = accuracies(trained, inputs)
-    median, each = float(np.median(own)), ", ".join(f"{accuracy:.2%}" for accuracy in own)
-    line = f"right with three seeds: {each}. The median is {median:.2%}; about {ASKED:.0%} are asked"
-    if median < HOPELESS:
-        return Mismatch((line, _advice(median, trained, inputs)))
+    each = ", ".join(f"{accuracy:.2%}" for accuracy in own)
+    line = f"right with three seeds: {each}; about {ASKED:.0%} are asked of each"
+    if min(own) < HOPELESS:
+        return Mismatch((line, _advice(own, trained, inputs)))
     if min(_cosines(trained, inputs)) < ALIKE:
         return Mismatch((FAR,))
     if callable(expected):
         expected = expected()
-    recipes = float(np.median(accuracies([parameters for parameters, _ in expected], inputs)))
-    if median < (asked := least(recipes)):
-        return Mismatch((f"{line}, on these images at least {asked:.2%}", _advice(median, trained, inputs)))
-    return _beside(got, expected, f"{each} right, the median is {median:.2%}")
+    asked = [least(recipes) for recipes in accuracies([parameters for parameters, _ in expected], inputs)]
+    if any(accuracy < enough for accuracy, enough in zip(own, asked, strict=True)):
+        enough = ", ".join(f"{share:.2%}" for share in asked)
+        return Mismatch((f"{line}, on these images at least {enough}", _advice(own, trained, inputs)))
+    return _beside(got, expected, f"{each} right")
 
 
 def accuracies(trained: list[Array], inputs: Inputs) -> list[float]:
@@ -154,10 +154,10 @@ def _beside(got: Any, expected: Any, right: str) -> Mismatch | Remark:
     """Judge the seconds, and say in which tier they are, by the slowest run: no run can train for another."""
     own, theirs = ([seconds for _, seconds in runs] for runs in (got, expected))
     ratio = max(theirs) / max(own)
-    if min(own) > SLOWEST * max(theirs):
+    if ratio < 1 / SLOWEST:
         line = f"{right}, but in {1 / ratio:.1f} times the recipe's seconds; at most {SLOWEST:g} times are asked"
         return Mismatch((line, "fewer epochs with a rate that falls, or a larger batch with a larger rate?"))
-    seconds = f"its slowest run takes {max(own):.2f} s, the recipe's {max(theirs):.2f} s"
+    seconds = f"CPU time: its slowest run takes {max(own):.2f} s, the recipe's {max(theirs):.2f} s"
     tier = next((name for start, name in TIERS if ratio >= start), TIERS[-1][1])
     tiers = ", ".join(f"{name} from {start:g}" for start, name in reversed(TIERS))
     line = f"{tier}: {ratio:.2f} times as fast as the recipe ({seconds}). {tiers.capitalize()}"
@@ -195,6 +195,9 @@ FAR = (
     "these weights are far from those that the seed gives: did training start elsewhere, or is the rate so high that "
     "the start is forgotten? Train digits_network(seed), made anew in each call"
 )
+LEFT_OUT = (
+    "a run is far behind the others: each has digits, labels and a seed of its own, and has to be trained for them"
+)
 SAME = "the weights are the same with all three seeds: train digits_network(seed), made anew in each call"
 USUAL_LABELS = (
     "these fit the usual labels of digits: train on the images and labels that are given, whose labels are permuted"
@@ -213,8 +216,11 @@ TOO_LITTLE = (
 )
 
 
-def _advice(median: float, trained: list[Array], inputs: Inputs) -> str:
-    """Say what could be wrong with networks of which the median gets this share of its test images right."""
+def _advice(own: list[float], trained: list[Array], inputs: Inputs) -> str:
+    """Say what could be wrong with networks that get these shares of their test images right."""
+    median = float(np.median(own))
+    if min(own) < HOPELESS <= median:
+        return LEFT_OUT
     if all(np.array_equal(trained[0], other) for other in trained[1:]):
         return SAME
     if np.median(_shares(trained, inputs, lambda run: (abs(run["test_images"]), run["usual_labels"]))) > 0.5:

@@ -51,6 +51,11 @@ class Switched(ABC):
         self.measured_runs.append((frozenset(off), self.seconds(frozenset(off))))
         return self.measured_runs[-1][1]
 
+    @property
+    def repeated(self) -> bool:
+        """Whether there were three runs of each setting, at least."""
+        return self.runs >= 3 * (len(self.causes) + 1)
+
     @abstractmethod
     def seconds(self, off: frozenset[str]) -> float:
         """Return what a run takes on this machine with these causes off."""
@@ -174,9 +179,19 @@ def turned_off_alone(run: Any, causes: list[str]) -> dict[str, float]:
     return {cause: float(np.median(found)) for cause, found in ratios.items()}
 
 
+DIFFERENCES = (
+    "these grow as what is added does: a factor is seconds without a cause / seconds with everything, no difference of "
+    "seconds or percent"
+)
 KNOWN: dict[str, Callable[[Machine], dict[str, float]]] = {
     "these are factors of causes turned off one after the other: turn each on again": Machine.one_after_the_other,
     "these are the factors with all other causes off: leave them on, and turn off one": Machine.alone,
+    "these are seconds of everything on, twice: run(cause=True) turns nothing off, False does": lambda m: dict.fromkeys(
+        m.factors, 1.0
+    ),
+    "these are percent: a factor is seconds without a cause / seconds with everything": lambda m: {
+        name: 100 * factor for name, factor in m.factors.items()
+    },
     "these are means, which hold the disturbed runs, too: take the median of the ratios": lambda m: m.paired(np.mean),
 }
 
@@ -203,6 +218,9 @@ def _beside_known(got: Mapping[str, Any], machine: Machine) -> Mismatch | None:
             return Mismatch((says,))
     if _furthest({name: 1 / value if value else 0 for name, value in got.items()}, truth, machine.within) is None:
         return Mismatch(("upside down: a cause that helps has a factor above 1, seconds without it / seconds with it",))
+    scales = [float(got[name]) / (factor - 1) for name, factor in truth.items()]
+    if machine.repeated and 0 < max(scales) < (1 + 2 * machine.within) * min(scales):
+        return Mismatch((DIFFERENCES,))
     line = f"the factor of {worst} is {truth[worst]:.2f}, yours is {got[worst]:.2f}"
     return Mismatch((f"{line}: more than {machine.within:.0%} away", _advice(machine)))
 
@@ -227,7 +245,7 @@ def _advice(machine: Machine) -> str:
     if (count := len(machine.most_off)) > 1:
         call = ", ".join(f"{name}=False" for name in machine.most_off)
         return f"run({call}): {count} causes are off at once; turn off one alone"
-    if machine.runs < 3 * (len(machine.causes) + 1):
+    if not machine.repeated:
         return "the first run of a setting is slow, and some runs are disturbed: repeat, and take the median"
     return (
         "this machine gets slower all the time: compare runs that follow each other, and take the median of their "

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from unrolled import kernels
 from unrolled.checks import graphs
-from unrolled.checks.compare import Mismatch, first_mismatch
+from unrolled.checks.compare import Mismatch, agree, first_mismatch, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Draw, Function, Inputs, normal, normals
+from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal, normals
 from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
 STEPS = 40  # of an epoch
+MOST = STEPS + 1  # of an epoch that is drawn
 RESULTS = ("weight", "velocity", "rate")
+KEPT = ("x", "target")
 PLAIN_RATE = 0.05  # the fixed rate of `descend`, which has no rate of its own
 
 
@@ -37,11 +41,14 @@ def step(
     sign: int = 1,
     early: bool = False,
     in_place: bool = True,
+    stays: bool = False,
+    torch: bool = False,
 ) -> None:
     """Take one step with momentum on half the mean squared error, in place; the rate (1,) falls after it.
 
     With a buffer for it, `decayed`, weight decay belongs to the gradient. Mistakes have a rate that never changes or
-    falls too `early`, a sum for the mean, another momentum, another sign, a velocity that is not changed in place.
+    falls too `early`, a sum for the mean, another momentum, another sign, a velocity that is not changed in place, a
+    weight that `stays`, or PyTorch's momentum, which multiplies the velocity by the rate.
     """
     kernels.matmul(x, weight, out=error)
     error -= target
@@ -52,11 +59,13 @@ def step(
     if decayed is not None:
         array_module(x).multiply(weight, decay, out=decayed)
         grad += decayed
-    grad *= rate if frozen is None else frozen
+    if not torch:
+        grad *= rate if frozen is None else frozen
     velocity = velocity if in_place else velocity.copy()
     velocity *= momentum
-    velocity -= grad
-    weight += velocity
+    velocity -= -grad if torch else grad
+    weight = weight.copy() if stays else weight
+    weight += -rate * velocity if torch else velocity
     if not early:
         rate *= falls
 
@@ -92,6 +101,12 @@ STEP_MISTAKES = (
         in_place=False,
     ),
     RATE_STAYS,
+    given("weight did not change: `weight = ...` makes a new local name; write in place", stays=True),
+    given(
+        "this is PyTorch's momentum, whose velocity is a sum of gradients: here the rate is in the velocity, as in "
+        "eager_step",
+        torch=True,
+    ),
     given("uphill: the gradient is subtracted from the velocity", sign=-1),
     given("the rate falls before the step: first the step, then the rate", early=True),
 )
@@ -100,16 +115,32 @@ STEP_MISTAKES = (
 def under_capture(function: Function, inputs: Inputs) -> Any:
     """Return what weight, velocity and rate are after each launch of the captured step."""
     buffers = {name: value for name, value in inputs.items() if name != "batches"}
-    return graphs.replayed(function, buffers, inputs["batches"], RESULTS)
+    return graphs.replayed(function, buffers, inputs["batches"], (*RESULTS, *KEPT))
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Compare launch by launch, and call the buffers by their names."""
-    for launch, both in enumerate(zip(got, expected, strict=True), 1):
+    before = inputs["weight"]
+    for launch, (own, wanted) in enumerate(zip(got, expected, strict=True), 1):
+        for name, one, other in zip(KEPT, own[-2:], wanted[-2:], strict=True):
+            if mismatch(one, other, 0):
+                return Mismatch((f"your step changes {name}: it may write into error and grad, and read the batch",))
         names = (f"{name} after launch {launch}" for name in RESULTS)
-        if found := first_mismatch(zip(names, *both, strict=True)):
-            return Mismatch(found.lines)
+        if found := first_mismatch(zip(names, own[:3], wanted[:3], strict=True)):
+            moves = agree(own[0], before + own[1], 1e-4)
+            guess = VELOCITY_OFF if moves else WEIGHT_OFF
+            return Mismatch((*found.lines, guess), guesses=(guess,))
+        before = own[0]
     return None
+
+
+VELOCITY_OFF = "the weight moves by your velocity, as it should: look at what velocity (or the rate) becomes"
+WEIGHT_OFF = "the weight does not move by what velocity is afterwards, once"
+
+
+def any_buffers(rng: np.random.Generator) -> Inputs:
+    """Draw buffers of any sizes, with batches for four launches and a rate that changes."""
+    return draw_all(buffers(edge_size(rng, 8), edge_size(rng, 6), edge_size(rng, 5), launches=4, new_rate=True), rng)
 
 
 def buffers(n: int, inputs: int, outputs: int, launches: int = 3, new_rate: bool = False) -> Inputs:
@@ -197,6 +228,22 @@ def epoch(batch: int, inputs: int, outputs: int, *, steps: int = STEPS, images: 
     }
 
 
+def any_epoch(rng: np.random.Generator) -> Inputs:
+    """Draw an epoch of any sizes and 2 to `MOST` steps: so few that a graph may hold two."""
+    batch, steps = edge_size(rng, 6), edge_size(rng, MOST, low=2)
+    images = batch + int(rng.integers(0, 20))
+    return draw_all(epoch(batch, edge_size(rng, 6), edge_size(rng, 5, low=2), steps=steps, images=images), rng)
+
+
+def _stale(images: Array, targets: Array, order: Array, weight: Array, x: bool) -> Array:
+    """Return the weight where of each batch either x or the targets are still those of the first rows."""
+    weight, n = weight.copy(), order.shape[1]
+    for rows in order:
+        batch, wanted = (images[:n], targets[rows]) if x else (images[rows], targets[:n])
+        weight -= batch.T @ (batch @ weight - wanted) * (PLAIN_RATE / n)
+    return weight
+
+
 TWICE = (
     "two steps are taken for each row of order: `captured` runs the program once itself, each time it is called. "
     "Capture once, before the loop"
@@ -213,8 +260,16 @@ EPOCH_MISTAKES = (
     ),
     given("the run that warms up moved the place on: put it back, too", order=lambda order: np.roll(order, -1, axis=0)),
     given(
-        "the run that warms up took a step and moved the place on: put both back, the weight and the place",
+        "a step too many is taken, on the first row again: a launch too many, or the weight and the place are both not "
+        "put back after the run that warms up",
         order=lambda order: np.append(order, order[:1], 0),
+    ),
+    given("the images of a batch never reach x: take(images, rows[0], axis=0, out=x)", partial(_stale, x=True)),
+    given("the targets never reach target: take(targets, rows[0], axis=0, out=target)", partial(_stale, x=False)),
+    given("the place begins a row too early: fill it with 0", order=lambda order: np.roll(order, 1, axis=0)),
+    given(
+        "the place moves by two rows a step: add 1",
+        order=lambda order: order[2 * np.arange(len(order)) % len(order)],
     ),
     given(
         "this is the weight before the first step. The graph writes into the array that it saw: after the capture "
@@ -226,6 +281,14 @@ EPOCH_MISTAKES = (
     given(
         "only the first step is left: put the weight and the place back once, between the capture and the first launch",
         order=lambda order: order[:1],
+    ),
+    given(
+        "the last step of an odd epoch is missing: a launch for each row of order",
+        order=lambda order: order[: len(order) // 2 * 2],
+    ),
+    given(
+        "always forty steps are taken, whatever order has: a launch for each of its rows",
+        order=lambda order: order[np.arange(STEPS) % len(order)],
     ),
     given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
     given(
