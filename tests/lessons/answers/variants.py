@@ -121,4 +121,16 @@ MUTANTS = {
         Mutant(decay_by_a_number, "D2H transfers are disallowed"),
     ],
 }
+RIGHT = {
+    "row_sum_maximum": [
+        maxima(("largest = x[row, 0]", "largest = x[row, columns - 1]")),
+        maxima(("max(partial[t], partial[t + half])", "max(partial[t + half], partial[t])")),
+        maxima(
+            (
+                "partial[t] = max(partial[t], partial[t + half])",
+                "largest = max(largest, partial[t + half])\n            partial[t] = largest",
+            )
+        ),
+    ],
+}
 HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}
