@@ -51,7 +51,7 @@ def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return Mismatch((found.lines[0], advice))
 
 
-LAUNCHES = 6
+LAUNCHES = 12
 
 
 def _any_activation(rng: np.random.Generator) -> Inputs:
@@ -247,9 +247,9 @@ A_LINK = {"launch": 1e-5, "latency": 2e-5, "bandwidth": 1e10}
 
 
 def _any_link(rng: np.random.Generator) -> Inputs:
-    """Draw a computer with a GPU, which may be slower than the CPU, and work that may never pay."""
-    cpu, bandwidth = float(10 ** rng.uniform(-10, -8)), float(rng.uniform(8e9, 5e10))
-    figures = {"gpu": cpu * float(10 ** rng.uniform(-2, 0.5)), "launch": float(rng.uniform(5e-6, 3e-5))}
+    """Draw a computer with a GPU, and work that pays from some size on."""
+    cpu, bandwidth = float(rng.uniform(4e-10, 2e-9)), float(rng.uniform(8e9, 5e10))
+    figures = {"gpu": cpu / int(rng.integers(3, 100)), "launch": float(rng.uniform(5e-6, 3e-5))}
     latency, uses = float(rng.uniform(5e-6, 3e-5)), edge_size(rng, 12)
     return {"cpu": cpu, **figures, "latency": latency, "bandwidth": bandwidth, "uses": uses}
 
@@ -264,7 +264,8 @@ break_even = Spec(
         case("the same, used ten times in a row", cpu=2e-10, gpu=1e-11, **A_LINK, uses=10),
         case("a GPU that is slower than the CPU: never", cpu=1e-10, gpu=2e-10, **A_LINK, uses=100),
     ],
-    domain=random_case("any computer", _any_link),
+    domain=random_case("any computer for which it pays", _any_link),
+    tolerance=1e-9,
     points=2,
     hints=(
         "Write down the seconds for n bytes on the CPU, and on the GPU with both ways. What of it grows with n, and "
