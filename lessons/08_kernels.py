@@ -115,7 +115,7 @@ print_counts(doubled)
 # **Core**, about 8 minutes.
 #
 # Write the kernel that adds two arrays: thread i takes care of value i, and a thread beyond the last value does nothing.
-# The check launches it, with sizes that do not divide a block.
+# The check launches it, with sizes that do not divide a block, and with blocks of several sizes.
 
 
 # %% nbgrader={"grade": false, "grade_id": "add_kernel", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -427,9 +427,8 @@ journal.predict("fusion", ...)  # your guess
 #
 # One thread an output. Windows are 2 x 2, side by side; an edge that is left over belongs to none. Of equal values the
 # first in the window wins, as in lesson 03. After a ReLU ties are common: many windows hold nothing but zeros. The
-# place that you write is that of the pixel in its image, row * w + column. Read the four pixels in a loop, with one
-# line that reads: a warp that comes back to a sector at the same line finds it in a small cache of its SM, called L1, and the machine does
-# not count it again.
+# place that you write is that of the pixel in its image, row * w + column. Read each pixel once. Neighbours leave every
+# other pixel to the next read, which finds its sectors in a small cache of the SM, called L1.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fused_bias_relu_pool", "locked": false, "schema_version": 3, "solution": true, "task": false}

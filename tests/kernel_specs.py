@@ -124,6 +124,15 @@ SCATTERED = {
     ),
     "banks": (f"{HEAD}WIDTH = 32\n{_TILED}", ("bank conflicts in shared memory, at most 0 allowed", "tile[i * WIDTH")),
     "the library's": (HEAD + "def answer(x):\n    return x.T.copy()\n", ("no launch of a kernel of your own",)),
+    "a view beside a kernel": (
+        HEAD + "@jit.rawkernel()\ndef idle(x):\n    pass\n\ndef answer(x):\n    idle[1, 32](x)\n    return x.T\n",
+        ("24,576 of 24,576 bytes of the result were not written by a kernel of your own",),
+    ),
+    "the library's in the place of a kernel's": (
+        f"{HEAD}WIDTH = 33\n{_TILED}\nown = answer\n\n"
+        "def answer(x):\n    y = own(x)\n    y[5:] = x.T[5:]\n    return y\n",
+        ("23,296 of 24,576 bytes of the result were not written",),
+    ),
     "twice": (
         f"{HEAD}WIDTH = 33\n{_TILED}\nonce = answer\n\ndef answer(x):\n    once(x)\n    return once(x)\n",
         ("2 launches, at most 1 allowed", "bytes of global memory, at most"),

@@ -25,8 +25,10 @@ def __getattr__(name: str) -> Any:
     return getattr(_cupyx, name)
 
 
-def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+def rawkernel(*given: Any, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
     """Return a decorator that makes a kernel of a function, as `cupyx.jit.rawkernel` does."""
+    if given:
+        raise TypeError(simulated.BRACKETS)
 
     def decorate(function: Callable[..., Any]) -> Kernel:
         return functools.update_wrapper(Kernel(function, mode, device), function)  # type: ignore[return-value]

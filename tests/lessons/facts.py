@@ -40,11 +40,11 @@ def has_kernels(spec: checks.Spec) -> bool:
 
 def by_values(spec: checks.Spec) -> checks.Spec:
     """The spec without speed, and without budgets if they count what a reference or a slow answer need not keep."""
+    spec = without_speed(spec)
     if not counts(spec):
-        return without_speed(spec)
+        return spec
     cases = [dataclasses.replace(case, budget=None) for case in spec.cases]
-    domain = None if spec.domain is None else dataclasses.replace(spec.domain, budget=None)
-    return dataclasses.replace(without_speed(spec), cases=cases, domain=domain)
+    return dataclasses.replace(spec, cases=cases, domain=spec.domain and dataclasses.replace(spec.domain, budget=None))
 
 
 def settled(spec: checks.Spec, function, at_least: float, attempts: int = ATTEMPTS) -> str:

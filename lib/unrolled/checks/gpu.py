@@ -110,6 +110,12 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
     return ("the result lies on another GPU than the inputs: make it from them, in the function",) if strays else ()
 
 
+def written_by_kernels(got: Any) -> tuple[int, int]:
+    """Return how many bytes of a result kernels of the program's own wrote last, and how many bytes it has."""
+    arrays = [leaf for leaf in _leaves(got) if _on_device(leaf)]
+    return sum(x._memory.machine.own_bytes(x.as_view()) for x in arrays), sum(x.nbytes for x in arrays)
+
+
 def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) -> tuple[str, ...]:
     """Return what a function did with these inputs beyond its budget, and in which lines; nothing if it kept to it."""
     products = [launch for launch in trace.launches if launch.is_product]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .gpu import PLACES
+from .gpu import PLACES, written_by_kernels
 from .spec import Budget, Inputs
 
 if TYPE_CHECKING:
@@ -23,14 +23,22 @@ AGAIN = (
     "threads need it"
 )
 ONCE = "each result is to be written once, by one thread"
+OWN = (
+    "{0:,} of {1:,} bytes of the result were not written by a kernel of your own: it has to write each value, and what "
+    "it wrote is to be returned"
+)
+IDLE = (
+    "all warps of a launch share the work: launch as many blocks as there is work for, and let each thread take a part"
+)
+NARROW = "its values are float32, of 4 bytes each: jit.shared_memory(cp.float32, ...), no larger than it is used"
 IN_STEP = (
     "a tree adds in pairs: in each round half as many threads, neighbours, take a partner's sum each. One thread that "
     "adds them all, or threads that lie apart, ask more often"
 )
 MEANINGS = {  # by the fault's kind
     "out of bounds": "where the last block has threads to spare, a guard such as `if i < n:` keeps them out, with a "
-    "condition for each axis. An index such as 4,294,967,295 is an unsigned number that went below 0: cast it, "
-    "cp.int32(...)",
+    "condition for each axis. blockIdx.x counts along the last axis, blockIdx.y along the one before. An index such as "
+    "4,294,967,295 is an unsigned number that went below 0: cast it, cp.int32(...)",
     "race": "jit.syncthreads() between the two orders the threads of a block; nothing orders blocks",
     "read before written": "each value of shared memory that is read needs a thread that writes it, and then a barrier",
     "barrier": "every thread of a block has to come to its barrier: no `if`, loop or return on the way for some only",
@@ -46,10 +54,12 @@ def faults(trace: Trace | None) -> tuple[str, ...]:
     return ("a kernel failed", fault.finding, f"> {fault.code.strip()}", *means)
 
 
-def beyond(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
-    """Yield what the kernels did beyond the budget of a case with these inputs, and in which of their lines."""
+def beyond(trace: Trace, budget: Budget, inputs: Inputs, got: Any) -> Iterator[str]:
+    """Yield what the kernels did beyond the budget of a case with these inputs and result, and in which lines."""
     if len(trace.kernels) < budget.own:
         yield f"{len(trace.kernels) or 'no'} launch of a kernel of your own, at least {budget.own} expected"
+    elif budget.own and (written := written_by_kernels(got))[0] < written[1]:
+        yield OWN.format(written[1] - written[0], written[1])
     lines = [line for kernel in trace.kernels for line in kernel.lines]
 
     def total(count: str) -> int:
@@ -69,17 +79,25 @@ def beyond(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
         yield f"{conflicts:,} bank conflicts in shared memory, at most {budget.bank_conflicts:,} allowed"
         yield from _places(lines, "bank_conflicts", "bank conflicts")
         yield PADDED
-    for does, kind, bytes_in in (("read", "read", budget.bytes_read), ("write", "written", budget.bytes_written)):
-        moved = sum(getattr(kernel, f"bytes_{kind}") for kernel in trace.kernels)
+    for does, bytes_in in (("read", budget.bytes_read), ("write", budget.bytes_written)):
+        moved = total(f"{does}_bytes")
         if bytes_in is not None and moved > (allowed := bytes_in(inputs)):
             yield f"the kernels {does} {moved:,} bytes of global memory, at most {allowed:,.0f} allowed"
-            yield from _places(lines, f"{does}_sectors", "sectors")
+            yield from _places(lines, f"{does}_bytes", "bytes")
             yield AGAIN if does == "read" else ONCE
     passes = total("shared_passes")
     if budget.shared_passes is not None and passes > (allowed := budget.shared_passes(inputs)):
         yield f"the warps ask shared memory {passes:,} times, at most {allowed:,.0f} allowed"
         yield from _places(lines, "shared_passes", "times")
         yield IN_STEP
+    warps, working = (sum(getattr(kernel, count) for kernel in trace.kernels) for count in ("warps", "working"))
+    if working < budget.working * warps:
+        yield f"{working:,} of {warps:,} warps read or write global memory, at least {budget.working:.0%} have to"
+        yield IDLE
+    most = max((kernel.shared_bytes / kernel.threads for kernel in trace.kernels), default=0.0)
+    if budget.shared_bytes is not None and most > budget.shared_bytes:
+        yield f"{most:.3g} bytes of shared memory for each thread of a block, at most {budget.shared_bytes:g} allowed"
+        yield NARROW
 
 
 def _places(lines: Sequence[LineReport], count: str, what: str) -> Iterator[str]:

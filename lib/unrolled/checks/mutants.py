@@ -131,6 +131,10 @@ def _turns(node: ast.For) -> Iterator[Change]:
             ("a loop does its first turn alone", start, _plus(start, by)),
         ):
             yield kind, over(ast.Call(node.iter.func, [first, last, *step], []))
+        if step and isinstance(start, ast.Name):  # a thread's walk in steps of a block
+            alone = over(ast.Call(node.iter.func, [start, stop, ast.Constant(32)], []))
+            guard = ast.Compare(start, [ast.Lt()], [ast.Constant(32)])
+            yield "one warp alone works", ast.If(guard, [alone], [])
     else:
         every = ast.Call(ast.Name("list", ast.Load()), [node.iter], [])
         for kind, *bounds in (
@@ -235,6 +239,8 @@ def _kind_of(name: str) -> str:
 
 
 def _called(node: ast.Call) -> Iterator[Change]:
+    if ast.unparse(node) == "jit.grid(1)":
+        yield "blocks of 256 threads", ast.parse("jit.blockIdx.x * 256 + jit.threadIdx.x", mode="eval").body
     for index in range(len(node.args) - 1):
         yield "arguments are exchanged", _exchanged(node, "args", index)
     for index, keyword in enumerate(node.keywords):
@@ -252,12 +258,9 @@ def _called(node: ast.Call) -> Iterator[Change]:
         yield "a call is left out", node.args[0]
     if isinstance(node.func, ast.Subscript) and isinstance(node.func.slice, ast.Tuple):  # a kernel[blocks, threads]
         blocks, *rest = node.func.slice.elts
-        wide = ast.Tuple([_plus(blocks, ast.Constant(16), ast.Mult()), *rest], ast.Load())
-        if not isinstance(blocks, ast.Tuple):
-            yield (
-                "there are 16 times the blocks",
-                ast.Call(ast.Subscript(node.func.value, wide, ast.Load()), node.args, []),
-            )
+        many = "16 * {0} if isinstance({0}, int) else (16 * {0}[0], *{0}[1:])".format(ast.unparse(blocks))
+        wide = ast.Tuple([ast.parse(many, mode="eval").body, *rest], ast.Load())
+        yield "there are 16 times the blocks", ast.Call(ast.Subscript(node.func.value, wide, ast.Load()), node.args, [])
 
 
 def _indexed(node: ast.Subscript) -> Iterator[Change]:

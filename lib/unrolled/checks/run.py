@@ -200,7 +200,7 @@ class _Check:
             return Finding(case.name, "fail", (line,))
         if isinstance(found, Mismatch):
             return Finding(case.name, "fail", found.lines, found)
-        lines = () if trace is None else self._beyond(trace, case, pristine)
+        lines = () if trace is None else self._beyond(trace, case, pristine, got)
         if lines:
             return Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines))
         remark = found or Remark(())
@@ -221,12 +221,13 @@ class _Check:
         own = () if self.spec.crash_advice is None else self.spec.crash_advice(said, inputs)
         return Finding(case.name, "crashed", (*said, *(own or words.advice(said))))
 
-    def _beyond(self, trace: Trace, case: Case, inputs: Inputs) -> tuple[str, ...]:
+    def _beyond(self, trace: Trace, case: Case, inputs: Inputs, got: Any) -> tuple[str, ...]:
         """What was done on the GPU beyond the case's budget."""
         if case.budget is None:
             return ()
-        spent = gpu.overspent(trace, case.budget, self.function, inputs)
-        return (*spent, *kernels.beyond(trace, case.budget, inputs), *graphs.beyond(trace, case.budget, self.function))
+        budget, function = case.budget, self.function
+        spent = gpu.overspent(trace, budget, function, inputs)
+        return (*spent, *kernels.beyond(trace, budget, inputs, got), *graphs.beyond(trace, budget, function))
 
     def _mismatch(
         self, case: Case, got: Any, given: Inputs, pristine: Inputs, earlier: Sequence[Case], module: device.Module

@@ -75,12 +75,14 @@ class Budget:
     graphs: int = 0  # launches of CUDA graphs that there have to be at least
     nodes: int | None = None  # kernels in each of these graphs
     made: int | None = None  # arrays that it makes while a stream is capturing
-    own: int = 0  # launches of kernels of its own that there have to be at least
+    own: int = 0  # launches of kernels of its own that there have to be at least; if any, they write all of the result
+    working: float = 0.0  # share of their warps that has to read or write global memory
+    shared_bytes: float | None = None  # shared memory of a block, for each of its threads
     read_sectors: float | None = None  # sectors of 32 bytes that they read, as a multiple of the fewest for the values
     written_sectors: float | None = None
     bank_conflicts: int | None = None
     shared_passes: Callable[[Inputs], float] | None = None  # requests of warps to shared memory, conflicts included
-    bytes_read: Callable[[Inputs], float] | None = None  # of the case's inputs: bytes that they may read
+    bytes_read: Callable[[Inputs], float] | None = None  # of the case's inputs: bytes of the values that they may read
     bytes_written: Callable[[Inputs], float] | None = None
 
 

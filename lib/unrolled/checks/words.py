@@ -97,6 +97,10 @@ MEANINGS = {  # a sentence by what an error says
     r"Output shape mismatch": "out= takes an array of the result's shape, and take puts the shape of the indices in "
     "place of the axis: where rows has shape (1, N), the batch is rows[0]",
     r"ZeroDivisionError": "what you divide by is 0 in this case: which of the arguments is, and is that allowed?",
+    r"'function' object is not subscriptable": "@jit.rawkernel() above its def makes a kernel of a function: "
+    "kernel[blocks, threads](...) launches that",
+    r"Cannot cast from '?float\d+'? to '?u?int": "a variable of a kernel keeps the type of its first value: / makes a "
+    "float, // a whole number",
     r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
     "was never filled",
 }

@@ -188,6 +188,10 @@ class Machine(ABC):
         """Return {"used", "total", "capacity"} in bytes: live, live and free blocks, the limit."""
         return dict(self._call("memory"))
 
+    def own_bytes(self, view: View) -> int:
+        """Return how many of an array's bytes a kernel of the program's own wrote last."""
+        raise NotImplementedError
+
     def free_all(self) -> None:
         """Give the pool's free blocks back."""
         self._call("free_all")

@@ -47,6 +47,9 @@ _DEPTH = 3
 """How deep constants of a kernel may lie in tuples and objects."""
 
 
+BRACKETS = "rawkernel takes no function: the decorator has brackets of its own, @jit.rawkernel()"
+
+
 class _Symbol:
     """A name that has a meaning in a kernel only."""
 
@@ -63,11 +66,13 @@ class _Symbol:
 globals().update({name: _Symbol(name) for name in KNOWN})
 
 
-def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], RawKernel]:
+def rawkernel(*given: Any, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], RawKernel]:
     """Return a decorator that makes a kernel of a function; with device=True one that other kernels call.
 
-    Raises NotImplementedError for a mode other than "cuda".
+    Raises NotImplementedError for a mode other than "cuda", TypeError for a function: that is what the decorator takes.
     """
+    if given:
+        raise TypeError(BRACKETS)
     if mode != "cuda":
         raise NotImplementedError(f"mode is {mode!r}; the simulated compiler knows 'cuda'")
 

@@ -19,13 +19,16 @@ class LineReport:
     """Requests to global memory that read."""
     read_sectors: int = 0
     read_again: int = 0
-    """Of these sectors, those of which the same threads read at the same line just before: the L1 cache has them."""
+    """Of these sectors, those of which the same threads read just before: the L1 cache has them."""
     read_ideal: int = 0
     """Sectors that would hold the values that were read, each counted once a request, if they lay side by side."""
+    read_bytes: int = 0
+    """Bytes of these values."""
     writes: int = 0
     """Requests to global memory that write; an atomic operation is a read and a write."""
     write_sectors: int = 0
     write_ideal: int = 0
+    write_bytes: int = 0
     shared: int = 0
     """Passes that shared memory would take without bank conflicts."""
     shared_passes: int = 0
@@ -77,6 +80,8 @@ class KernelReport:
     seed: int
     """From which the order of the blocks was drawn."""
     lines: tuple[LineReport, ...] = ()
+    working: int = 0
+    """Warps that read or wrote global memory."""
 
     @property
     def blocks(self) -> int:
@@ -86,6 +91,11 @@ class KernelReport:
     def threads(self) -> int:
         """Threads of one block."""
         return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps(self) -> int:
+        """Warps of all blocks."""
+        return self.blocks * -(-self.threads // 32)
 
     @property
     def total(self) -> LineReport:

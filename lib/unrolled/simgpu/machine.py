@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,6 +77,8 @@ class LocalMachine(Machine):
         self._events: list[float | CapturedEvent] = []
         self._traces: dict[int, Trace] = {}
         self._next_trace = 0
+        self._own: dict[int, Any] = {}
+        """Of each buffer that kernels of the program's own wrote: which bytes one of these wrote last."""
         self._seed = seed
         self._kernels = self._graph_launches = 0
 
@@ -99,6 +101,7 @@ class LocalMachine(Machine):
         if type(buffer) is int and buffer < 0:
             self._captures.drop(buffer)
             return
+        self._own.pop(buffer, None)
         nbytes = self._pool.give(buffer)
         if nbytes is not None and self._traces:  # `where` would be that of a finalizer
             self._note(Allocation(nbytes, self._timeline.host, True))
@@ -134,6 +137,7 @@ class LocalMachine(Machine):
 
         def run() -> Done:
             compute(results)
+            self._disown(outputs)
             return done
 
         if later:
@@ -177,6 +181,7 @@ class LocalMachine(Machine):
         except KernelFault as error:
             self._note(error.fault)
             raise
+        self._note_own(x for x in arguments if isinstance(x, GlobalArray))
         total = report.total
         seconds, work = price.seconds(total, report.blocks, self.profile)
         return Done(seconds, work, (report.bytes_read, report.bytes_written, total.operations), report=report)
@@ -244,6 +249,7 @@ class LocalMachine(Machine):
         if len(data) != array.nbytes:
             raise InvalidCommandError(f"{len(data):,} bytes for an array of {array.nbytes:,}")
         array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+        self._disown([view])
         bandwidth = self.profile.pageable_bandwidth if blocking else self.profile.link_bandwidth
         self._transfer("to device", array.nbytes, stream, bandwidth, blocking)
 
@@ -315,6 +321,27 @@ class LocalMachine(Machine):
 
     def free_all(self) -> None:
         self._pool.drop()
+
+    def own_bytes(self, view: View) -> int:
+        self._array(view)
+        if view.buffer not in self._own:
+            return 0
+        return sum(array_of(view, self._own, self.limits.elements).tobytes())
+
+    def _note_own(self, arrays: Iterable[GlobalArray]) -> None:
+        """Note which bytes of these a kernel of the program's own has written."""
+        for array in arrays:
+            if array.shadow is not None and (memory := self._pool.buffers.get(array.buffer)) is not None:
+                own = self._own.setdefault(array.buffer, np.zeros(memory.nbytes, np.uint8))
+                cells = array.shadow.written(np.arange(array.shadow.cells))
+                written = cells.repeat(array.data.itemsize // array.unit)[: len(own)]
+                own[: len(written)] |= written
+
+    def _disown(self, views: Views) -> None:
+        """Note that what is not the program's own has written to these."""
+        for view in views:
+            if view.buffer in self._own:
+                array_of(view, self._own, self.limits.elements)[...] = 0
 
     # checks and the timeline
 

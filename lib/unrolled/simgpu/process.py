@@ -49,7 +49,7 @@ DIGITS_LIMIT = 1000
 _LENGTHS = struct.Struct("!II")
 CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
 CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
-CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "free_all"}
+CALLS |= {"run_kernel", "own_bytes", "start_trace", "stop_trace", "memory", "free_all"}
 """The methods of a machine that a message may call."""
 _LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
 """Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""
@@ -89,6 +89,9 @@ class FarMachine(Machine):
 
     def download(self, view: View, stream: int = 0) -> bytes:
         return bytes(self._ask("download", _encode(view), stream)[1])
+
+    def own_bytes(self, view: View) -> int:
+        return int(self._call("own_bytes", _encode(view)))
 
     def stop_trace(self, number: int) -> Trace:
         return Trace.from_json(self._ask("stop_trace", number)[1].decode())
@@ -201,7 +204,7 @@ def answer(machine: Machine, message: Mapping[str, Any], data: bytes | bytearray
         case "launch_graph", _:
             launched: list[Any] = arguments
             return outcome_of(lambda: machine.launch_graph(*launched)), b""
-        case (("upload" | "download"), _):
+        case (("upload" | "download" | "own_bytes"), _):
             arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":
         arguments.insert(1, bytes(data))

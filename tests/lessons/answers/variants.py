@@ -289,10 +289,16 @@ RIGHT = {
             ("np.argsort(np.abs(weight).sum(axis=1))", "sorted(range(len(weight)), key=np.abs(weight).sum(1).item)"),
         ),
     ],
-}
-HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}
-
-RIGHT = {
+    "row_sum_maximum": [
+        maxima(("largest = x[row, 0]", "largest = x[row, columns - 1]")),
+        maxima(("max(partial[t], partial[t + half])", "max(partial[t + half], partial[t])")),
+        maxima(
+            (
+                "partial[t] = max(partial[t], partial[t + half])",
+                "largest = max(largest, partial[t + half])\n            partial[t] = largest",
+            )
+        ),
+    ],
     "im2col_nhwc": [
         rows_in_a_list,
         rows_place_by_place,
@@ -317,3 +323,4 @@ RIGHT = {
         *(partial(each, smoothing=0.1) for each in (loss_with_targets, loss_row_by_row, loss_of_columns, Loss())),
     ],
 }
+HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}

@@ -18,6 +18,8 @@ from unrolled.simgpu.lockstep.faults import KernelFault
 from unrolled.simgpu.lockstep.lanes import Mask, Value, value_at
 from unrolled.simgpu.lockstep.state import Run
 
+RECENT = 2
+"""Requests of which a warp finds the sectors in the L1 cache: of two rows that it reads by turns."""
 DONE = {"read": "read", "write": "wrote", "atomic": "changed"}
 DOES = {"read": "reads", "write": "writes", "atomic": "changes"}
 
@@ -97,27 +99,32 @@ def _noted(run: Run, element: Region, mask: Mask, line: int, does: str) -> Reach
 
 def _count(run: Run, element: Region, mask: Mask, line: int, what: str) -> None:
     run.steps += run.limits.access
-    cost, ideal = element.space.traffic(element.place, mask)
+    cost, ideal, nbytes = element.space.traffic(element.place, mask)
     counts = run.counts.line(line)
     if isinstance(element.space, Shared):
         counts.shared, counts.shared_passes = counts.shared + ideal, counts.shared_passes + cost
-    elif what == "read":
+        return
+    run.working = run.working | mask.working
+    if what == "read":
         counts.reads += mask.warps
         counts.read_sectors, counts.read_ideal = counts.read_sectors + cost, counts.read_ideal + ideal
-        counts.read_again += cost - _fetched(run, element, mask, line, cost)
+        counts.read_bytes += nbytes
+        counts.read_again += cost - _fetched(run, element, mask, cost)
     else:
         counts.writes += mask.warps
         counts.write_sectors, counts.write_ideal = counts.write_sectors + cost, counts.write_ideal + ideal
+        counts.write_bytes += nbytes
 
 
-def _fetched(run: Run, element: Region, mask: Mask, line: int, cost: int) -> int:
-    """How many sectors a read takes from memory: not those that each thread read from at this line just before."""
-    space, key = element.space, (line, element.space.name)
+def _fetched(run: Run, element: Region, mask: Mask, cost: int) -> int:
+    """How many sectors a read takes from memory: not those from which each thread read one of the `RECENT` before."""
+    space = element.space
     sectors = np.asarray(element.place) // max(1, SECTOR // space.data.itemsize)
-    before, run.recent[key] = run.recent.get(key), sectors
-    if before is None or before.shape != sectors.shape:
-        return cost
-    new = mask.where(before != sectors)
+    before = [known for known in run.recent.get(space.name, []) if known.shape == sectors.shape]
+    run.recent[space.name] = [sectors, *before][:RECENT]
+    new = mask
+    for known in before:
+        new = new.where(known != sectors)
     return space.traffic(element.place, new)[0] if new.count < mask.count else cost
 
 

@@ -96,8 +96,8 @@ class GlobalArray:
         now = accesses(mask, clock, cells, rows, mask.batch.numbers[:, None])
         return Reach(self.data, cells, rows, mask, now, self.unit)
 
-    def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
-        """Return (what the request costs, what it would cost at best)."""
+    def traffic(self, places: Value, mask: Mask) -> tuple[int, int, int]:
+        """Return (what the request costs, what it would cost at best, the bytes of its values)."""
         return sectors(places, mask, self.data.itemsize)
 
 
@@ -140,8 +140,8 @@ class Shared:
         cells = mask.active(places, 1)
         return Reach(self.data, cells, 1, mask, accesses(mask, clock, cells, 1))
 
-    def traffic(self, places: Value, mask: Mask) -> tuple[int, int]:
-        return passes(places, mask, self.data.itemsize)
+    def traffic(self, places: Value, mask: Mask) -> tuple[int, int, int]:
+        return *passes(places, mask, self.data.itemsize), 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,13 +174,13 @@ class Region:
         return Region(self.space, self.place + offset, self.shape, self.steps)
 
 
-def sectors(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int]:
-    """Return (sectors that the active lanes of all warps touch, sectors that would hold their values side by side).
+def sectors(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int, int]:
+    """Return (sectors that the active lanes of all warps touch, sectors that would hold their values, their bytes).
 
     elements: each lane's place, in values of `itemsize` bytes from the beginning of the memory.
     """
     if np.ndim(elements) == 0 or elements.shape[1] == 1:
-        return mask.warps, mask.warps
+        return mask.warps, mask.warps, mask.warps * itemsize
     rows, idle, times = _rows(elements, mask, WARP)
     steps = np.diff(rows, axis=1)
     if (steps < 0).any():
@@ -190,7 +190,7 @@ def sectors(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int]:
     places = rows // (SECTOR // itemsize) if itemsize < SECTOR else rows  # -1 stays -1
     touched = 1 + np.count_nonzero(np.diff(places, axis=1), axis=1) - idle
     ideal = -(-values * itemsize // SECTOR)
-    return int(touched.sum()) * times, int(ideal.sum()) * times
+    return int(touched.sum()) * times, int(ideal.sum()) * times, int(np.sum(values)) * itemsize * times
 
 
 def passes(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int]:

@@ -129,10 +129,14 @@ class Mask:
         return np.broadcast_to(self.lanes, (self.lanes.shape[0], self.batch.width))
 
     @cached_property
+    def working(self) -> Any:
+        """Which warps have an active lane, shape (blocks or 1, warps)."""
+        return self.spread.reshape(len(self.spread), -1, WARP).any(axis=2)
+
+    @cached_property
     def warps(self) -> int:
         """How many warps have an active lane."""
-        active = int(np.count_nonzero(self.spread.reshape(-1, WARP).any(axis=1)))
-        return active * int(self.batch.blocks // self.lanes.shape[0])
+        return int(np.count_nonzero(self.working)) * int(self.batch.blocks // len(self.working))
 
     def split_warps(self, yes: Mask) -> int:
         """Return how many warps have active lanes on both sides of a condition, which holds in those of `yes`."""

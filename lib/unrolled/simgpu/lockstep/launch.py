@@ -141,6 +141,7 @@ def _execute(order: KernelOrder, planned: Plan, arguments: dict[str, Any], limit
             except RecursionError:
                 raise ValueError("a kernel with too many parts within each other") from None
             tick = run.clock.tick + 1
+            counts.working += int(np.sum(run.working)) * (batch.blocks // len(np.atleast_2d(run.working)))
     return counts
 
 
@@ -152,5 +153,5 @@ def _report(
         line.code = Source.code_in(program.needs.sources, line.line).strip()
     share, limit = price.occupancy(prod(order.block), nbytes, profile)
     launched = program.name, profile.name, order.grid, order.block
-    report = KernelReport(*launched, nbytes, share, limit, counts.barriers, 0.0, seed, tuple(lines))
+    report = KernelReport(*launched, nbytes, share, limit, counts.barriers, 0.0, seed, tuple(lines), counts.working)
     return replace(report, seconds=price.seconds(report.total, report.blocks, profile)[0])

@@ -46,6 +46,7 @@ class Counts:
 
     lines: dict[int, LineReport] = field(default_factory=dict)
     barriers: int = 0
+    working: int = 0
     work: int = 0
 
     def line(self, number: int) -> LineReport:
@@ -64,8 +65,10 @@ class Run:
     rng: np.random.Generator
     shared: dict[int, Shared] = field(default_factory=dict)
     steps: int = 0
-    recent: dict[tuple[int, str], Any] = field(default_factory=dict)
-    """The sectors that the lanes read from last, by line and array."""
+    recent: dict[str, list[Any]] = field(default_factory=dict)
+    """The sectors that the lanes read from last, by array."""
+    working: Any = False
+    """Which warps have read or written global memory, shape (blocks or 1, warps)."""
     kernel: Frame = field(init=False)
     """The kernel's own, once it runs: what it returned are the lanes that have left the kernel."""
 

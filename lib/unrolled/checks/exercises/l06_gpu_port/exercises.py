@@ -11,6 +11,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
@@ -50,7 +51,15 @@ def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return Mismatch((found.lines[0], advice))
 
 
-LAUNCHES = 6
+LAUNCHES = 12
+
+
+def _any_activation(rng: np.random.Generator) -> Inputs:
+    """Draw a kind, and whole and other numbers, small and large, of one to four axes."""
+    shape = [edge_size(rng, 5) for _ in range(rng.integers(1, 5))]
+    x = rng.choice([0.01, 1, 100]) * np.round(rng.standard_normal(shape), int(rng.integers(0, 5)))
+    return {"kind": str(rng.choice(list(KINDS))), "x": x.astype(str(rng.choice(["float32", "float64"])))}
+
 
 activation = Spec(
     reference=activate,
@@ -58,8 +67,8 @@ activation = Spec(
     cases=[
         *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
         *(gpu_case(f"{kind}, GPU", Budget(LAUNCHES, float64=0), kind=kind, x=normal(4, 3, 5, 5)) for kind in KINDS),
-        gpu_case("sigmoid, GPU, float64", Budget(LAUNCHES), kind="sigmoid", x=normal(7, dtype=float)),
     ],
+    domain=random_gpu_case("any floats, GPU", _any_activation, Budget(LAUNCHES)),
     points=2,
     hints=(
         "The array knows where it lies. Ask it, and take the functions from the module that it names.",
@@ -116,10 +125,9 @@ def _layer(x: Any, o: int, c: int, kh: int, kw: int) -> Inputs:
 
 
 def _any_convolution(rng: np.random.Generator) -> Inputs:
-    """Draw eight to twelve images: a loop over them shows in the launches."""
-    n, c, o = int(rng.integers(8, FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
-    h, w = (int(value) for value in rng.integers(5, 9, 2))
-    drawn = {name: draw.make(rng) for name, draw in _layer(normal(n, c, h, w), o, c, 3, 3).items()}
+    n, c, o, kh, kw = (edge_size(rng, 3) for _ in range(5))
+    h, w = kh - 1 + edge_size(rng, 6), kw - 1 + edge_size(rng, 6)
+    drawn = {name: draw.make(rng) for name, draw in _layer(normal(n, c, h, w), o, c, kh, kw).items()}
     return {**drawn, "padding": int(rng.integers(0, 3))}
 
 
@@ -136,8 +144,8 @@ conv2d_port = Spec(
         gpu_case("the seminar's image, GPU", NINE_PLACES, **_layer(SEMINAR_X, 1, 1, 3, 3)),
         gpu_case("three channels, four filters, GPU", SIX_PLACES, **_layer(normal(2, 3, 5, 7), 4, 3, 3, 2)),
         gpu_case("twelve images, padding 1, GPU", NINE_PLACES, **_layer(normal(FEW, 1, 8, 8), 2, 1, 3, 3), padding=1),
-        random_gpu_case("sizes as they come, GPU", _any_convolution, NINE_PLACES),
     ],
+    domain=random_gpu_case("any sizes, GPU", _any_convolution, NINE_PLACES),
     points=3,
     hints=(
         "Go through the NumPy version and look at every np. What does it make, where, and of which dtype?",
@@ -169,9 +177,11 @@ conv2d_port = Spec(
 
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
-    """Draw 1 to 3 images and channels, every other time of whole numbers, so that there are ties."""
-    x = rng.standard_normal((*rng.integers(1, 4, 2), *rng.integers(14, 20, 2))).astype(np.float32)
-    return {"x": x if rng.random() < 0.5 else np.round(x), "kernel_size": 2}
+    """Draw at least one window; some values are whole, so that there are ties, or all below 0."""
+    size = edge_size(rng, 3)
+    shape = edge_size(rng, 3), edge_size(rng, 3), size - 1 + edge_size(rng, 8), size - 1 + edge_size(rng, 8)
+    x = np.round(rng.standard_normal(shape), int(rng.integers(0, 5))).astype(np.float32)
+    return {"x": -1 - abs(x) if rng.random() < 0.3 else x, "kernel_size": size}
 
 
 EACH = 8  # launches for each place inside the window
@@ -188,8 +198,8 @@ max_pool2d_port = Spec(
         gpu_case("14 x 14 windows of 2, GPU", WINDOWS_OF_2, x=normal(2, 3, 28, 28), kernel_size=2),
         gpu_case("ties, GPU", WINDOWS_OF_2, x=small_integers(2, 3, 20, 24), kernel_size=2),
         gpu_case("windows of 3, an edge is left over, GPU", WINDOWS_OF_3, x=normal(2, 1, 26, 31), kernel_size=3),
-        random_gpu_case("sizes as they come, GPU", _any_pooling, WINDOWS_OF_2),
     ],
+    domain=random_gpu_case("any sizes, GPU", _any_pooling, WINDOWS_OF_3),
     points=3,
     hints=(
         "Turn the loops inside out, as in lesson 03: loop over the places inside the window, and let each step handle "
@@ -236,8 +246,9 @@ A_LINK = {"launch": 1e-5, "latency": 2e-5, "bandwidth": 1e10}
 def _any_link(rng: np.random.Generator) -> Inputs:
     """Draw a computer with a GPU, and work that pays from some size on."""
     cpu, bandwidth = float(rng.uniform(4e-10, 2e-9)), float(rng.uniform(8e9, 5e10))
-    figures = {"gpu": cpu / int(rng.integers(10, 100)), "launch": float(rng.uniform(5e-6, 3e-5))}
-    return {"cpu": cpu, **figures, "latency": float(rng.uniform(5e-6, 3e-5)), "bandwidth": bandwidth, "uses": 3}
+    figures = {"gpu": cpu / int(rng.integers(3, 100)), "launch": float(rng.uniform(5e-6, 3e-5))}
+    latency, uses = float(rng.uniform(5e-6, 3e-5)), edge_size(rng, 12)
+    return {"cpu": cpu, **figures, "latency": latency, "bandwidth": bandwidth, "uses": uses}
 
 
 NOTHING_SAVED = "in yours a byte saves nothing: it saves cpu - gpu in each use, and a transfer takes bytes / bandwidth"
@@ -249,8 +260,9 @@ break_even = Spec(
         case("a quick function, used once: never", cpu=2e-10, gpu=1e-11, **A_LINK),
         case("the same, used ten times in a row", cpu=2e-10, gpu=1e-11, **A_LINK, uses=10),
         case("a GPU that is slower than the CPU: never", cpu=1e-10, gpu=2e-10, **A_LINK, uses=100),
-        random_case("any computer, three uses", _any_link),
     ],
+    domain=random_case("any computer for which it pays", _any_link),
+    tolerance=1e-9,
     points=2,
     hints=(
         "Write down the seconds for n bytes on the CPU, and on the GPU with both ways. What of it grows with n, and "
@@ -291,8 +303,8 @@ gpu_time = Spec(
     reference=gpu_work.honest_seconds,
     cases=[
         random_gpu_case("one short kernel", gpu_work.short_work),
-        random_gpu_case("three long kernels", gpu_work.long_work),
     ],
+    domain=random_gpu_case("three long kernels, any number of calls", gpu_work.long_work),
     points=3,
     hints=(
         "A call only hands work over. Before you read the clock, wait until the GPU has done it; and before you start "
@@ -336,18 +348,22 @@ def epoch(
 
 
 def any_epoch(rng: np.random.Generator) -> Inputs:
-    """Draw an epoch of six steps, the last one smaller."""
-    batch_size = int(rng.integers(5, 9))
-    return epoch_of(rng, 5 * batch_size + int(rng.integers(1, batch_size)), batch_size)
+    """Draw an epoch of up to six steps, the last of which may be smaller; images have one axis or three."""
+    batch_size = edge_size(rng, 8)
+    count, classes = int(rng.integers(1, 6 * batch_size + 1)), 1 + edge_size(rng, 4)
+    shape = [(edge_size(rng, 9),), (edge_size(rng, 3), edge_size(rng, 4), edge_size(rng, 4))][rng.integers(0, 2)]
+    return {**epoch_of(rng, count, batch_size, shape, classes), "rate": float(rng.choice([0.01, 0.5, 1.5]))}
 
 
-def epoch_of(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
-    """Draw an epoch of `count` images of 1 x 4 x 4 and three classes."""
+def epoch_of(
+    rng: np.random.Generator, count: int, batch_size: int, shape: tuple[int, ...] = (1, 4, 4), classes: int = 3
+) -> Inputs:
+    """Draw an epoch of `count` images of this shape."""
     return {
-        "images": rng.standard_normal((count, 1, 4, 4)).astype(np.float32),
-        "labels": rng.integers(0, 3, count),
-        "weight": (0.1 * rng.standard_normal((3, 16))).astype(np.float32),
-        "bias": (0.1 * rng.standard_normal(3)).astype(np.float32),
+        "images": rng.standard_normal((count, *shape)).astype(np.float32),
+        "labels": rng.integers(0, classes, count),
+        "weight": (0.1 * rng.standard_normal((classes, math.prod(shape)))).astype(np.float32),
+        "bias": (0.1 * rng.standard_normal(classes)).astype(np.float32),
         "batch_size": batch_size,
         "rate": 0.5,
     }
@@ -375,8 +391,8 @@ train_epoch = Spec(
     cases=[
         case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
         gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
-        random_gpu_case("six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
     ],
+    domain=random_gpu_case("up to six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
     points=3,
     hints=(
         "Look for every line that needs to know a value on the host: it has to be copied from the GPU, and the host "

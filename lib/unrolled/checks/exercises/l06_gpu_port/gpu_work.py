@@ -91,7 +91,8 @@ def long_work(rng: np.random.Generator) -> Inputs:
 
     It is float64, and each result is a single tile, so that one of forty multiprocessors works.
     """
-    return {"function": Work(lambda x: x.T @ x, 3), "x": rng.standard_normal((int(rng.integers(400, 513)), 64))}
+    x = rng.random((2 * int(rng.integers(200, 257)), 64))
+    return {"function": Work(lambda x: x.T @ x, 3), "x": x, "calls": 2 * int(rng.integers(6, 16))}
 
 
 def honest(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:

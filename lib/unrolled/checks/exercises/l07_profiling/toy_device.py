@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, as_numbers
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
@@ -102,7 +103,7 @@ def on_toy(
     waiting: seconds of work that the device still has from before.
     """
     device = ToyDevice(queued, done=waiting)
-    count = len(seconds) or int(rng.integers(3, 7))
+    count = len(seconds) or edge_size(rng, 6)
     each = seconds or [(float(a), float(b)) for a, b in rng.uniform(1e-3, 9e-3, (count, 2))]
     widths = rng.permutation(np.arange(3, 30))[: count + 1]
     values, grads = ([rng.standard_normal((4, width), dtype=np.float32) for width in widths] for _ in range(2))
@@ -111,6 +112,11 @@ def on_toy(
     )
     arrays = {"x": values[0].copy(), "grad": grads[-1].copy()}
     return {"layers": layers, **arrays, "clock": device.clock, "synchronize": device.synchronize}
+
+
+def any_toy(rng: np.random.Generator) -> Inputs:
+    """Draw any number of layers, on a device that may still be at work."""
+    return on_toy(rng, bool(rng.integers(0, 2)), waiting=float(rng.choice([0.0, 0.002])))
 
 
 def timed(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, shortened
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 
@@ -257,6 +258,17 @@ def _any_trace(rng: np.random.Generator, waits: bool) -> list[Event]:
         trace.append(event(line, what[line], host, start, done, waits=line in waiting))
         host = done if line in waiting else host
     return [trace[i] for i in rng.permutation(len(trace))]
+
+
+def any_events(rng: np.random.Generator) -> Inputs:
+    """Draw one event or more of a few lines, with gaps or none; the last may cost most."""
+    trace, done = list[Event](), 0.0
+    for _ in range(edge_size(rng, 6)):
+        start = done + float(rng.choice([0, 0.001, 0.004])) * float(rng.uniform(0.9, 1.1))
+        issued, done = float(rng.uniform(0, start)), start + float(rng.uniform(0.001, 0.003))
+        line, waits = int(rng.integers(3, 7)), bool(rng.random() < 0.5)
+        trace.append(event(line, str(rng.choice(OPS)), issued, start, done, waits))
+    return {"trace": [trace[i] for i in rng.permutation(len(trace))]}
 
 
 def no_pair(got: Any, expected: str, second: type = numbers.Real) -> tuple[str, ...]:

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l03_pooling.exercises import small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import last_maximum
 from unrolled.checks.exercises.l08_kernels import naive
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, normals, random_gpu_case, sized
+from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, normals, random_gpu_case
 from unrolled.device import Array, array_module
 
 THREADS = 256
 TILE = 32
 POOLED = 2  # the window of fused_bias_relu_pool
-SECTORS = 1.1  # times the fewest: a few more than needed may come from rows that begin inside of a sector
+SECTORS = 1.1  # times the fewest, or the bytes of all values: a few more than needed may be where a row begins or ends
+WORKING = 0.25  # of the warps: some may have nothing to do at an edge
 PASSES = 90.0  # of shared memory for a row: the tree of 256 sums takes 45; one thread that adds them all, 255
 
 
@@ -30,33 +32,44 @@ def added(x: Array, y: Array, out: Array, n: int) -> Array:
 
 def launched(kernel: Any, inputs: Inputs) -> Array:
     """Launch the kernel with as many blocks as the values need, and return what it wrote."""
-    x, y = inputs["x"], inputs["y"]
+    x, y, threads = inputs["x"], inputs["y"], inputs["threads"]
     xp = array_module(x)
     if xp is np or kernel is added:
         return kernel(x, y, x, x.size)
-    out = xp.zeros_like(x)
-    kernel(-(-x.size // THREADS), THREADS, (x, y, out, np.int32(x.size)))
+    out = xp.empty_like(x)
+    kernel(-(-x.size // threads), threads, (x, y, out, np.int32(x.size)))
     return out
 
 
-def _vectors(n: int) -> Inputs:
-    return {"x": normal(n), "y": normal(n)}
+UNMADE = "this is a function still: @jit.rawkernel() above its def, with the brackets, makes a kernel of it"
 
 
+def _any_vectors(rng: np.random.Generator) -> Inputs:
+    n = edge_size(rng, 700)
+    return {**normals(rng, x=(n,), y=(n,)), "threads": int(rng.choice([32, 64, 128, 512]))}
+
+
+FEW = 64  # threads of a block where the kernel may not count on THREADS
 ADDING = Budget(
-    own=1, read_sectors=SECTORS, written_sectors=SECTORS, bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes + 32
+    launches=1,
+    own=1,
+    read_sectors=SECTORS,
+    written_sectors=SECTORS,
+    bytes_read=lambda inputs: 2.0 * inputs["x"].nbytes,
+    bytes_written=lambda inputs: float(inputs["x"].nbytes),
 )
 
 add_kernel = Spec(
     reference=added,
     call=launched,
     on_real=False,
+    crash_advice=lambda lines, inputs: (UNMADE,) if "positional argument" in lines[0] else (),
     cases=[
-        gpu_case("six values", ADDING, x=np.arange(6, dtype=np.float32), y=np.full(6, 10, np.float32)),
-        gpu_case("512 values: two whole blocks", ADDING, **_vectors(512)),
-        gpu_case("1,000 values: the last block has threads to spare", ADDING, **_vectors(1000)),
-        random_gpu_case("any number of values", sized(_vectors, 257, 1000, 1), ADDING),
+        gpu_case("six values", ADDING, x=np.arange(6, dtype=np.float32), y=np.full(6, 10, np.float32), threads=THREADS),
+        gpu_case("600 values in blocks of 64 threads", ADDING, x=normal(600), y=normal(600), threads=FEW),
+        gpu_case("512 values: two whole blocks", ADDING, x=normal(512), y=normal(512), threads=THREADS),
     ],
+    domain=random_gpu_case("any number of values, in blocks of any size", _any_vectors, ADDING),
     points=2,
     hints=(
         "Every thread runs the same lines. What differs is its number, and with it the value that it takes care of.",
@@ -68,7 +81,12 @@ add_kernel = Spec(
         result(
             "the first block is done, the others are not: jit.threadIdx.x is the number in the block, and "
             "jit.grid(1) the one in the whole launch",
-            lambda out: np.where(np.arange(out.size) < THREADS, out, 0),
+            lambda out: np.where(np.arange(out.size) < FEW, out, 0),
+        ),
+        result(
+            "a block may have other than 256 threads, jit.blockDim.x of them: jit.grid(1) is the number in the "
+            "whole launch",
+            lambda out: np.where(np.arange(out.size) % THREADS < FEW, out, 0),
         ),
         result("the last value is missing: the guard is i < n", lambda out: np.r_[out[:-1], np.float32(0)]),
         given("y is missing: out[i] is the sum of both", y=lambda y: 0 * y),
@@ -83,8 +101,7 @@ def transposed(x: Array) -> Array:
 
 
 def _any_matrix(rng: np.random.Generator) -> Inputs:
-    """Draw a matrix whose sides divide neither a tile nor a sector."""
-    return normals(rng, x=tuple(2 * rng.choice(np.arange(17, 60), 2, replace=False) + 1))
+    return normals(rng, x=(edge_size(rng, 70), edge_size(rng, 70)))
 
 
 def _once(inputs: Inputs) -> float:
@@ -92,7 +109,15 @@ def _once(inputs: Inputs) -> float:
 
 
 ODD = Budget(launches=1, own=1, bank_conflicts=0)  # rows begin inside of sectors, so these say little
-TILED = replace(ODD, read_sectors=SECTORS, written_sectors=SECTORS, bytes_read=_once, bytes_written=_once)
+TILED = replace(
+    ODD,
+    read_sectors=SECTORS,
+    written_sectors=SECTORS,
+    bytes_read=_once,
+    bytes_written=_once,
+    working=WORKING,
+    shared_bytes=20.0,
+)
 
 
 def _by_tiles(x: Array, mirrored: bool) -> Array:
@@ -115,9 +140,8 @@ transpose_tiled = Spec(
         gpu_case("one tile", TILED, x=np.arange(1024, dtype=np.float32).reshape(32, 32)),
         gpu_case("two tiles side by side", TILED, x=normal(32, 64)),
         gpu_case("104 x 200: tiles at the edges are not full", TILED, x=normal(104, 200)),
-        gpu_case("101 x 203: no side is a multiple of 8", ODD, x=normal(101, 203)),
-        random_gpu_case("any size", _any_matrix, ODD),
     ],
+    domain=random_gpu_case("any size", _any_matrix, ODD),
     points=3,
     hints=(
         "Both ways neighbouring threads touch neighbouring values: a tile is read row by row and written row by row. "
@@ -166,9 +190,17 @@ SUMMED = replace(
     ODD,
     read_sectors=SECTORS,
     bytes_read=_once,
-    bytes_written=lambda inputs: 32.0 * len(inputs["x"]),
+    bytes_written=lambda inputs: 4.0 * len(inputs["x"]),
     shared_passes=lambda inputs: PASSES * len(inputs["x"]),
+    working=WORKING,
 )
+
+
+def any_rows(rng: np.random.Generator) -> Inputs:
+    """Draw a few rows of any length, in which every value may be below 0."""
+    x = normals(rng, x=(edge_size(rng, 4), edge_size(rng, 600)))["x"]
+    return {"x": -abs(x) if rng.random() < 0.3 else x}
+
 
 THREES = np.repeat(np.array([[1], [2], [3]], np.float32), THREADS, axis=1)
 
@@ -176,12 +208,10 @@ row_sum = Spec(
     reference=row_sums,
     cases=[
         gpu_case("rows as long as a block", SUMMED, x=THREES),
-        gpu_case("rows shorter than a block: 40 values", SUMMED, x=normal(5, 40)),
+        gpu_case("rows shorter than a block: 40 values", replace(SUMMED, working=0), x=normal(5, 40)),
         gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(7, 1000)),
-        random_gpu_case(
-            "any size", lambda rng: normals(rng, x=(int(rng.integers(2, 9)), 8 * int(rng.integers(33, 90)))), SUMMED
-        ),
     ],
+    domain=random_gpu_case("any size", any_rows, ODD),
     points=3,
     hints=(
         "A block takes a row. First each thread adds up what is its own, walking along the row in steps of a whole "
@@ -229,33 +259,27 @@ def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
 
 
 def traffic(inputs: Inputs) -> float:
-    """Return the bytes of one read of the inputs.
-
-    Where rows of windows do not begin at a sector, what a warp reads of a row of x may begin and end inside of one. A
-    row of windows lies on two rows of x, and is cut where a warp ends.
-    """
-    x = inputs["x"]
-    n, c, h, w = x.shape
-    warps = -(-n * c * (h // POOLED) * (w // POOLED) // 32)
-    ends = 0 if w % 16 == 0 else 2 * POOLED * (n * c * (h // POOLED) + warps)
-    return SECTORS * float(x.nbytes + inputs["bias"].nbytes) + 32.0 * ends
+    """Return the bytes of one read of x, and of the bias, which each warp reads once or for each pixel."""
+    return 1.2 * float(inputs["x"].nbytes)
 
 
 def results(inputs: Inputs) -> float:
     """Return the bytes of one write of the results: the values, and an int64 each for the places."""
     x = inputs["x"]
     outputs = x.shape[0] * x.shape[1] * (x.shape[2] // POOLED) * (x.shape[3] // POOLED)
-    return SECTORS * float(outputs * (x.dtype.itemsize + 8))
+    return float(outputs * (x.dtype.itemsize + 8))
 
 
-FUSED = Budget(launches=1, own=1, bytes_read=traffic, bytes_written=results)
+FUSED = Budget(  # neighbours read every other pixel
+    launches=1, own=1, read_sectors=3.0, written_sectors=1.5, bytes_read=traffic, bytes_written=results, working=WORKING
+)
 
 
 def any_maps(rng: np.random.Generator) -> Inputs:
-    """Draw maps of any height, with ties; some are a multiple of 16 wide, so that rows of windows begin at sectors."""
-    n, c, h, w = int(rng.integers(1, 3)), int(rng.integers(2, 5)), int(rng.integers(10, 18)), int(rng.integers(20, 33))
-    x = rng.standard_normal((n, c, h, int(rng.choice([w, 32])))).astype(np.float32)
-    return {"x": np.round(x), "bias": np.round(rng.standard_normal(c)).astype(np.float32)}
+    """Draw maps of at least one window; many have ties, and some nothing above 0."""
+    n, c, h, w = edge_size(rng, 3), edge_size(rng, 4), edge_size(rng, 18, 2), edge_size(rng, 18, 2)
+    x, bias = 2 * rng.standard_normal((n, c, h, w)), rng.standard_normal(c) - rng.integers(0, 2)
+    return {"x": np.round(x, int(rng.integers(0, 4))).astype(np.float32), "bias": bias.astype(np.float32)}
 
 
 def _pooled(x: Array) -> tuple[Array, Array]:
@@ -270,8 +294,8 @@ fused_bias_relu_pool = Spec(
         gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
         gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
         gpu_case("ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=np.array([-1, 1], np.float32)),
-        random_gpu_case("any size", any_maps, FUSED),
     ],
+    domain=random_gpu_case("any size", any_maps, ODD),
     points=4,
     hints=(
         "A thread for each window: it reads its four pixels once, keeps the largest in a variable of its own, and "
@@ -307,6 +331,10 @@ fused_bias_relu_pool = Spec(
         ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         result(
+            "the places count rows of ow windows; asked is the place in the image, whose rows have w pixels",
+            lambda y, x: (y[0], y[1] // x.shape[3] * (x.shape[3] // POOLED) + y[1] % x.shape[3]),
+        ),
+        result(
             "the routing says which of four places it was; asked is the place in the image, row * W + column",
             lambda y, x: (y[0], y[1] // x.shape[3] % 2 * 2 + y[1] % x.shape[3] % 2),
         ),
@@ -320,7 +348,7 @@ def product(a: Array, b: Array) -> Array:
 
 
 def _any_product(rng: np.random.Generator) -> Inputs:
-    m, k, n = (8 * rng.choice([5, 6, 7, 9], 3)).tolist()
+    m, k, n = (edge_size(rng, 40) for _ in range(3))
     return normals(rng, a=(m, k), b=(k, n))
 
 
@@ -336,7 +364,13 @@ def _part_of_k(says: str, part: Callable[[int], slice]) -> Mistake:
     return Mistake(says, lambda a, b: a[:, part(len(b))] @ b[part(len(b))])
 
 
-PRODUCT = replace(ODD, bytes_read=_reads)
+PRODUCT = replace(
+    ODD,
+    bytes_read=_reads,
+    bytes_written=lambda inputs: 4.0 * len(inputs["a"]) * inputs["b"].shape[1],
+    working=WORKING,
+    shared_bytes=10.0,
+)
 
 matmul_tiled = Spec(
     reference=product,
@@ -344,8 +378,8 @@ matmul_tiled = Spec(
         gpu_case("one tile", PRODUCT, a=np.eye(32, dtype=np.float32)[::-1].copy(), b=normal(32, 32)),
         gpu_case("K is two tiles", PRODUCT, a=normal(32, 64), b=normal(64, 32)),
         gpu_case("40 x 72 times 72 x 56: no size divides a tile", PRODUCT, a=normal(40, 72), b=normal(72, 56)),
-        random_gpu_case("any size", _any_product, PRODUCT),
     ],
+    domain=random_gpu_case("any size", _any_product, ODD),
     points=3,
     hints=(
         "A block makes a tile of the result. It walks along K: at each step it fetches a tile of a and a tile of b for "
