@@ -5,8 +5,8 @@
 3. Each check rejects at least three wrong answers and says why in words that help.
 4. Each speed check passes two honest but imperfect answers at 1.5 T or more and leaves the loop at 0.67 T or less.
 
-Here facts 1 and 2 are tried exercise by exercise, without the rest of the notebook; test_fact_1_and_2.py runs whole
-ones. Facts 3 and 4 are judged on the specs.
+Here facts 1 and 2 are tried exercise by exercise, without the rest of the notebook, fact 1 for `unrolled prove` alone:
+test_fact_1_and_2.py runs whole ones. Facts 3 and 4 are judged on the specs.
 """
 
 from __future__ import annotations
