@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import pytest
 
+ALONE = "test_fact_1_the_solution_of_an_exercise_is_right"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exercise", metavar="NAME", help="only the tests of one exercise, as `unrolled prove` runs them")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not of the exercise that was named."""
-    if name := config.getoption("--exercise", None):
-        left_out = [item for item in items if name not in _parameters(item)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if name in _parameters(item)]
+    """Leave out what is not of the exercise that was named; where none was, what whole notebooks say."""
+    name = config.getoption("--exercise", None)
+    left_out = [each for each in items if (name not in _parameters(each) if name else each.name.startswith(ALONE))]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [each for each in items if each not in gone]
 
 
 def _parameters(item: pytest.Item) -> list[str]:

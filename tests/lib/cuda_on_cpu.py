@@ -1,8 +1,7 @@
 """Runs the CUDA source of our kernels on the CPU: g++ compiles it with stand-ins for what CUDA offers.
 
 Blocks run one after the other. The threads of a block run one after the other, too, unless the source makes them meet:
-then each runs up to where it waits for others, and they take turns in one order or the other.
-No race stays unseen by luck.
+then each runs up to where it waits for others, and they take turns in one order or the other, whatever the load.
 """
 
 from __future__ import annotations
@@ -49,11 +48,10 @@ struct T {
 };
 """
 MEETING = r"""
-#include <stdlib.h>
 #include <ucontext.h>
 struct Meeting { unsigned size, here, phase; };
 static ucontext_t scheduler, threads[1024];
-static char* stacks[1024];
+static char stacks[1024][1 << 16];
 static bool ended[1024];
 static Meeting block_meets, warp_meets[32];
 static double shuffled[32][32];
@@ -68,11 +66,10 @@ template <class One> void together(unsigned block, One one) {
     block_meets = {block, 0, 0};
     for (auto& warp : warp_meets) warp = {32, 0, 0};
     for (unsigned t = 0; t < block; ++t) {
-        if (!stacks[t]) stacks[t] = (char*)malloc(1 << 16);
         ended[t] = false;
         getcontext(&threads[t]);
         threads[t].uc_stack.ss_sp = stacks[t];
-        threads[t].uc_stack.ss_size = 1 << 16;
+        threads[t].uc_stack.ss_size = sizeof stacks[t];
         threads[t].uc_link = &scheduler;
         makecontext(&threads[t], [] { (*body)(threadIdx.x); ended[threadIdx.x] = true; }, 0);
     }
