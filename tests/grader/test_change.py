@@ -189,7 +189,11 @@ def test_speed_is_switched_off_and_on(root: Path) -> None:
     assert worth(root) == {"check_double": 2, "check_total": 1, "explain_total": 2}
     assert ("ann", "total/speed") not in points(root)
     assert exported(root)[1][-1] == "5"
-    assert run("--with-speed", "07", "--yes") == 0
+    file = root / settings.FILE
+    file.write_text(
+        file.read_text().replace(f'without_speed = ["{LESSON}", "{OTHER}"]', f'without_speed = ["{OTHER}"]')
+    )
+    assert run("--yes") == 0
     assert points(root)["ann", "total/speed"] == ("0", "1")
     assert exported(root)[1][-1] == "6"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unrolled import data, nn, simgpu
-from unrolled.nn.clipping import clip
+from unrolled.nn.training import clip
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
 

@@ -70,7 +70,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threshold", **several, metavar="CHECK=T", help="such as conv2d_gemm=2.0")
     parser.add_argument("--points", **several, metavar="PART=N", help="such as conv2d_gemm=3, conv2d_gemm/speed=2")
     parser.add_argument("--without-speed", metavar="02,05", help="in these lessons speed earns nothing; or all")
-    parser.add_argument("--with-speed", metavar="02,05", help="in these lessons it earns points again; or all")
 
 
 def _new(arguments: argparse.Namespace) -> int:
@@ -180,8 +179,6 @@ def with_options(root: Path, arguments: argparse.Namespace) -> Settings:
     off = set(found.without_speed)
     if arguments.without_speed is not None:
         off.update(lessons_of("--without-speed", arguments.without_speed, names))
-    if arguments.with_speed is not None:
-        off.difference_update(lessons_of("--with-speed", arguments.with_speed, names))
     return replace(
         found,
         variants={**found.variants, **pairs("--variant", arguments.variant, _suffix, "EXERCISE=SUFFIX")},

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
@@ -125,15 +124,6 @@ def settle(outcomes: Sequence[str]) -> str | None:
     return "inconclusive" if len(outcomes) - outcomes.count("inconclusive") <= 1 else "fail"
 
 
-def settling_outcome(outcome: str, timing: Mapping[str, Any]) -> str:
-    """Return what a measurement says to `settle`: its outcome, or UNDECIDED.
-
-    UNDECIDED is an inconclusive outcome that is not the machine's fault. Raises ValueError and the like where `timing`
-    is no verdict.
-    """
-    return UNDECIDED if outcome == "inconclusive" and not Verdict.from_dict(timing).excused else outcome
-
-
 def _speeds(runs: Sequence[tuple[Score, ...]]) -> list[str]:
     """The outcome of the speed part in each run. One that is worth nothing is not worth another run."""
     speeds = [score for scores in runs for score in scores if score.part.endswith("/speed")]
@@ -141,7 +131,10 @@ def _speeds(runs: Sequence[tuple[Score, ...]]) -> list[str]:
 
 
 def _outcome_of(score: Score) -> str:
-    return settling_outcome(score.verdict, score.timings[0]) if score.timings else score.verdict
+    """What a run says to `settle`; UNDECIDED is an inconclusive outcome that is not the machine's fault."""
+    if score.verdict != "inconclusive" or not score.timings or Verdict.from_dict(score.timings[0]).excused:
+        return score.verdict
+    return UNDECIDED
 
 
 def _conclude(runs: Sequence[tuple[Score, ...]]) -> tuple[Score, ...]:

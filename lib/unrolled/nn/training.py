@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from unrolled import kernels, ops
 from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, pool_bytes, to_host
 from unrolled.nn.built import Network
-from unrolled.nn.clipping import check_clip_norm, clip
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.mixed import Mixed, check_precision
 from unrolled.nn.optim import Adam, Optimizer
@@ -23,6 +23,7 @@ from unrolled.nn.watch import Snapshot, Watch
 from unrolled.ops.arguments import check_array, check_whole
 from unrolled.ops.precision import LossScale
 
+EPSILON = 1e-6  # PyTorch's in clipping: a gradient of 0 stays 0
 Callback = Callable[[Any, History], Any]
 """Called after each epoch with the network and the history so far; True ends the training."""
 
@@ -265,3 +266,26 @@ def check_set(name: str, dataset: Dataset) -> None:
         raise ValueError(f"{name} has images {images.shape} but labels {labels.shape}: expected one label an image")
     if not len(images):
         raise ValueError(f"{name} is empty: its images have shape {images.shape}")
+
+
+def clip(gradients: Array, most: float) -> None:
+    """Scale gradients (P,) in place so that their norm is at most `most`, as torch.nn.utils.clip_grad_norm_: too long a
+    step is made shorter, in the same direction (Pascanu and others, 2013).
+
+    The norm stays where the gradients are: a GPU is not waited for. Beside a NaN all stay as they are, so that it can
+    be found where it is.
+    """
+    module = array_module(gradients)
+    norm = module.sqrt((gradients * gradients).sum())
+    share = most / (norm + EPSILON)
+    gradients *= module.where(share < 1, share, 1).astype(gradients.dtype)
+
+
+def check_clip_norm(clip_norm: float | None) -> None:
+    """Raise TypeError or ValueError unless clip_norm is None or a number above 0."""
+    if clip_norm is None:
+        return
+    if isinstance(clip_norm, bool) or not isinstance(clip_norm, Real):
+        raise TypeError(f"clip_norm is {clip_norm!r}; expected a number, such as 1.0, or None")
+    if not clip_norm > 0:
+        raise ValueError(f"clip_norm is {clip_norm}; expected a norm above 0, or None")
