@@ -61,7 +61,7 @@ _OPEN: list[_Block] = []  # those that run, the innermost last
 
 def withheld_from(spec: Spec, inputs: Inputs) -> AbstractContextManager[None]:
     """Return a block in which the library is withheld, but what the spec allows and what inputs are made of."""
-    return withheld(spec.allows, functions_in([inputs, spec.call], by_name=True) - {spec.reference})
+    return withheld(spec.allows, functions_in([inputs, spec.call]))
 
 
 def withheld_from_timed(spec: Spec) -> AbstractContextManager[None]:
@@ -86,7 +86,7 @@ class OnRanks:
 
 
 def _withheld_for_good(allows: Sequence[Function | ModuleType], share: Function | None, program: Function) -> Function:
-    _FOR_GOOD.enter_context(withheld(allows, functions_in([share], by_name=True)))
+    _FOR_GOOD.enter_context(withheld(allows, functions_in([share])))
     return program
 
 
@@ -158,11 +158,8 @@ def computes(module: str) -> bool:
     return module.startswith(COMPUTES) and not module.startswith(EXEMPT)
 
 
-def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[FunctionType]:
-    """Return the functions that can be reached from the roots: in data, partials, closures and the library's classes.
-
-    With `by_name`, also those of `unrolled.checks` whose names stand in the code of one that was reached.
-    """
+def functions_in(roots: Iterable[Any]) -> set[FunctionType]:
+    """Return the functions that the roots hold: in data, partials, closures and the library's classes."""
     found: set[FunctionType] = set()
     seen: dict[int, Any] = {}  # the objects as well: no other may come to lie at their place
     waiting = list(roots)
@@ -174,7 +171,6 @@ def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[Function
         if isinstance(thing, FunctionType):
             found.add(thing)
             waiting += (thing.__closure__, thing.__defaults__, thing.__kwdefaults__, vars(thing))
-            waiting += _named_in(thing.__code__, thing.__globals__) if by_name else ()
         elif isinstance(thing, type):
             waiting += (*vars(thing).values(), *thing.__bases__) if _is_ours(thing) else ()
         elif isinstance(thing, _HOLDERS) or _is_ours(type(thing)):
@@ -190,18 +186,6 @@ _HOLDERS = (  # types that hold other objects, among them functions
 
 def _is_ours(kind: type) -> bool:
     return str(kind.__module__).partition(".")[0] == "unrolled"
-
-
-def _named_in(code: CodeType, space: Mapping[str, Any]) -> Iterator[Any]:
-    """Functions and classes of `unrolled.checks` whose names stand in this code, also as `module.name`."""
-    known = [space, *(vars(space[name]) for name in code.co_names if isinstance(space.get(name), ModuleType))]
-    for names in known:
-        for thing in (names[name] for name in code.co_names if name in names):
-            if isinstance(thing, (FunctionType, type)) and str(thing.__module__).startswith(f"{__package__}."):
-                yield thing
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _named_in(constant, space)
 
 
 def _gate(function: FunctionType) -> tuple[CodeType, CodeType, CodeType]:
