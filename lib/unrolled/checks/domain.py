@@ -114,20 +114,21 @@ def _values(name: str, x: np.ndarray[Any, Any]) -> Iterator[str]:
     values = x.ravel()[:VALUES]
     if not values.size:
         return
+    if x.dtype.kind == "f" and not np.isfinite(values).all():
+        yield f"{name} is not finite"
+        return
+    distinct = set(values.tolist())
+    lowest, highest = min(distinct), max(distinct)
     if x.dtype.kind == "f":
-        if not np.isfinite(values).all():
-            yield f"{name} is not finite"
-            return
-        largest = float(np.abs(values).max())
-        if 0 < largest < 1e-2:
+        if 0 < max(-lowest, highest) < 1e-2:
             yield f"{name} is small"
-        if largest > 1e3:
+        if max(-lowest, highest) > 1e3:
             yield f"{name} is large"
-    if not values.all():
+    if 0 in distinct:
         yield f"0 in {name}"
-    if values.size > 1 and len(np.unique(values)) < values.size:
+    if len(distinct) < values.size:
         yield f"{name} has ties"
-    if (values >= 0).all():
+    if lowest >= 0:
         yield f"{name}.min() >= 0"
-    if (values <= 0).all():
+    if highest <= 0:
         yield f"{name}.max() <= 0"

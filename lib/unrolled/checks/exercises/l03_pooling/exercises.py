@@ -56,7 +56,9 @@ def _any_stride(rng: np.random.Generator) -> Inputs:
 def _with_values(rng: np.random.Generator, draw: Drawing) -> Inputs:
     """Draw the inputs of a pooling, and values for its outputs."""
     inputs = draw(rng)
-    return {**any_arrays(rng, values=ops.max_pool2d(**inputs).shape), **inputs}
+    x, k = inputs["x"], inputs["kernel_size"]
+    places = ops.conv2d_output_size(x.shape[2:], (k, k), inputs.get("stride") or k)
+    return {**any_arrays(rng, values=(*x.shape[:2], *places)), **inputs}
 
 
 max_pool2d = Spec(
@@ -87,30 +89,31 @@ max_pool2d = Spec(
 )
 
 
-def _by_index(rng: np.random.Generator, draw: Drawing) -> Inputs:
-    """Draw values, indices and size: what is known after a pooling without overlap."""
-    inputs = _with_values(rng, draw)
-    values, x = inputs.pop("values"), inputs["x"]
-    return {"values": values, "indices": ops.max_pool2d_indices(**inputs), "size": x.shape[2:]}
+def _places(rng: np.random.Generator, n: int, c: int, h: int, w: int, kernel_size: int) -> Inputs:
+    """Draw values, an index for each in a window of its own, and the size of images: what is known after a pooling."""
+    shape = n, c, h // kernel_size, w // kernel_size
+    rows = np.arange(shape[2])[:, None] * kernel_size + rng.integers(0, kernel_size, shape)
+    columns = np.arange(shape[3]) * kernel_size + rng.integers(0, kernel_size, shape)
+    return {**any_arrays(rng, values=shape), "indices": rows * w + columns, "size": (h, w)}
 
 
-def _after_pooling(name: str, *shape: int, kernel_size: int) -> Case:
-    """Return a case of what is known after a pooling of images of this shape."""
-    x = normal(*shape)
-    return random_case(name, _by_index, lambda rng: {"x": x.make(rng), "kernel_size": kernel_size})
+def _any_places(rng: np.random.Generator) -> Inputs:
+    kernel_size = edge_size(rng, 4)
+    h, w = (kernel_size + edge_size(rng, 9, low=0) for _ in range(2))
+    return _places(rng, edge_size(rng, 3), edge_size(rng, 3), h, w, kernel_size)
 
 
 max_unpool2d = Spec(
     reference=ops.max_unpool2d,
     cases=[
         case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, indices=SEMINAR_INDICES, size=(4, 4)),
-        _after_pooling("4 rows of 6", 1, 1, 4, 6, kernel_size=2),
-        _after_pooling("four images", 4, 1, 6, 3, kernel_size=3),
-        _after_pooling("three channels", 1, 3, 4, 6, kernel_size=2),
-        _after_pooling("two images, three channels, window 3", 2, 3, 6, 9, kernel_size=3),
-        _after_pooling("5 rows of 7: an edge is left over", 2, 2, 5, 7, kernel_size=2),
+        random_case("4 rows of 6", _places, 1, 1, 4, 6, 2),
+        random_case("four images", _places, 4, 1, 6, 3, 3),
+        random_case("three channels", _places, 1, 3, 4, 6, 2),
+        random_case("two images, three channels, window 3", _places, 2, 3, 6, 9, 3),
+        random_case("5 rows of 7: an edge is left over", _places, 2, 2, 5, 7, 2),
     ],
-    domain=random_case("any values", _by_index, _any_pooling),
+    domain=random_case("any values and places", _any_places),
     points=2,
     hints=(
         "Give each image and channel one long row of H * W zeros. Then `indices` says where in its row each value "
