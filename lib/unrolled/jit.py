@@ -40,6 +40,7 @@ class Kernel(_CuPyKernel):  # type: ignore[misc]
     """CuPy's kernel, which runs on the simulated GPU if one of its arguments lies there."""
 
     def __init__(self, function: Callable[..., Any], mode: str, device: bool) -> None:
+        simulated.keep_timed(function)
         super().__init__(function, mode, device)
         self.simulated = simulated.rawkernel(mode=mode, device=device)(function)
 

@@ -98,6 +98,14 @@ def test_time_is_told(notebook: Notebook) -> None:
     assert "per loop" in brief(notebook.run("%timeit -n 1 -r 1 pass"))[0][1]
 
 
+@pytest.mark.parametrize("magic", ["%%time", "%%capture"])
+def test_a_kernel_below_a_magic_is_compiled(notebook: Notebook, magic: str) -> None:
+    notebook.run("from unrolled import simgpu as cp\nfrom unrolled.simgpu import jit\nx = cp.zeros(1)")
+    notebook.run(f"{magic}\n\n@jit.rawkernel()\ndef kernel(x):\n    x[0] = 2.0")
+    notebook.run("%%time\ny = 1")
+    assert brief(notebook.run("kernel[1, 1](x); float(x[0])")) == [("execute_result", "2.0")]
+
+
 def test_plots_are_pictures_and_come_once(notebook: Notebook) -> None:
     (plot,) = notebook.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
     assert plot.output_type == "display_data"

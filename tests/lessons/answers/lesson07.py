@@ -1,12 +1,16 @@
 """Wrong and imperfect answers to lesson 07."""
 
+import math
 import time
+from collections import Counter
 from operator import itemgetter
+
+import numpy as np
 
 from unrolled import device
 from unrolled.checks.exercises.l07_profiling import planted
 
-from . import Mutant, result_of
+from . import Mutant, result_of, solution
 
 # time_layers
 
@@ -163,5 +167,138 @@ MUTANTS = {
         Mutant(bound_named_by_count, "count the seconds of the kernels, not the kernels"),
         Mutant(bound_named_by_the_largest_of_three, "longer than memory and arithmetic together"),
         Mutant(bound_never_named_launches, "all launches 500 µs"),
+    ],
+}
+
+
+# Right answers in other styles
+
+
+def changed(exercise, *changes):
+    return solution("07_profiling", exercise, *changes)
+
+
+class Watch:
+    """A clock that waits before it is read."""
+
+    def __init__(self, clock, synchronize):
+        self.clock, self.synchronize = clock, synchronize
+
+    def __call__(self):
+        self.synchronize()
+        return self.clock()
+
+
+def timed_by_a_class(layers, x, grad, clock, synchronize):
+    watch, times = Watch(clock, synchronize), {}
+    for layer in layers:
+        start = watch()
+        x = layer.forward(x, training=True)
+        times[layer, "forward"] = watch() - start
+    for layer in layers[::-1]:
+        start = watch()
+        grad = layer.backward(grad)
+        times[layer, "backward"] = watch() - start
+    return [(times[layer, "forward"], times[layer, "backward"]) for layer in layers]
+
+
+def timed_by_readings(layers, x, grad, clock, synchronize):
+    watch = Watch(clock, synchronize)
+    readings = [watch()]
+    for layer in layers:
+        x = layer.forward(x, True)
+        readings.append(watch())
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+        readings.append(watch())
+    spans = np.diff(readings)
+    return np.stack([spans[: len(layers)], spans[: len(layers) - 1 : -1]], axis=1)
+
+
+def blamed(trace):
+    """Yield (line, seconds) of each piece of work and each gap."""
+    done, waiting = 0, None
+    for e in sorted(trace, key=lambda e: e["end"]):
+        yield e["line"] if waiting is None else waiting, e["start"] - done
+        yield e["line"], e["end"] - e["start"]
+        done, waiting = e["end"], e["line"] if e["waits"] else None
+
+
+def found_by_a_counter(trace):
+    seconds = Counter()
+    for line, share in blamed(trace):
+        seconds[line] += share
+    return seconds.most_common(1)[0]
+
+
+def found_by_sums(trace):
+    shares = list(blamed(trace))
+    return list(max(((n, sum(s for line, s in shares if line == n)) for n, _ in shares), key=itemgetter(1)))
+
+
+def bound_by_a_comprehension(kernels, peak, bandwidth, launch):
+    memory = sum(n / bandwidth for f, n in kernels if n / bandwidth > f / peak)
+    arithmetic = sum(f / peak for f, n in kernels if n / bandwidth <= f / peak)
+    ways = [
+        (memory + arithmetic, "arithmetic" if arithmetic >= memory else "memory"),
+        (len(kernels) * launch, "launches"),
+    ]
+    return max(ways, key=itemgetter(0))
+
+
+def bound_by_intensity(kernels, peak, bandwidth, launch):
+    ridge, seconds = peak / bandwidth, {"memory": [], "arithmetic": []}
+    for flops, nbytes in kernels:
+        slow = "memory" if flops < ridge * nbytes else "arithmetic"
+        seconds[slow].append(nbytes / bandwidth if slow == "memory" else flops / peak)
+    sums = {name: math.fsum(each) for name, each in seconds.items()}
+    host = launch * len(kernels)
+    return [host, "launches"] if host > sum(sums.values()) else [sum(sums.values()), max(sums, key=sums.get)]
+
+
+def step_without_copies(images, weight):
+    xp = device.array_module(images)
+    middle = 1 - abs(xp.arange(-2, 3).astype("float32")) / 5
+    x = xp.einsum("ncij,i,j->ncij", images, middle, middle)
+    x = xp.concatenate([x[::2], x[1::2, :, :, ::-1]])
+    x = (x - x.mean((0, 2, 3), keepdims=True)) / x.std((0, 2, 3), keepdims=True)
+    y = xp.maximum(x.reshape(len(x), -1) @ weight, 0).reshape(len(x), -1, 16).max(axis=2)
+    half, found = -(-len(x) // 2), xp.empty_like(y)
+    found[::2], found[1::2] = y[:half], y[half:]
+    return found * FACTOR
+
+
+RIGHT = {
+    "time_layers": [
+        timed,
+        timed_by_a_class,
+        timed_by_readings,
+        changed(
+            "time_layers",
+            ("backward.append(end - start)", "backward.insert(0, end - start)"),
+            ("reversed(backward)", "backward"),
+        ),
+    ],
+    "find_bottleneck": [
+        found_by_a_counter,
+        found_by_sums,
+        changed(
+            "find_bottleneck",
+            (
+                "seconds, done, waited = {}",
+                "import collections\n    seconds, done, waited = collections.defaultdict(float)",
+            ),
+        ),
+        changed("find_bottleneck", ("return line, seconds[line]", "return [line, np.float64(seconds[line])]")),
+    ],
+    "repaired_step": [REPAIRED, step_by_maximum, step_with_a_loop_over_places, step_without_copies],
+    "roofline_bound": [
+        step_bound,
+        bound_by_a_comprehension,
+        bound_by_intensity,
+        changed(
+            "roofline_bound",
+            ("    for flops, nbytes in kernels:", "    for kernel in kernels:\n        flops, nbytes = kernel"),
+        ),
     ],
 }

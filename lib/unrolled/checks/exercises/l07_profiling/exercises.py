@@ -87,6 +87,7 @@ repaired_step = Spec(
             **repairs.LARGE,
         ),
     ],
+    domain=random_case("any maps, on the CPU", repairs.any_maps),
     points=4,
     hints=(
         "Profile before you change anything: profile.statements(received.step, maps, weight) names the line. Then ask "
@@ -249,13 +250,14 @@ def _other_limit(got: str, expected: str, inputs: Inputs) -> list[str]:
 
 
 def _any_step(rng: np.random.Generator) -> Inputs:
-    """Draw a step of 1 to 12 kernels (flops, bytes), and a GPU and its host, all by their powers of ten."""
+    """Draw a step of 1 to 12 kernels (flops, bytes), as many bound by one as by the other, and a GPU and its host."""
 
     def about(low: float, high: float) -> float:
         return float(f"{10 ** rng.uniform(low, high):.3g}")
 
-    kernels = [(about(6, 10), about(5, 8)) for _ in range(edge_size(rng, 12))]
-    return {"kernels": kernels, "peak": about(12, 14), "bandwidth": about(11, 12.6), "launch": about(-5.5, -3.5)}
+    peak, bandwidth = about(12, 14), about(11, 12.6)
+    kernels = [(peak * about(-6, -3.5), bandwidth * about(-6, -3.5)) for _ in range(edge_size(rng, 12))]
+    return {"kernels": kernels, "peak": peak, "bandwidth": bandwidth, "launch": about(-6.5, -3.8)}
 
 
 GPU = {"peak": 8e12, "bandwidth": 288e9}

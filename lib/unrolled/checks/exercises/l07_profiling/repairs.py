@@ -12,6 +12,7 @@ import numpy as np
 from unrolled import device
 from unrolled.checks import gpu
 from unrolled.checks.compare import Mismatch, Remark, agree, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l07_profiling import planted
 from unrolled.checks.exercises.l07_profiling.planted import FACTORS, factor_of, made, source_of
 from unrolled.checks.spec import Budget, Draw, Function, Inputs
@@ -65,6 +66,13 @@ def _weight_of_both_signs(rng: np.random.Generator) -> Array:
     weight = planted.drawn(rng, (1,), (3 * planted.SIZE**2, planted.GROUP))[1]
     alike = weight[:, :1] * np.linspace(1, 2, planted.GROUP, dtype=np.float32)
     return np.hstack([weight, alike, -alike])
+
+
+def any_maps(rng: np.random.Generator) -> Inputs:
+    """Draw any number of maps and channels, and scores in any number of groups."""
+    maps, channels, groups = edge_size(rng, 7), edge_size(rng, 4), edge_size(rng, 3)
+    shape, rows = (maps, channels, planted.SIZE, planted.SIZE), channels * planted.SIZE**2
+    return dict(zip(("images", "weight"), planted.drawn(rng, shape, (rows, groups * planted.GROUP)), strict=True))
 
 
 SMALL: Inputs = {
