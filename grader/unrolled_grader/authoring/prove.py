@@ -155,11 +155,14 @@ def _indented(text: str) -> str:
 def content(root: Path, name: str) -> str:
     """Return a hash of an exercise's cell, and of the modules that its spec is declared with."""
     source = next(cell.source for cell in cells_of(root, name) if cells.grade_id(cell) == name)
-    functions = answers.functions_in([_spec(name)], by_name=True)
-    modules = {function.__module__ for function in functions if function.__module__.startswith(exercises.__name__)}
-    files = sorted({inspect.getsourcefile(sys.modules[module]) or "" for module in modules})
+    modules, waiting = set[str](), {function.__module__ for function in answers.functions_in([_spec(name)])}
+    while waiting:
+        if (module := waiting.pop()).startswith(exercises.__name__) and module not in modules:
+            modules.add(module)
+            used = vars(sys.modules[module]).values()
+            waiting |= {getattr(each, "__module__", None) or getattr(each, "__name__", "") for each in used}
     digest = hashlib.sha256(source.encode())
-    for file in files:
+    for file in sorted(inspect.getsourcefile(sys.modules[module]) or "" for module in modules):
         digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:16]
 
