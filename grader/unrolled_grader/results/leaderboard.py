@@ -9,7 +9,6 @@ a check's that times what it compares: then whoever failed it has no place.
 
 from __future__ import annotations
 
-import itertools
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,8 @@ from typing import NamedTuple
 
 from nbformat import NotebookNode
 
-from unrolled import checks, journal
+from unrolled import checks
+from unrolled.journal import galleries
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.results.tally import TalliedPart
@@ -51,7 +51,7 @@ def requested_name(notebook: NotebookNode | None) -> str:
     cells = [] if notebook is None else [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     lines = [found["name"] for source in cells for found in LINE.finditer(source)]
     try:
-        return journal.pseudonym(lines[-1]) if lines else ""
+        return galleries.pseudonym(lines[-1]) if lines else ""
     except ValueError:
         return ""
 
@@ -91,7 +91,7 @@ def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
 
     Ratios that read the same, in three digits, share a rank.
     """
-    names = distinct(name for name, _ in entries)
+    names = galleries.distinct(name for name, _ in entries)
     ratios = (value for _, value in entries)
     ordered = sorted(zip(names, ratios, strict=True), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
     shown = [None if value is None else float(f"{value:.3g}") for _, value in ordered]
@@ -99,12 +99,3 @@ def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
         Place(None if value is None else 1 + shown.index(value), name, value)
         for (name, _), value in zip(ordered, shown, strict=True)
     ]
-
-
-def distinct(names: Iterable[str]) -> list[str]:
-    """Return the names with a number after each that came before: "A", "A (2)"."""
-    used: dict[str, None] = {}
-    for name in names:
-        forms = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
-        used[next(form for form in forms if form not in used)] = None
-    return list(used)

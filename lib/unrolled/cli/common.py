@@ -50,6 +50,15 @@ def present_file(text: str) -> Path:
     return found
 
 
+def new_file(text: str) -> Path:
+    """Return the path of a file to be written: nothing is there yet."""
+    found = path(text)
+    if found.exists():
+        raise CommandError(f"{found} is there already; nothing is overwritten. Name another file")
+    folder(str(found.absolute().parent))
+    return found
+
+
 def folder(text: str) -> Path:
     """Return the path of a folder, of one that is there or of one that can be made."""
     found = path(text)
@@ -94,3 +103,15 @@ def reading(file: Path) -> Iterator[None]:
         raise CommandError(f"{file} cannot be read: {why(error)}") from error
     except ValueError as error:
         raise CommandError(str(error)) from error
+
+
+def write_new(file: Path, content: bytes) -> None:
+    """Write a file that is not there yet. Raises CommandError where there is one, or it cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as stream:
+            stream.write(content)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and file.exists():
+            raise CommandError(f"{file} is there already; nothing is overwritten. Name another file") from None
+        raise CommandError(f"{file} cannot be written: {why(error)}") from error

@@ -1,4 +1,4 @@
-"""What the lessons say of themselves: minutes, and which exercises are core.
+"""What the lessons say of themselves: titles, minutes, and which exercises are core.
 
 This stands in the text of the notebooks: "Lesson 02, about 90 minutes." at the top, "**Core**, about 8 minutes." below
 the heading of an exercise. Where no notebook is found, or its text has another form, it is not known.
@@ -14,6 +14,7 @@ from typing import Any
 
 from unrolled.notebook import cells
 
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 WHOLE = re.compile(r"^Lesson \d+, about (\d+) minutes", re.MULTILINE)
 EXERCISE = re.compile(r"^### Exercise: (\w+)\s+^\*\*(Core|More)\*\*, about (\d+) minutes", re.MULTILINE)
 
@@ -36,6 +37,7 @@ class Lesson:
     """A lesson with its exercises, which take a part of its minutes; `minutes` is 0 where it is not known."""
 
     name: str
+    title: str
     minutes: int
     exercises: tuple[Exercise, ...]
 
@@ -65,9 +67,10 @@ def read(lessons: Mapping[str, Iterable[str]], folders: Collection[Path]) -> lis
 def parse(name: str, exercises: Iterable[str], prose: str) -> Lesson:
     """Return a lesson with what the text of its notebook says of it."""
     said = {found[0]: Exercise(found[0], found[1] == "Core", int(found[2])) for found in EXERCISE.findall(prose)}
-    whole = WHOLE.search(prose)
+    title, whole = TITLE.search(prose), WHOLE.search(prose)
     return Lesson(
         name,
+        title[1] if title else name.partition("_")[2].replace("_", " ").capitalize(),
         int(whole[1]) if whole else 0,
         tuple(said.get(exercise, Exercise(exercise)) for exercise in exercises),
     )

@@ -1,4 +1,4 @@
-"""`unrolled progress`: what passed, what is next, and how long it takes."""
+"""`unrolled progress`: what passed, what is next, how long it takes, and a record to print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import unrolled
 from unrolled.notebook import cells
 
 from . import checkout, plan
-from .common import Subparsers, present_file, reading
+from .common import Subparsers, new_file, present_file, reading, write_new
 from .upgrade import numbers
 
 
@@ -28,6 +28,8 @@ def add(subparsers: Subparsers) -> None:
         "--journal", type=present_file, metavar="FILE", help="default: ./journal.json, else work/journal.json"
     )
     parser.add_argument("--all", action="store_true", help="the exercises of lessons not begun, too")
+    parser.add_argument("--record", type=new_file, metavar="FILE.html", help="write a page to print, self-checked")
+    parser.add_argument("--name", default="", help="the name on the record (default: your id, if you gave one)")
     parser.set_defaults(run=_run)
 
 
@@ -45,6 +47,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from unrolled import checks
 
     lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
+    if arguments.record:
+        from . import record
+
+        page = record.page(lessons, kept, arguments.name or journal.student(), datetime.date.today())
+        write_new(arguments.record, page.encode())
+        print(f"Your record is {arguments.record}. Open it in a browser to print it.")
+        return 0
     file = journal.path()
     print(f"journal: {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
     print(progress(lessons, kept["checks"], arguments.all))

@@ -11,7 +11,7 @@ from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import confusion, difference, filters, images, race
 from unrolled.show.kernels import banks, barriers, warps
-from unrolled.show.ladder import causes, ladder, rungs
+from unrolled.show.ladder import causes, gallery, ladder, rungs
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider
@@ -45,6 +45,7 @@ __all__ = [
     "difference",
     "filters",
     "float_ruler",
+    "gallery",
     "growth",
     "guesses",
     "hardware",
