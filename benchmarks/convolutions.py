@@ -8,9 +8,9 @@ Times are those of a whole call, by CUDA events around calls in a row; methods t
 compared with float64 first: `error` is the largest difference, of the largest value, forward and backward.
 
 `ours_s` is the method's time, `peer_s` that of gemm, `ratio` the median of the pairs and `faster` its inverse, for
-`crossovers` forward alone; `backward_` the same for the gradients (`conv2d_backward`). `of_cudnn` is PyTorch's time
-over the method's: above 1 the method is faster. `failed` says why a method is missing. PyTorch stands for cuDNN as it
-is called there, the fastest of its ways searched; the rows `cudnn` of older records called cuDNN's front end itself.
+`crossovers` forward alone; `backward_` the same for the gradients (`conv2d_backward`). `of_cudnn` is cuDNN's time over
+the method's: above 1 the method is faster. `failed` says why a method is missing. PyTorch stands for cuDNN as it is
+called there, the fastest of its ways searched.
 
 `CPU` are the targets of cpu_convolutions.py, measured as there, on the host of the GPU.
 """
@@ -124,7 +124,7 @@ def methods(case: Case) -> Mapping[str, Callable[[Case, Arrays], Both]]:
     if case.kernel == 3:
         found["winograd 2x2"] = by_name(method="winograd")
         found["winograd 4x4"] = by_method(ops.winograd_conv2d, ops.winograd_conv2d_backward, tile=4)
-    return found | {"PyTorch": by_torch}
+    return found | {"cudnn": by_name(method="cudnn"), "PyTorch": by_torch}
 
 
 def error(case: Case, both: Both, exact: Arrays) -> float:
@@ -180,12 +180,12 @@ def case_rows(case: Case, quick: bool) -> list[Row]:
 
 
 def figures(times: common.Times, method: str, prefix: str) -> Row:
-    """Return a method's figures beside gemm's and PyTorch's."""
+    """Return a method's figures beside gemm's and cuDNN's."""
     found = common.compared(times, ours=method, peer="gemm")
     row: Row = {f"{prefix}{key}": value for key, value in found.items()}
     row[f"{prefix}faster"] = 1 / found["ratio"]
-    if "PyTorch" in times:
-        pairs = zip(times["PyTorch"], times[method], strict=True)
+    if "cudnn" in times:
+        pairs = zip(times["cudnn"], times[method], strict=True)
         row[f"{prefix}of_cudnn"] = statistics.median(other / ours for other, ours in pairs)
     return {"peer": "gemm", **row} if not prefix else row
 

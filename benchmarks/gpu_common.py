@@ -143,7 +143,10 @@ def driver() -> str | None:
 def versions() -> dict[str, str]:
     """Return the versions of what is installed of the packages that take part."""
     names = [name for name in ("unrolled", "numpy", "cupy", "torch") if importlib.util.find_spec(name)]
-    return {name: str(importlib.import_module(name).__version__) for name in names}
+    found = {name: str(importlib.import_module(name).__version__) for name in names}
+    if library := sys.modules.get("cudnn"):  # only where it took part
+        found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
+    return found
 
 
 def save(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:

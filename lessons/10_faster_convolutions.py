@@ -410,11 +410,11 @@ show.bars(errors, "ppm", log=True, title="Largest error, in parts per million of
 # ## On a GPU
 #
 # Here is what was recorded for 32 images of 28 x 28 pixels, with 128 channels and 128 filters. `gemm` is the one
-# product; PyTorch calls cuDNN, NVIDIA's own library.
+# product; cuDNN is NVIDIA's own library.
 
 # %%
 recorded = records.convolutions()
-for method in ("gemm", "fft", "winograd 2x2", "winograd 4x4", "PyTorch"):
+for method in ("gemm", "fft", "winograd 2x2", "winograd 4x4", "cudnn"):
     row = recorded.row(f"conv2d (32, 128, 28, 28) 128 filters 3x3 padding 1, {method}")
     print(
         f"{method:14}{row['ours_s'] * 1e3:6.2f} ms, {row['faster']:5.2f} times as fast as gemm; "

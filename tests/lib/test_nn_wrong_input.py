@@ -200,7 +200,7 @@ WRONG: dict[type[Exception], list[tuple[Any, str]]] = {
         (lambda: ops.conv2d(X.astype(object), WEIGHT), "x is object; expected real numbers"),
         (lambda: ops.relu(X.astype(complex)), "x is complex128; expected real numbers"),
         (lambda: ops.affine(np.array([["1"]]), ROW, ROW[0]), "x is <U1"),
-        (lambda: ops.conv2d(X, WEIGHT, method="direct"), "expected one of gemm, fft, winograd, auto"),
+        (lambda: ops.conv2d(X, WEIGHT, method="direct"), "expected one of gemm, fft, winograd, cudnn, auto"),
     ],
 }
 CASES = [(kind, call, words) for kind, cases in WRONG.items() for call, words in cases]

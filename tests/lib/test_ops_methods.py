@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from ops_cases import Call, Geometry
 from strict_arrays import strict
 
 from unrolled import ops
-from unrolled.ops import fft, methods
+from unrolled.ops import cudnn, fft, methods
 from unrolled.ops.windows import Windows
 
 
@@ -47,7 +49,7 @@ CALLS = {
 X, WEIGHT, BIAS = Geometry(2, 3, 4, (7, 6), (3, 3), (1, 1), (1, 1), 0).arrays()
 Y = ops.conv2d(X, WEIGHT, BIAS, padding=1)
 GRAD = np.random.default_rng(1).normal(size=Y.shape)
-EVERY_METHOD = pytest.mark.parametrize("method", methods.METHODS)
+EVERY_METHOD = pytest.mark.parametrize("method", [method for method in methods.METHODS if method != "cudnn"])
 
 
 @EVERY_METHOD
@@ -120,6 +122,7 @@ def test_what_winograd_does_not_take_is_named_both_ways(changes: dict[str, Any],
 
 
 HALF = X.astype(np.float16), WEIGHT.astype(np.float16)
+ON_HOST = "x is an array of numpy; method 'cudnn' expects CuPy's, on an NVIDIA GPU"
 FLOAT16 = "x is float16; expected float32 or float64"
 
 
@@ -128,8 +131,28 @@ FLOAT16 = "x is float16; expected float32 or float64"
     [
         (lambda: ops.fft_conv2d(*HALF), FLOAT16),
         (lambda: ops.fft_conv2d_backward(GRAD.astype(np.float16), *HALF, 1, 1), FLOAT16),
+        (lambda: ops.conv2d(X, WEIGHT, method="cudnn"), ON_HOST),
+        (lambda: ops.conv2d_backward(GRAD, X, WEIGHT, 1, 1, method="cudnn"), ON_HOST),
     ],
 )
 def test_arrays_that_a_method_does_not_take_are_named(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_missing_package_or_library_of_cudnn_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> int:
+        raise RuntimeError("libcudnn is not there")
+
+    kept = (cudnn.frontend, cudnn._handle, cudnn._compiled)
+    for function in kept:
+        function.cache_clear()
+    monkeypatch.setattr(cudnn, "array_module", lambda x: SimpleNamespace(__name__="cupy"))
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    with pytest.raises(ImportError, match="method 'cudnn' needs cuDNN and its front end: pip install nvidia-cudnn-f"):
+        cudnn.check(IMAGES)
+    monkeypatch.setitem(sys.modules, "cudnn", SimpleNamespace(backend_version=broken))
+    with pytest.raises(ImportError, match=r"nvidia-cudnn-cu12 .*\(libcudnn is not there\)"):
+        cudnn.frontend()
+    for function in kept:
+        function.cache_clear()

@@ -160,7 +160,7 @@ def content(root: Path, name: str) -> str:
         if (module := waiting.pop()).startswith(exercises.__name__) and module not in modules:
             modules.add(module)
             used = vars(sys.modules[module]).values()
-            waiting |= {getattr(each, "__module__", None) or getattr(each, "__name__", "") for each in used}
+            waiting |= {str(getattr(each, "__module__", None) or getattr(each, "__name__", "")) for each in used}
     digest = hashlib.sha256(source.encode())
     for file in sorted(inspect.getsourcefile(sys.modules[module]) or "" for module in modules):
         digest.update(Path(file).read_bytes())

@@ -73,10 +73,11 @@ def conv2d(
 
     method "gemm": one matrix product with columns as from `im2col`, a few images at a time: `unrolled.ops.blocks` shows
     how. On a GPU all images at once: `unrolled.ops.batches`. "fft" and "winograd": as `fft_conv2d` and
-    `winograd_conv2d`. "auto": what was measured to be the fastest for such sizes (`unrolled.ops.methods`).
+    `winograd_conv2d`. "cudnn": NVIDIA's library, float32 on a GPU (`unrolled.ops.cudnn`). "auto": what was measured to
+    be the fastest for such sizes (`unrolled.ops.methods`), never cudnn.
     float32 in, float32 out; integers count as float32, one float64 makes all float64. Inputs are not changed.
     Raises ValueError for shapes that do not fit, a stride below 1, a window larger than the padded input, a method that
-    is unknown or does not take such kernels.
+    is unknown or does not take such kernels or arrays; ImportError for "cudnn" where it is not installed.
     """
     x, weight, bias, windows = forward_arguments(x, weight, bias, stride, padding)
     if method != "gemm" and (way := methods.module_for(method, x, weight, windows)):

@@ -19,11 +19,11 @@ from types import ModuleType
 import numpy as np
 
 from unrolled.device import Array, array_module
-from unrolled.ops import fft, winograd
+from unrolled.ops import cudnn, fft, winograd
 from unrolled.ops.blocks import BLOCK_IMAGES
 from unrolled.ops.windows import Windows
 
-METHODS = ("gemm", "fft", "winograd", "auto")
+METHODS = ("gemm", "fft", "winograd", "cudnn", "auto")
 
 FFT_KERNELS = {1: 15, 3: 11, 8: 9}
 """From so many channels and filters on (the fewer of the two), FFT wins with kernels of at least so many rows and
@@ -45,14 +45,17 @@ GPU_FFT_PRODUCTS = 3e9
 def module_for(method: str, x: Array, weight: Array, windows: Windows) -> ModuleType | None:
     """Return what computes `conv2d` and its gradients by this method, for checked arguments; None for "gemm".
 
-    Raises ValueError for an unknown method, and for "winograd" with kernels or strides that it does not take.
+    Raises ValueError for an unknown method, for "winograd" with kernels or strides that it does not take, for "cudnn"
+    with arrays that are not float32 on a GPU; ImportError for "cudnn" where it is not installed.
     """
     check(method, windows)
     if method == "auto":
         choose = fastest if array_module(x) is np else fastest_on_gpu
         (n, c), o = x.shape[:2], len(weight)
         method = choose(windows, n, c, o) if x.dtype.name in fft.COMPLEX else "gemm"
-    return {"fft": fft, "winograd": winograd}.get(method)
+    if method == "cudnn":
+        cudnn.check(x)
+    return {"fft": fft, "winograd": winograd, "cudnn": cudnn}.get(method)
 
 
 def check(method: str, windows: Windows) -> None:
@@ -76,7 +79,7 @@ def fastest(windows: Windows, n: int, c: int, o: int) -> str:
 
 
 def fastest_on_gpu(windows: Windows, n: int, c: int, o: int) -> str:
-    """Return the method that was measured to be the fastest on a GPU."""
+    """Return the method that was measured to be the fastest on a GPU, of those that are the library's own."""
     products = n * c * o * prod(windows.output_size) * prod(windows.kernel_size)
     large = prod(windows.kernel_size) >= GPU_FFT_KERNEL**2 and products >= GPU_FFT_PRODUCTS
     return "fft" if large and windows.stride == (1, 1) else "gemm"
