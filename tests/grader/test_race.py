@@ -11,7 +11,7 @@ import pytest
 from small_course import SPECS
 
 from unrolled.checks.crashes import ReportedError
-from unrolled.checks.run import UnfairError
+from unrolled.checks.limits import UnfairError
 from unrolled.timing import BlockTime
 from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 from unrolled_grader.box.transport import Worker

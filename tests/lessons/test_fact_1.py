@@ -19,7 +19,6 @@ def test_the_solution_earns_everything(lesson, tmp_path):
     assert [str(error) for error in result.errors] == []
     assert set(result.reports) == set(lesson.specs)
     for report in (found.report() for found in result.reports.values()):
-        assert report.points + report.deferred == report.max_points, str(report)
-        assert not report.deferred or getattr(lesson.specs[report.check].speed, "gpu", False), (
-            "only a GPU's speed can wait"
-        )
+        assert report.passed, str(report)  # a busy machine may leave a speed open
+        speed = lesson.specs[report.check].speed
+        assert not report.deferred or (speed and (speed.gpu or speed.ranks > 1)), "only these can wait"

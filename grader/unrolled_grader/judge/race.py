@@ -34,8 +34,8 @@ from threadpoolctl import threadpool_limits
 from unrolled.checks import Spec, Speed
 from unrolled.checks.compare import mismatch
 from unrolled.checks.crashes import ReportedError
-from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import SPEED_LIMIT, UnableError, UnfairError
+from unrolled.checks.limits import TimeLimitError, UnableError, UnfairError
+from unrolled.checks.run import SPEED_LIMIT
 from unrolled.parallel.team import missing
 from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule, where_able
 from unrolled.timing.comparing import TIME_LIMIT

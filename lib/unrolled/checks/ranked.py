@@ -13,8 +13,7 @@ from unrolled.parallel.errors import ParallelError
 from unrolled.parallel.team import TIMEOUT, Team, alone, missing
 
 from .compare import mismatch
-from .limits import time_limit
-from .run import UnableError, UnfairError
+from .limits import UnableError, UnfairError, time_limit
 from .spec import Function, Spec
 
 QUIET, BUSY = "3 to 6 s", "about 20 s"  # what a measurement takes, by how busy the machine is

@@ -24,7 +24,7 @@ from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, answers_of, withheld_from
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
-from .limits import TimeLimitError, time_limit
+from .limits import TimeLimitError, UnableError, UnfairError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Compare, Function, Inputs, Mistake, Rung, Spec, Speed
 
@@ -38,14 +38,6 @@ SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the r
 
 Announce = Callable[[str], None]
 Race = Callable[[Function, Spec, int, "Announce | None"], timing.Verdict]  # (function, spec, seed, announce)
-
-
-class UnfairError(Exception):
-    """While it was timed, a function did what a fair measurement does not allow: what, in words."""
-
-
-class UnableError(Exception):
-    """This machine cannot time a function at all: why, in words."""
 
 
 @dataclass(frozen=True)
