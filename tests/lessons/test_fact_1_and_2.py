@@ -32,5 +32,6 @@ def test_the_learners_notebook_earns_nothing_and_the_solution_everything(lesson,
     assert set(nothing) == set(everything) == set(lesson.specs)
     assert {report.points for report in nothing.values()} == {0}
     for name, report in everything.items():
-        assert report.points + report.deferred == report.max_points, str(report)
-        assert not report.deferred or getattr(lesson.specs[name].speed, "gpu", False), "only a GPU's speed can wait"
+        assert report.passed, str(report)  # a busy machine may leave a speed open
+        speed = lesson.specs[name].speed
+        assert not report.deferred or (speed and (speed.gpu or speed.ranks > 1)), "only these can wait"

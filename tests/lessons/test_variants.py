@@ -86,7 +86,7 @@ def test_a_variant_earns_nothing_untouched_and_everything_solved(lesson, exercis
     assert {check: found.report().points for check, found in nothing.items()} == {name: 0}
     assert set(everything) == {name}
     report = everything[name].report()
-    assert report.points + report.deferred == report.max_points, str(report)  # some want a GPU
+    assert report.passed, str(report)  # some want a GPU, or a quieter machine
 
 
 @pytest.fixture

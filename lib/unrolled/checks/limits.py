@@ -1,4 +1,4 @@
-"""Stopping a function that runs for too long, in this process; and what else ends a fair measurement."""
+"""What a function may not do while it is measured; and stopping one that runs for too long, in this process."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ class UnableError(Exception):
 
 class TimeLimitError(BaseException):
     """Raised inside the code that ran too long. Not an `Exception`, so that a careless `except` lets it through."""
+
+
+class UnfairError(Exception):
+    """While it was timed, a function did what a fair measurement does not allow: what, in words."""
+
+
+class UnableError(Exception):
+    """This machine cannot time a function at all: why, in words."""
 
 
 def cpu_clock(function: Any) -> Callable[[], float]:
