@@ -256,7 +256,8 @@ def _any_step(rng: np.random.Generator) -> Inputs:
         return float(f"{10 ** rng.uniform(low, high):.3g}")
 
     peak, bandwidth = about(12, 14), about(11, 12.6)
-    kernels = [(peak * about(-6, -3.5), bandwidth * about(-6, -3.5)) for _ in range(edge_size(rng, 12))]
+    seconds = 10 ** rng.uniform(-6, -3.5, (edge_size(rng, 12), 2))
+    kernels = [(float(peak * computing), float(bandwidth * moving)) for computing, moving in seconds]
     return {"kernels": kernels, "peak": peak, "bandwidth": bandwidth, "launch": about(-6.5, -3.8)}
 
 
