@@ -7,14 +7,19 @@ import pytest
 
 from unrolled import data
 from unrolled.checks.exercises.l04_backprop.dense_gradients import any_smoothed, smoothed_cross_entropy
-from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
+from unrolled.checks.exercises.l05_train_a_cnn.batches import each_once_and_shuffled, numbered, three_epochs
 from unrolled.checks.exercises.l05_train_a_cnn.training import (
     disguised_digits,
     median_accuracy,
     nearest_neighbour,
     train_with_each_seed,
 )
-from unrolled.checks.exercises.l05_train_a_cnn.variants import any_unbalanced, balanced_and_shuffled, balanced_batches
+from unrolled.checks.exercises.l05_train_a_cnn.variants import (
+    any_unbalanced,
+    balanced_and_shuffled,
+    balanced_batches,
+    unbalanced,
+)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -22,12 +27,11 @@ def test_smoothed_labels_cost_as_in_pytorch(seed):
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
     inputs = any_smoothed(np.random.default_rng(seed))
     scores = torch.tensor(inputs["scores"], requires_grad=True)
-    loss = torch.nn.functional.cross_entropy(
-        scores, torch.tensor(inputs["labels"]), label_smoothing=min(inputs.get("smoothing", 0.1), 1)
-    )
+    smoothing = inputs.get("smoothing", 0.1)
+    loss = torch.nn.functional.cross_entropy(scores, torch.tensor(inputs["labels"]), label_smoothing=smoothing)
     loss.backward()
     ours, grad = smoothed_cross_entropy(**inputs)
-    assert float(ours) == pytest.approx(loss.item(), rel=1e-4)
+    assert float(ours) == pytest.approx(loss.item(), rel=1e-4, abs=1e-5)
     np.testing.assert_allclose(grad, scores.grad.numpy(), rtol=1e-4, atol=1e-5)
 
 
@@ -43,6 +47,46 @@ def mixed_batches(images, labels, per_class, seed):
 def test_balanced_batches_may_hold_their_images_in_any_order(seed):
     inputs = any_unbalanced(np.random.default_rng(seed))
     assert balanced_and_shuffled(three_epochs(mixed_batches, inputs), None, inputs) is None
+
+
+def inside_batches(rng, places, size):
+    return np.hstack([rng.permutation(places[start : start + size]) for start in range(0, len(places), size)])
+
+
+WEAK = {
+    "rotated": lambda rng, places, size: np.roll(places, rng.integers(1, len(places))),
+    "every fifth": lambda rng, places, size: places[5 * (np.arange(len(places)) + rng.integers(9)) % len(places)],
+    "inside batches": inside_batches,
+}
+
+
+@pytest.mark.parametrize("order", WEAK.values(), ids=WEAK)
+def test_a_weak_shuffle_is_refused(order):
+    inputs = numbered(np.random.default_rng(0), 23, 8)
+
+    def weak(images, labels, batch_size, seed):
+        places = order(np.random.default_rng(seed), np.arange(len(labels)), batch_size)
+        return [(images[part], labels[part]) for part in np.split(places, range(batch_size, len(labels), batch_size))]
+
+    assert each_once_and_shuffled(three_epochs(weak, inputs), None, inputs) is not None
+
+
+OF_A_CLASS = {"rotated": WEAK["rotated"], "the first alone": lambda rng, places, size: rng.permutation(places[:16])}
+
+
+@pytest.mark.parametrize("order", OF_A_CLASS.values(), ids=OF_A_CLASS)
+def test_a_weak_shuffle_of_classes_is_refused(order):
+    inputs = unbalanced(np.random.default_rng(0), (30, 17), 4)
+
+    def weak(images, labels, per_class, seed):
+        rng = np.random.default_rng(seed)
+        orders = [order(rng, np.flatnonzero(labels == label), per_class)[:16] for label in np.unique(labels)]
+        return [
+            (images[each], labels[each])
+            for each in map(np.hstack, zip(*(np.split(places, 4) for places in orders), strict=True))
+        ]
+
+    assert balanced_and_shuffled(three_epochs(weak, inputs), None, inputs) is not None
 
 
 def test_seeds_draw_other_disguises_and_leave_the_digits_alone():

@@ -33,14 +33,6 @@ class TimeLimitError(BaseException):
     """Raised inside the code that ran too long. Not an `Exception`, so that a careless `except` lets it through."""
 
 
-class UnfairError(Exception):
-    """While it was timed, a function did what a fair measurement does not allow: what, in words."""
-
-
-class UnableError(Exception):
-    """This machine cannot time a function at all: why, in words."""
-
-
 def cpu_clock(function: Any) -> Callable[[], float]:
     """Return the clock of CPU seconds where a function runs: its class's own, if it stands for one elsewhere.
 
