@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from answers import Mutant, in_other_words, on_the_host, result_of, solution
-from answers.lesson10 import always_fft, always_gemm, winograd_for_all
+from answers.lesson10 import RULES, always_fft, always_gemm, winograd_for_all
 from answers.lesson12 import read_elsewhere, receiving_first
 from answers.lesson13 import step_with
 from unrolled import data, device
@@ -120,8 +120,8 @@ MUTANTS = {
         Mutant(on_the_host("lstm_step_coupled"), "transfers, none allowed"),
     ],
     "choose_algorithm_backward": [
-        Mutant(always_gemm, "times the time of the fastest methods"),
-        Mutant(always_fft, "times the time of the fastest methods"),
+        Mutant(always_gemm, "at most twice the time of the fastest is allowed"),
+        Mutant(always_fft, "at most twice the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
     ],
     "prune_filters": [
@@ -138,10 +138,10 @@ MUTANTS = {
     ],
 }
 RIGHT = {
+    "choose_algorithm_backward": RULES,
     "prune_filters": [
         *(rows_below_a_threshold, row_by_row),
         *in_other_words(
-            "variants/11_prune_filters",
             "prune_filters",
             ("(weight - update) * mask", "np.where(mask > 0, weight - update, weight)"),
             ("np.abs(weight).sum(axis=1)", 'np.einsum("ok->o", abs(weight))'),
