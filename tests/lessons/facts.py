@@ -40,8 +40,11 @@ def has_kernels(spec: checks.Spec) -> bool:
 
 def by_values(spec: checks.Spec) -> checks.Spec:
     """The spec without speed, and without budgets if they count what a reference or a slow answer need not keep."""
-    cases = [dataclasses.replace(case, budget=None) if counts(spec) else case for case in spec.cases]
-    return dataclasses.replace(without_speed(spec), cases=cases)
+    spec = without_speed(spec)
+    if not counts(spec):
+        return spec
+    cases = [dataclasses.replace(case, budget=None) for case in spec.cases]
+    return dataclasses.replace(spec, cases=cases, domain=spec.domain and dataclasses.replace(spec.domain, budget=None))
 
 
 def settled(spec: checks.Spec, function, at_least: float) -> str:

@@ -36,7 +36,8 @@ def answer(spec: checks.Spec, mistake: Mistake) -> Function:
 def on_host(spec: checks.Spec) -> checks.Spec:
     """Return the spec as far as it judges values: mistakes are NumPy's, and launch no kernels."""
     cases = [dataclasses.replace(case, on_gpu=False, budget=None) for case in spec.cases]
-    return dataclasses.replace(without_speed(spec), cases=cases)
+    domain = spec.domain and dataclasses.replace(spec.domain, on_gpu=False, budget=None)
+    return dataclasses.replace(without_speed(spec), cases=cases, domain=domain)
 
 
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES)

@@ -52,6 +52,20 @@ def maxima(*changes: tuple[str, str]) -> Any:
     return solution("variants/08_row_sum_maximum", "row_sum_maximum", *changes)
 
 
+# lstm_step_coupled
+
+
+def coupled_gate_by_gate(x, h, c, weight_ih, weight_hh, bias):
+    xp, size = device.array_module(x), c.shape[1]
+    f, g, o = (
+        x @ weight_ih[k : k + size].T + h @ weight_hh[k : k + size].T + bias[k : k + size]
+        for k in range(0, 3 * size, size)
+    )
+    g = xp.tanh(g)
+    new = g + (c - g) / (1 + xp.exp(-f))
+    return [xp.tanh(new) / (1 + xp.exp(-o)), new]
+
+
 # prune_filters
 
 
@@ -138,6 +152,16 @@ MUTANTS = {
     ],
 }
 RIGHT = {
+    "lstm_step_coupled": [
+        coupled_gate_by_gate,
+        *in_other_words(
+            "lstm_step_coupled",
+            ("(sums[:, k * size : (k + 1) * size] for k in range(3))", "device.array_module(x).split(sums, 3, axis=1)"),
+            ("(1 - f) * ops.tanh(g)", "ops.sigmoid(-sums[:, :size]) * ops.tanh(g)"),
+            ("return h, c", "return [h, c]"),
+            ("x @ weight_ih.T + h @ weight_hh.T + bias", "bias + (weight_ih @ x.T + weight_hh @ h.T).T"),
+        ),
+    ],
     "choose_algorithm_backward": RULES,
     "prune_filters": [
         *(rows_below_a_threshold, row_by_row),
