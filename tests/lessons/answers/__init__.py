@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from unrolled import checks, device
 from unrolled.notebook.cells import grade_id
-from unrolled_grader.authoring import one_cell, prove
 
 LESSONS = Path(__file__).resolve().parents[3] / "lessons"
 HEAD = """\
@@ -63,8 +62,15 @@ def solution(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
     return kernel_specs.answer(f"{source}\nanswer = {exercise}\n")
 
 
-def in_other_words(exercise: str, *changes: tuple[str, str]) -> list[Any]:
-    """Return the solution of an exercise once for each of these changes: words that stand there, and others."""
+def in_other_words(lesson: str, exercise: str, *changes: tuple[str, str]) -> list[Any]:
+    """Return the lesson's solution once for each of these changes."""
+    return [solution(lesson, exercise, change) for change in changes]
+
+
+def in_place(exercise: str, *changes: tuple[str, str]) -> list[Any]:
+    """Return the same for a solution that needs names of the cells above it, or that the build fills in."""
+    from unrolled_grader.authoring import one_cell, prove
+
     source, names = one_cell.read(prove.cells_of(LESSONS.parent, exercise), exercise)
     assert all(old in source for old, _ in changes), changes
     return [one_cell.define(source.replace(old, new), names)[exercise] for old, new in changes]

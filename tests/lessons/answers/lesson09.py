@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, in_other_words, on_the_host, result_of, solution
+from answers import Mutant, in_place, on_the_host, result_of, solution
 from unrolled import device, ops
 from unrolled.checks.exercises.l09_lstm import sequences
 
@@ -277,9 +277,9 @@ UNROLLED = (
     ("ops.sigmoid(sums)", "(1 / (1 + xp.exp(-sums)))"),
 )
 RIGHT = {
-    "lstm_step": [gate_by_gate, *in_other_words("lstm_step", *STEPS)],
-    "combined_gates": [gates_as_a_stack_of_four, *in_other_words("combined_gates", *UNROLLED)],
-    "inputs_at_once": [of_three_axes, *in_other_words("inputs_at_once", *UNROLLED)],
+    "lstm_step": [gate_by_gate, *in_place("lstm_step", *STEPS)],
+    "combined_gates": [gates_as_a_stack_of_four, *in_place("combined_gates", *UNROLLED)],
+    "inputs_at_once": [of_three_axes, *in_place("inputs_at_once", *UNROLLED)],
     "fused_cell": [
         cell(("cp.tanh(now) / (ONE + cp.exp(-o))", "cp.tanh(now) * (ONE / (ONE + cp.exp(-o)))")),
         cell(("return h_new, c_new", "return [h_new, c_new]"), ("blocks, THREADS", "(blocks,), (THREADS,)")),
@@ -293,7 +293,7 @@ RIGHT = {
     ],
     "backward_through_time": [
         *(products_at_the_end, gate_formulas),
-        *in_other_words(
+        *in_place(
             "backward_through_time",
             ("grad_ih += by_sums.T @ x[t]", "grad_ih += sum(np.outer(a, b) for a, b in zip(by_sums, x[t]))"),
             ("(y[t - 1], c[t - 1]) if t else (zeros, zeros)", "[a[t - 1] * (t > 0) for a in (y, c)]"),

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from answers import Mutant, in_other_words, result_of
+from answers import Mutant, in_place, result_of
 from unrolled import device
 from unrolled.checks.exercises.l10_faster_convolutions import transforms
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
@@ -231,7 +231,7 @@ RULES = [
 RIGHT = {
     "count_multiplications": [
         *(one_of_four, counted_out),
-        *in_other_words(
+        *in_place(
             "count_multiplications",
             ("n, c, o, size, kernel = shape", "n, c, o, size, kernel = np.array(shape, np.float64)"),
             ("(-(-size // tile)) ** 2", "((size + tile - 1) // tile) ** 2"),
@@ -239,7 +239,7 @@ RIGHT = {
         ),
     ],
     "fft_conv2d": [
-        *in_other_words(
+        *in_place(
             "fft_conv2d",
             (
                 "    lengths = h + kh - 1, w + kw - 1",
@@ -250,14 +250,14 @@ RIGHT = {
     ],
     "winograd_transforms": [
         *(of_flat_tiles, by_sums),
-        *in_other_words(
+        *in_place(
             "winograd_transforms",
             ("B_T @ tiles @ B_T.T", 'np.einsum("ij,...jk,lk->...il", B_T, tiles, B_T)'),
             ("G @ weight @ G.T", "np.matmul(G, np.matmul(weight, G.T))"),
             ("A_T @ products @ A_T.T", "(A_T @ (A_T @ products).swapaxes(-1, -2)).swapaxes(-1, -2)"),
         ),
     ],
-    "winograd_conv2d": in_other_words(
+    "winograd_conv2d": in_place(
         "winograd_conv2d",
         ("b @ tiles @ b.T)", "xp.matmul(xp.matmul(b, tiles), xp.transpose(b)))"),
         ("results.transpose(0, 1, 2, 4, 3, 5)", "results.swapaxes(3, 4)"),
@@ -268,7 +268,7 @@ RIGHT = {
     "choose_algorithm": RULES,
     "overlap_add": [
         *(clipped_places, from_the_end, row_of_tiles_by_row),
-        *in_other_words(
+        *in_place(
             "overlap_add",
             ("top : top + part.shape[0], left : left", "slice(top, top + len(part)), left : left"),
             ("for top in range(0, image.shape[0], step):", "for top in reversed(range(0, len(image), step)):"),

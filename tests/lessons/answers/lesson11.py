@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from operator import itemgetter, mul
 
 import numpy as np
 
 from answers import Mutant, in_other_words, result_of
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
+
+edited = partial(in_other_words, "11_smaller_numbers")
 
 # loss_scale_step
 
@@ -179,7 +181,7 @@ MUTANTS = {
 RIGHT = {
     "loss_scale_step": [
         *(with_a_floor, value_by_value),
-        *in_other_words(
+        *edited(
             "loss_scale_step",
             ("not np.isfinite(gradients).all()", "np.isinf(gradients).any() | (gradients != gradients).any()"),
             ("gradients.astype(np.float32) / np.float32(scale)", "np.multiply(gradients, 1 / scale, dtype=np.float32)"),
@@ -188,7 +190,7 @@ RIGHT = {
     ],
     "quantize_int8": [
         *(channel_by_channel, half_added),
-        *in_other_words(
+        *edited(
             "quantize_int8",
             ("np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))", "(x.T / scale).T.round()"),
             ("np.clip(steps, -127, 127)", "np.maximum(-127, np.minimum(steps, 127))"),
@@ -203,17 +205,17 @@ RIGHT = {
     ],
     "prune": [
         *(by_places_that_go, all_updates_in_one, masked_updates),
-        *in_other_words("prune", ("np.argsort(np.abs(weight), axis=None)", "(weight.ravel() ** 2).argsort()")),
+        *edited("prune", ("np.argsort(np.abs(weight), axis=None)", "(weight.ravel() ** 2).argsort()")),
     ],
     "binary_matmul": [
         as_numbers_of_python,
-        *in_other_words(
+        *edited(
             "binary_matmul", ("np.bitwise_count((a[row] ^ b) & words)", "np.bitwise_count(a[row] & words ^ b & words)")
         ),
     ],
     "straight_through": [
         *(both_in_a_helper, pair_by_pair),
-        *in_other_words(
+        *edited(
             "straight_through",
             ("grad @ weight_signs, grad.T @", 'np.einsum("nm,mk->nk", grad, weight_signs), grad.T @'),
             ("np.where(values > 0, np.float32(1), np.float32(-1))", "np.sign(np.sign(values) - np.float32(0.5))"),

@@ -155,6 +155,7 @@ RIGHT = {
     "lstm_step_coupled": [
         coupled_gate_by_gate,
         *in_other_words(
+            "variants/09_lstm_step_coupled",
             "lstm_step_coupled",
             ("(sums[:, k * size : (k + 1) * size] for k in range(3))", "device.array_module(x).split(sums, 3, axis=1)"),
             ("(1 - f) * ops.tanh(g)", "ops.sigmoid(-sums[:, :size]) * ops.tanh(g)"),
@@ -166,6 +167,7 @@ RIGHT = {
     "prune_filters": [
         *(rows_below_a_threshold, row_by_row),
         *in_other_words(
+            "variants/11_prune_filters",
             "prune_filters",
             ("(weight - update) * mask", "np.where(mask > 0, weight - update, weight)"),
             ("np.abs(weight).sum(axis=1)", 'np.einsum("ok->o", abs(weight))'),
