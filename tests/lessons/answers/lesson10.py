@@ -62,6 +62,17 @@ def of_a_padded_image(x, weight, bias, padding=0):
     return xp.fft.irfft2(products, lengths)[:, :, kh - 1 : h, kw - 1 : w] + bias[:, None, None]
 
 
+def of_all_frequencies(x, weight, bias, padding=0):
+    """Complex transforms; the conjugates take the place of flipping."""
+    xp, (kh, kw) = device.array_module(x), weight.shape[2:]
+    padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    h, w = padded.shape[2:]
+    waves = xp.fft.fft2(padded)[:, None] * xp.fft.fft2(weight, (h, w)).conj()
+    y = xp.empty((len(x), len(weight), h - kh + 1, w - kw + 1), x.dtype)
+    xp.copyto(y, xp.fft.ifft2(waves.sum(axis=2)).real[:, :, : h - kh + 1, : w - kw + 1])
+    return y + bias[:, None, None]
+
+
 # count_multiplications
 
 
@@ -239,6 +250,7 @@ RIGHT = {
         ),
     ],
     "fft_conv2d": [
+        of_all_frequencies,
         *in_place(
             "fft_conv2d",
             (
