@@ -187,21 +187,6 @@ def from_the_end(image, kernel, step, convolve):
     return y
 
 
-def row_of_tiles_by_row(image, kernel, step, convolve):
-    def across(rows):
-        strip = np.zeros((len(rows) + kernel - 1, rows.shape[1] + kernel - 1), rows.dtype)
-        for left in range(0, rows.shape[1], step):
-            part = convolve(rows[:, left : left + step])
-            np.add(strip[:, left : left + part.shape[1]], part, out=strip[:, left : left + part.shape[1]])
-        return strip
-
-    y = np.zeros((len(image) + kernel - 1, image.shape[1] + kernel - 1), image.dtype)
-    for top in range(0, len(image), step):
-        strip = across(image[top : top + step])
-        y[top : top + len(strip)] += strip
-    return y
-
-
 MUTANTS = {
     "count_multiplications": [
         Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 5, kernel 3"),
@@ -279,10 +264,11 @@ RIGHT = {
     ),
     "choose_algorithm": RULES,
     "overlap_add": [
-        *(clipped_places, from_the_end, row_of_tiles_by_row),
+        *(clipped_places, from_the_end),
         *in_place(
             "overlap_add",
             ("top : top + part.shape[0], left : left", "slice(top, top + len(part)), left : left"),
+            ("image[top : top + step, left : left + step]", "np.array(image[top:, left:][:step, :step])"),
             ("for top in range(0, image.shape[0], step):", "for top in reversed(range(0, len(image), step)):"),
         ),
     ],

@@ -177,7 +177,7 @@ def sums(n: int, hidden: int) -> Inputs:
 
 def any_sums(rng: np.random.Generator) -> Inputs:
     """Draw sums for any number of samples and units."""
-    return draw_all(sums(edge_size(rng, 4), edge_size(rng, 100)), rng)
+    return draw_all(sums(edge_size(rng, 4), edge_size(rng, 40)), rng)
 
 
 def _of_sums(says: str, change: Callable[[Array], Array] = np.asarray, **changes: Any) -> Mistake:
