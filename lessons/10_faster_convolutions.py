@@ -456,9 +456,9 @@ show.crossover(crossings, ("recorded, H200", [row for row in recorded.rows.value
 # **Core**, about 8 minutes.
 #
 # Return `"gemm"` (one product), `"fft"` or `"winograd"` (3 x 3 kernels only) for a shape. The check draws shapes that
-# you do not know: 3 x 3 kernels with few or many channels, and kernels up to 21 x 21. It runs the library's three
-# methods on each, here and now, and adds up the times of those that you chose. At most 1.3 times the total of the best
-# is allowed. A simple rule will do.
+# you do not know: 3 x 3 kernels with one channel or many, and kernels up to 21 x 21. It runs the library's three
+# methods on each, here and now. For none of them may the method that you chose take more than twice as long as the
+# fastest. A simple rule will do.
 
 
 # %% nbgrader={"grade": false, "grade_id": "choose_algorithm", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -513,6 +513,7 @@ def test_the_last_line_of_the_notebooks_own_code_is_shown():
 
 def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
     import scipy.signal as signal
+    from scipy.fft import next_fast_len
     from scipy.special import softmax
 
     def helper(x):
@@ -523,9 +524,14 @@ def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
 
         return ndimage.zoom(x, 1) * 2
 
+    def length_imported(x):
+        from scipy.fft import next_fast_len
+
+        return 2 * x + 0 * next_fast_len(7)
+
     cases = {
         "scipy.signal.convolve": [helper, lambda x: helper(x), functools.partial(helper), signal.convolve],
-        "scipy": [imported],
+        "scipy.ndimage": [imported],
         "scipy.special.softmax": [lambda x: 2 * x + 0 * softmax(x)],
     }
     for name, functions in cases.items():
@@ -533,6 +539,8 @@ def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
             found = report(function, replace(SPEC, rung=RUNG))
             assert (found.points, found.rung) == (0, None)
             assert f"{name}, another library's answer" in str(found), str(found)
+    for only_a_length in (lambda x: 2 * x + 0 * next_fast_len(7), length_imported):
+        assert report(only_a_length).passed
 
 
 # A usual mistake is the reference with another argument or another result, whatever the reference is

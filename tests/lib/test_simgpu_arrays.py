@@ -261,6 +261,10 @@ def test_transforms_of_real_images_and_back(seed: int, shape: tuple[int, ...], s
         spectra = np.fft.rfft2(images, s, axes)
         same("irfft2", lambda m, x, axes=axes: m.fft.irfft2(x, s, axes), spectra)
         same("irfft2, longer", lambda m, x, axes=axes: m.fft.irfft2(x, (s[0] + 3, s[1] + 4), axes), spectra)
+        for x in (images, spectra):
+            same("fft2", lambda m, x, axes=axes: m.fft.fft2(x, s, axes), x)
+            same("ifft2", lambda m, x, axes=axes: m.fft.ifft2(x, s, axes), x)
+            same("the real part, a view", lambda _, x: x.real[..., 1:] + 1, x)
         for name in ("conjugate", "conj"):
             same(name, lambda m, x, name=name: getattr(m, name)(x), spectra)
             same(f"{name}, a method", lambda _, x, name=name: getattr(x, name)(), spectra)
@@ -268,6 +272,18 @@ def test_transforms_of_real_images_and_back(seed: int, shape: tuple[int, ...], s
     same("of integers", lambda m, x: m.fft.rfft2(x), np.arange(12).reshape(3, 4))
     same("an even length", lambda m, x: m.fft.irfft2(x), np.fft.rfft2(np.arange(12.0).reshape(3, 4)))
     same("in the last two axes", lambda m, x: m.fft.rfft2(x), images)
+
+
+def test_copying_into_an_array() -> None:
+    def program(m: Any, x: Any) -> Any:
+        y = m.zeros((3, 2), "complex64")
+        m.copyto(y, x)
+        m.copyto(y[1:], 7)
+        return y
+
+    same("copyto", program, np.arange(2, dtype="f4"))
+    with pytest.raises(TypeError, match="Cannot cast array data"):
+        cp.copyto(cp.zeros(2, "int32"), cp.ones(2))
 
 
 def test_creation() -> None:

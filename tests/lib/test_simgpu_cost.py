@@ -81,6 +81,8 @@ def test_a_real_transform_counts_half_of_5_n_log2_n() -> None:
     back = of("irfft2", [array(64, 17, 3, 7, dtype="complex64")], array(64, 32, 3, 7), lengths=[64, 32], axes=[0, 1])
     assert there.flops == back.flops == 21 * 5 * 2048 * 11 // 2
     assert there.bytes_written == 21 * 64 * 17 * 8
+    whole = of("fft2", [array(64, 32, 3, 7)], array(64, 32, 3, 7, dtype="complex64"), lengths=[64, 32], axes=[0, 1])
+    assert whole.flops == 2 * there.flops
 
 
 def test_float64_costs_twice_the_bytes_and_on_a_t4_thirty_times_the_arithmetic() -> None:

@@ -19,6 +19,7 @@ LIBRARIES = (
     *("torch", "torchvision", "scipy", "skimage", "cv2", "sklearn", "jax", "tensorflow", "keras", "onnxruntime"),
     *("mxnet", "paddle", "mlx", "tinygrad"),
 )
+HARMLESS = ("scipy.fft.next_fast_len",)  # picks a length, and transforms nothing
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 
@@ -36,7 +37,10 @@ def _names(thing: Any, seen: set[CodeType]) -> Iterator[str]:
         thing = thing.func
     for home in filter(_is_foreign, _homes(thing)):
         public = [part for part in home.split(".") if not part.startswith("_")]
-        yield ".".join([*public, getattr(thing, "__name__", type(thing).__name__)])
+        name = ".".join([*public, getattr(thing, "__name__", type(thing).__name__)])
+        if name in HARMLESS:
+            return
+        yield name
     thing = inspect.unwrap(thing) if callable(thing) else thing
     thing = getattr(thing, "__func__", thing)
     if not isinstance(thing, FunctionType):
@@ -53,8 +57,9 @@ def _in_code(code: CodeType, space: Mapping[str, Any], seen: set[CodeType]) -> I
     seen.add(code)
     steps = list(dis.get_instructions(code))
     for place, step in enumerate(steps):
-        if step.opname == "IMPORT_NAME" and _is_foreign(step.argval):
-            yield str(step.argval)
+        if step.opname == "IMPORT_NAME":
+            listed = steps[place - 1].argval or ()  # as in `from scipy.fft import rfft2`
+            yield from filter(_is_foreign, [f"{step.argval}.{name}" for name in listed] or [str(step.argval)])
         elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") and step.argval in space:
             thing = space[step.argval]
             if isinstance(thing, ModuleType):
@@ -76,5 +81,6 @@ def _homes(thing: Any) -> Iterator[str]:
         yield str(getattr(one, "__module__", ""))
 
 
-def _is_foreign(module: str) -> bool:
-    return module.partition(".")[0] in LIBRARIES and not module.startswith("scipy.sparse")  # which has no answers
+def _is_foreign(name: str) -> bool:
+    in_one = name.partition(".")[0] in LIBRARIES and not name.startswith("scipy.sparse")  # which has no answers
+    return in_one and name not in HARMLESS

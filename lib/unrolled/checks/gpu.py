@@ -118,7 +118,7 @@ def written_by_kernels(got: Any) -> tuple[int, int]:
 
 def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) -> tuple[str, ...]:
     """Return what a function did with these inputs beyond its budget, and in which lines; nothing if it kept to it."""
-    products = [launch for launch in trace.launches if launch.is_product]
+    products = [launch for launch in trace.launches if launch.is_product or launch.op == "sum"]
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
     launches = trace.host_launches if budget.graphs else trace.launches
     copies = MASKED if {copy.cause for copy in trace.transfers if copy.direction == "to host"} & MASKS else COPIES
@@ -126,7 +126,7 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
     for name, most, events, kinds, helps in (
         ("transfer", budget.transfers, trace.transfers, [copy.direction for copy in trace.transfers], copies),
         ("synchronization", budget.synchronizations, trace.synchronizations, [], ""),
-        ("matrix product", budget.products, products, [], ""),
+        ("matrix product", budget.products, products, [launch.op for launch in products], ""),
         ("launch", budget.launches, launches, [getattr(launch, "op", "graph") for launch in launches], ""),
         ("float64 launch", budget.float64, wide, [launch.op for launch in wide], WIDER),
     ):

@@ -67,7 +67,7 @@ class Budget:
 
     launches: int | None = None  # kernels that it starts; a graph counts as one launch where `graphs` asks for some
     because: str = ""  # how so many launches come about, in words
-    products: int | None = None  # those of them that multiply matrices
+    products: int | None = None  # those of them that multiply matrices, or sum what others multiplied
     flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way
     synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer

@@ -48,6 +48,8 @@ MEANINGS = {  # a sentence by what an error says
     r"non-broadcastable output operand": "what += adds must fit the left side, whose shape stays: print both shapes; "
     "does a slice end elsewhere, or are two axes exchanged (swapaxes)?",
     r"indices run from .* expected": "indices count the pixels of an image of x, so size is x.shape[2:]",
+    r"newaxis": "@ with more than two axes needs the same sizes along those before the last two, or 1: print both "
+    "shapes; were both made with the same lengths?",
     r"remapped shapes": "np.pad takes a pair (before, after) for each axis of the array: four for images (N, C, H, W)",
     r"could not be broadcast": "element by element, shapes must be equal or 1 along each axis, counted from the last: "
     "an axis of size 1 comes from [:, None] or keepdims=True",

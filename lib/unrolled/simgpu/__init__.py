@@ -33,7 +33,7 @@ _NAMES: dict[Any, str] = {
         shape ndim broadcast_shapes""",
     _creation: """
         array asarray ascontiguousarray empty zeros ones full empty_like zeros_like ones_like full_like copy arange
-        linspace eye identity tril triu asnumpy get_array_module size""",
+        copyto linspace eye identity tril triu asnumpy get_array_module size""",
     _functions: "where clip",
     _indexing: "take nonzero take_along_axis put_along_axis",
     linalg: "matmul dot tensordot inner outer vdot einsum",

@@ -149,6 +149,10 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return self.seen_as(self._layout.T)
 
     @property
+    def real(self) -> ndarray:
+        return self.seen_as(self._layout.real)
+
+    @property
     def device(self) -> Any:
         from unrolled.simgpu import cuda
 

@@ -222,11 +222,11 @@ def _flops(op: str, inputs: Inputs, outputs: Views, options: Options, elements: 
         return elements * sum(FLOPS.get(str(step[0]), 1) for step in options["steps"])
     if op == "kernel":
         return int(operations.kernel(options["name"]).flops(inputs, outputs, operations.without_name(options)))
-    if op in ("rfft2", "irfft2"):
+    if op in ("rfft2", "irfft2", "fft2", "ifft2"):
         pixels = prod(options["lengths"])
         spectrum = options["lengths"][0] * (options["lengths"][1] // 2 + 1)
         images = outputs[0].size // max(1, spectrum if op == "rfft2" else pixels)
-        return int(images * 5 * pixels * log2(max(2, pixels)) / 2)
+        return int(images * 5 * pixels * log2(max(2, pixels)) / (2 if "r" in op else 1))
     if op in ("sort", "argsort", "median"):
         return int(elements * max(1, ceil(log2(max(2, elements)))))
     return elements * FLOPS.get(op, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
+from unrolled.simgpu.array import check, check_cast, check_fits, check_types, empty_like, launch, ndarray
 from unrolled.simgpu.views import stack
 
 
@@ -137,6 +137,13 @@ def assign(target: ndarray, value: Any) -> None:
         fill(target, value)
     elif value.as_view() != target.as_view():  # equal is what x[key] += y ends with
         launch("copy", [fitting(value, target.shape)], [target])
+
+
+def copyto(dst: ndarray, src: Any, casting: str = "same_kind") -> None:
+    """Write an array of the device, or a number, into another. Raises TypeError where `casting` does not allow it."""
+    if isinstance(src, ndarray):
+        check_cast("array data", src.dtype, check(dst).dtype, casting)
+    assign(check(dst), src)
 
 
 def fill(x: ndarray, value: Any) -> None:

@@ -178,7 +178,7 @@ def _sorted(function: Callable[..., Any]) -> Operation:
 
 
 def _fft(function: Callable[..., Any]) -> Operation:
-    """A transform of real images along two axes, or back: of these lengths, which the output bears out."""
+    """A transform of images along two axes, or back: of these lengths, which the output bears out."""
 
     def transform(inputs: Sequence[Any], out: Array, options: Options) -> Any:
         (x,), (first, last), lengths = inputs, options["axes"], options["lengths"]
@@ -378,8 +378,7 @@ OPERATIONS: dict[str, Operation] = {
     "clip": _clip,
     "matmul": _matmul,
     "einsum": _written(lambda inputs, out, o: np.einsum(o["subscripts"], *inputs, optimize=len(inputs) == 2)),
-    "rfft2": _fft(np.fft.rfft2),
-    "irfft2": _fft(np.fft.irfft2),
+    **{name: _fft(getattr(np.fft, name)) for name in ("rfft2", "irfft2", "fft2", "ifft2")},
     "getitem": _getitem,
     "setitem": _setitem,
     "nonzero": _nonzero,

@@ -72,3 +72,12 @@ def _cells(lesson: str) -> dict[str | None, str]:
 def in_other_words(lesson: str, exercise: str, *changes: tuple[str, str]) -> list[Any]:
     """Return the lesson's solution once for each of these changes."""
     return [solution(lesson, exercise, change) for change in changes]
+
+
+def in_place(exercise: str, *changes: tuple[str, str]) -> list[Any]:
+    """Return the same for a solution that needs names of the cells above it, or that the build fills in."""
+    from unrolled_grader.authoring import one_cell, prove
+
+    source, names = one_cell.read(prove.cells_of(LESSONS.parent, exercise), exercise)
+    assert all(old in source for old, _ in changes), changes
+    return [one_cell.define(source.replace(old, new), names)[exercise] for old, new in changes]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, on_the_host, result_of, solution
+from answers import Mutant, in_place, on_the_host, result_of, solution
 from unrolled import device, ops
 from unrolled.checks.exercises.l09_lstm import sequences
 
@@ -26,7 +26,43 @@ def step_in_float32(x, h, c, weight_ih, weight_hh, bias):
     return tuple(a.astype(x.dtype) for a in STEP(*narrow))
 
 
+def gate_by_gate(x, h, c, weight_ih, weight_hh, bias):
+    sums = [x @ w.T + h @ v.T + b for w, v, b in zip(*(rows_of(a) for a in (weight_ih, weight_hh, bias)), strict=True)]
+    i, f, o = (1 / (1 + device.array_module(x).exp(-sums[k])) for k in (0, 1, 3))
+    new = f * c + i * device.array_module(x).tanh(sums[2])
+    return [o * ops.tanh(new), new]
+
+
+def rows_of(array: Any) -> list[Any]:
+    size = len(array) // 4
+    return [array[k * size : (k + 1) * size] for k in range(4)]
+
+
 # combined_gates and inputs_at_once
+
+
+def gates_as_a_stack_of_four(x, weight_ih, weight_hh, bias):
+    y, h, c = room(x, weight_hh)
+    for t in range(len(x)):
+        sums = (x[t] @ weight_ih.T + h @ weight_hh.T + bias).reshape(len(c), 4, -1)
+        gates = ops.sigmoid(sums)
+        c = gates[:, 1] * c + gates[:, 0] * ops.tanh(sums[:, 2])
+        y[t] = h = gates[:, 3] * ops.tanh(c)
+    return y
+
+
+def of_three_axes(x, weight_ih, weight_hh, bias):
+    """One product in three axes, and all of a sequence in columns."""
+    xp, size, turned = device.array_module(x), weight_hh.shape[1], (x @ weight_ih.T + bias).transpose(0, 2, 1)
+    h = c = xp.zeros((size, x.shape[1]), x.dtype)
+    outputs = []
+    for from_x in turned:
+        sums = from_x + weight_hh @ h
+        i, f, g, o = (sums[k : k + size] for k in range(0, 4 * size, size))
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * xp.tanh(g)
+        h = ops.sigmoid(o) * xp.tanh(c)
+        outputs.append(h.T)
+    return xp.stack(outputs)
 
 
 def room(x: Any, weight_hh: Any) -> tuple[Any, Any, Any]:
@@ -127,6 +163,57 @@ def diagonals(layers: int, steps: int) -> list[list[tuple[int, int]]]:
     return slots
 
 
+def as_soon_as_possible(layers, steps):
+    """Each cell in the slot after the later of the two that it needs."""
+    when = {}
+    for layer in range(layers):
+        for t in range(steps):
+            when[layer, t] = 1 + max(when.get((layer - 1, t), -1), when.get((layer, t - 1), -1))
+    return tuple(tuple(cell for cell in when if when[cell] == slot) for slot in range(max(when.values()) + 1))
+
+
+def as_what_is_ready(layers, steps):
+    left, done, slots = {(layer, t) for layer in range(layers) for t in range(steps)}, set(), []
+    while left:
+        ready = [(k, t) for k, t in left if (not k or (k - 1, t) in done) and (not t or (k, t - 1) in done)]
+        slots.append(ready)
+        done.update(ready)
+        left.difference_update(ready)
+    return slots
+
+
+# backward_through_time
+
+
+def products_at_the_end(grad_y, x, weight_hh, y, c, gates):
+    """The gradients by all sums first, then a product for each weight."""
+    by_sums = np.empty(gates.shape, x.dtype)
+    before = [np.concatenate([np.zeros_like(a[:1]), a[:-1]]) for a in (y, c)]
+    grad_h = grad_c = np.float32(0) * y[0]
+    for t in range(len(x) - 1, -1, -1):
+        by_sums[t], grad_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], before[1][t])
+        grad_h = by_sums[t] @ weight_hh
+    rows = by_sums.reshape(-1, by_sums.shape[2])
+    return [rows.T @ a.reshape(len(rows), -1) for a in (x, before[0])] + [rows.sum(axis=0)]
+
+
+def gate_formulas(grad_y, x, weight_hh, y, c, gates):
+    """The derivatives of a step written out, and einsum."""
+    grad_ih, grad_hh, grad_bias = 0, np.zeros_like(weight_hh), 0
+    into_h, into_c = np.zeros_like(y[0]), np.zeros_like(c[0])
+    for t in reversed(range(len(x))):
+        i, f, g, o = np.split(gates[t], 4, axis=1)
+        h_before, c_before = (y[t - 1], c[t - 1]) if t > 0 else (0 * y[0], 0 * c[0])
+        by_h, held = grad_y[t] + into_h, np.tanh(c[t])
+        by_c = into_c + by_h * o * (1 - held**2)
+        parts = by_c * g * i * (1 - i), by_c * c_before * f * (1 - f), by_c * i * (1 - g**2), by_h * held * o * (1 - o)
+        by_sums, into_c = np.concatenate(parts, axis=1), by_c * f
+        into_h = np.einsum("nr,rh->nh", by_sums, weight_hh)
+        grad_ih, grad_bias = grad_ih + np.einsum("nr,nd->rd", by_sums, x[t]), grad_bias + by_sums.sum(0)
+        grad_hh += np.einsum("nr,nh->rh", by_sums, h_before)
+    return grad_ih, grad_hh, grad_bias
+
+
 def layer_by_layer(layers, steps):
     return [[(layer, step_)] for layer in range(layers) for step_ in range(steps)]
 
@@ -172,12 +259,54 @@ MUTANTS = {
     ],
 }
 
+STEPS = (
+    ("(sums[:, k * size : (k + 1) * size] for k in range(4))", "device.array_module(x).split(sums, 4, axis=1)"),
+    (
+        "c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)",
+        "c = sum(a * b for a, b in ((ops.sigmoid(f), c), (ops.sigmoid(i), ops.tanh(g))))",
+    ),
+    ("return h, c", "return [h, c]"),
+    ("x @ weight_ih.T + h @ weight_hh.T + bias", "bias + (weight_ih @ x.T + weight_hh @ h.T).T"),
+)
+UNROLLED = (
+    (
+        "h = c = xp.zeros((n, size), x.dtype)",
+        "h = xp.zeros((n, size), x.dtype); c = xp.zeros_like(h); weight_hh = weight_hh.copy()",
+    ),
+    ("y[t] = h", "y[t, :, :] = h[...]"),
+    ("ops.sigmoid(sums)", "(1 / (1 + xp.exp(-sums)))"),
+)
+RIGHT = {
+    "lstm_step": [gate_by_gate, *in_place("lstm_step", *STEPS)],
+    "combined_gates": [gates_as_a_stack_of_four, *in_place("combined_gates", *UNROLLED)],
+    "inputs_at_once": [of_three_axes, *in_place("inputs_at_once", *UNROLLED)],
+    "fused_cell": [
+        cell(("cp.tanh(now) / (ONE + cp.exp(-o))", "cp.tanh(now) * (ONE / (ONE + cp.exp(-o)))")),
+        cell(("return h_new, c_new", "return [h_new, c_new]"), ("blocks, THREADS", "(blocks,), (THREADS,)")),
+        cell(("row, unit = at // hidden, at % hidden", "row = at // hidden\n        unit = at - row * hidden")),
+    ],
+    "wavefront": [
+        *(diagonals, as_soon_as_possible, as_what_is_ready),
+        lambda layers, steps: [
+            [(k, d - k) for k in range(max(0, d - steps + 1), min(layers, d + 1))] for d in range(layers + steps - 1)
+        ],
+    ],
+    "backward_through_time": [
+        *(products_at_the_end, gate_formulas),
+        *in_place(
+            "backward_through_time",
+            ("grad_ih += by_sums.T @ x[t]", "grad_ih += sum(np.outer(a, b) for a, b in zip(by_sums, x[t]))"),
+            ("(y[t - 1], c[t - 1]) if t else (zeros, zeros)", "[a[t - 1] * (t > 0) for a in (y, c)]"),
+            ("return grad_ih, grad_hh, grad_bias", "return [grad_ih, grad_hh, grad_bias]"),
+        ),
+    ],
+}
 HONEST = {
     "combined_gates": [one_sigmoid_a_step, stacked_inputs],
     "inputs_at_once": [at_once_by_gate_of_the_step, at_once_with_copies],
     "fused_cell": [cell(("= 256, np", "= 64, np")), cell(("= 256, np", "= 1024, np"))],
 }
 LOOP = {
-    "combined_gates": unit_by_unit,
+    "combined_gates": lambda **given: (unit_by_unit(**given), unit_by_unit(**given))[0],
     "inputs_at_once": two_products_twice,
 }

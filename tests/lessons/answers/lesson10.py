@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 
-from answers import Mutant, result_of
-from unrolled import device, ops
+from answers import Mutant, in_place, result_of
+from unrolled import device
 from unrolled.checks.exercises.l10_faster_convolutions import transforms
+from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 
 # fft_conv2d
 
@@ -58,13 +62,60 @@ def of_a_padded_image(x, weight, bias, padding=0):
     return xp.fft.irfft2(products, lengths)[:, :, kh - 1 : h, kw - 1 : w] + bias[:, None, None]
 
 
-def pixel_by_pixel(x, weight, bias, padding=0):
-    """A loop over output positions, image by image."""
-    xp = device.array_module(x)
-    return xp.concatenate([ops.conv2d_positions(x[n : n + 1], weight, bias, 1, padding) for n in range(len(x))])
+def of_all_frequencies(x, weight, bias, padding=0):
+    """Complex transforms; the conjugates take the place of flipping."""
+    xp, (kh, kw) = device.array_module(x), weight.shape[2:]
+    padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    h, w = padded.shape[2:]
+    waves = xp.fft.fft2(padded)[:, None] * xp.fft.fft2(weight, (h, w)).conj()
+    y = xp.empty((len(x), len(weight), h - kh + 1, w - kw + 1), x.dtype)
+    xp.copyto(y, xp.fft.ifft2(waves.sum(axis=2)).real[:, :, : h - kh + 1, : w - kw + 1])
+    return y + bias[:, None, None]
+
+
+# count_multiplications
+
+
+def one_of_four(method, shape):
+    images, channels, filters, *window = shape
+    ways = {
+        "direct": lambda size, kernel: (size * kernel) ** 2,
+        "fft": lambda size, kernel: 4 * (size + kernel - 1) * ((size + kernel + 1) // 2),
+        "winograd 2x2": lambda size, kernel: 16 * ((size + 1) // 2) ** 2,
+        "winograd 4x4": lambda size, kernel: 36 * math.ceil(size / 4) ** 2,
+    }
+    return images * channels * filters * ways[method](*window)
+
+
+def counted_out(method, shape):
+    n, c, o, size, kernel = shape
+    if method == "fft":
+        return 4 * n * c * o * np.fft.rfft2(np.zeros((size + kernel - 1, size + kernel - 1))).size
+    tile = 1 if method == "direct" else int(method.split("x")[1])
+    each = kernel**2 if tile == 1 else (tile + 2) ** 2
+    return sum(each for _ in range(0, size, tile) for _ in range(0, size, tile)) * np.prod([n, c, o])
 
 
 # winograd
+
+
+def of_flat_tiles(tiles, weight, products):
+    b, g, a = (np.array(rows[2], np.float32) for rows in (PIXELS, WEIGHTS, RESULTS))
+    ways = ((b, tiles, 4), (g, weight, 4), (a, products, 2))
+    return [(x.reshape(*x.shape[:-2], -1) @ np.kron(m, m).T).reshape(*x.shape[:-2], k, k) for m, x, k in ways]
+
+
+def by_sums(tiles, weight, products):
+    """Rows, then columns, as they stand in the picture."""
+    pixels, weights, results = tiles, weight, products
+    for _ in range(2):
+        d0, d1, d2, d3 = np.moveaxis(pixels, -1, 0)
+        pixels = np.stack([d0 - d2, d1 + d2, d2 - d1, d1 - d3], axis=-1).swapaxes(-1, -2)
+        w0, w1, w2 = np.moveaxis(weights, -1, 0)
+        weights = np.stack([w0, (w0 + w1 + w2) / 2, (w0 - w1 + w2) / 2, w2], axis=-1).swapaxes(-1, -2)
+        m0, m1, m2, m3 = np.moveaxis(results, -1, 0)
+        results = np.stack([m0 + m1 + m2, m1 - m2 - m3], axis=-1).swapaxes(-1, -2)
+    return pixels, weights, results
 
 
 def without_halves(tiles, weight, products):
@@ -112,9 +163,33 @@ def pixel_tiles(image, kernel, step, convolve):
     return transforms.overlap_add(image, kernel, 1, convolve)
 
 
+def clipped_places(image, kernel, step, convolve):
+    """A loop over all tiles, in a list, and the parts padded to the whole."""
+    (height, width), more = image.shape, kernel - 1
+    y = np.zeros((height + more, width + more), image.dtype)
+    for top, left in itertools.product(range(0, height, step), range(0, width, step)):
+        part = convolve(image[top : min(top + step, height), left : min(left + step, width)])
+        after = ((top, height + more - top - len(part)), (left, width + more - left - part.shape[1]))
+        y = y + np.pad(part, after)
+    return y
+
+
+def from_the_end(image, kernel, step, convolve):
+    parts = {
+        (top, left): convolve(image[top : top + step, left : left + step])
+        for top in range(len(image) - 1 - (len(image) - 1) % step, -1, -step)
+        for left in range(0, image.shape[1], step)
+    }
+    y = np.zeros([size + kernel - 1 for size in image.shape], image.dtype)
+    for (top, left), part in parts.items():
+        rows, columns = np.arange(len(part)) + top, np.arange(part.shape[1]) + left
+        y[np.ix_(rows, columns)] += part
+    return y
+
+
 MUTANTS = {
     "count_multiplications": [
-        Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 2, kernel 3"),
+        Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 5, kernel 3"),
     ],
     "fft_conv2d": [
         Mutant(as_one_product, "operations, at most"),
@@ -131,7 +206,7 @@ MUTANTS = {
         Mutant(winograd_summed_late, "operations, at most"),
     ],
     "choose_algorithm": [
-        Mutant(always_gemm, "times the time of the fastest methods"),
+        Mutant(always_gemm, "at most twice the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
         Mutant(lambda n, c, o, size, kernel: None, "you return None"),
     ],
@@ -142,5 +217,61 @@ MUTANTS = {
     ],
 }
 
+RULES = [
+    lambda n, c, o, size, kernel: "fft" if kernel > 12 and c * o < 500 else "gemm",
+    lambda n, c, o, size, kernel: "gemm" if kernel < 9 or max(c, o) >= 40 else "fft",
+    lambda n, c, o, size, kernel: "fft" if kernel**2 > 10 * c * o else "gemm" if c < 16 or kernel > 3 else "winograd",
+    lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15],
+    lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 150 * (c * o + n * c + n * o) else "fft",
+]
+RIGHT = {
+    "count_multiplications": [
+        *(one_of_four, counted_out),
+        *in_place(
+            "count_multiplications",
+            ("n, c, o, size, kernel = shape", "n, c, o, size, kernel = np.array(shape, np.float64)"),
+            ("(-(-size // tile)) ** 2", "((size + tile - 1) // tile) ** 2"),
+            ("return n * c * o * pair", "return np.float64(pair) * n * c * o"),
+        ),
+    ],
+    "fft_conv2d": [
+        of_all_frequencies,
+        *in_place(
+            "fft_conv2d",
+            (
+                "    lengths = h + kh - 1, w + kw - 1",
+                "    from scipy.fft import next_fast_len\n    lengths = *map(next_fast_len, (h + kh - 1, w + kw - 1)),",
+            ),
+            ("weight[:, :, ::-1, ::-1]", "xp.flip(weight, (2, 3))"),
+        ),
+    ],
+    "winograd_transforms": [
+        *(of_flat_tiles, by_sums),
+        *in_place(
+            "winograd_transforms",
+            ("B_T @ tiles @ B_T.T", 'np.einsum("ij,...jk,lk->...il", B_T, tiles, B_T)'),
+            ("G @ weight @ G.T", "np.matmul(G, np.matmul(weight, G.T))"),
+            ("A_T @ products @ A_T.T", "(A_T @ (A_T @ products).swapaxes(-1, -2)).swapaxes(-1, -2)"),
+        ),
+    ],
+    "winograd_conv2d": in_place(
+        "winograd_conv2d",
+        ("b @ tiles @ b.T)", "xp.matmul(xp.matmul(b, tiles), xp.transpose(b)))"),
+        ("results.transpose(0, 1, 2, 4, 3, 5)", "results.swapaxes(3, 4)"),
+        ("return y[:, :, :oh, :ow] + bias[:, None, None]", "return y[:, :, :oh, :ow] + bias.reshape(1, -1, 1, 1)"),
+        ("(weights @ pixels)", "xp.stack([weight @ part for weight, part in zip(weights, pixels)])"),
+        ("xp.asarray(B_T), xp.asarray(G), xp.asarray(A_T)", "map(xp.array, (B_T, G, A_T))"),
+    ),
+    "choose_algorithm": RULES,
+    "overlap_add": [
+        *(clipped_places, from_the_end),
+        *in_place(
+            "overlap_add",
+            ("top : top + part.shape[0], left : left", "slice(top, top + len(part)), left : left"),
+            ("image[top : top + step, left : left + step]", "np.array(image[top:, left:][:step, :step])"),
+            ("for top in range(0, image.shape[0], step):", "for top in reversed(range(0, len(image), step)):"),
+        ),
+    ],
+}
 HONEST = {"fft_conv2d": [image_by_image, of_a_padded_image]}
-LOOP = {"fft_conv2d": pixel_by_pixel}
+LOOP = {"fft_conv2d": as_one_product}

@@ -9,8 +9,9 @@ import numpy as np
 
 from unrolled import device, ops
 from unrolled.checks.compare import Mismatch, first_mismatch, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Draw, Function, Inputs, draw_all, normal, sized
+from unrolled.checks.spec import Budget, Draw, Function, Inputs, draw_all, normal
 from unrolled.device import Array
 
 GATES = 4
@@ -49,13 +50,22 @@ def cast(draw: Draw, dtype: type) -> Draw:
     return Draw(lambda rng: draw.make(rng).astype(dtype))
 
 
-any_step = sized(one_step, 2, 7, 3)
+def any_step(rng: np.random.Generator) -> Inputs:
+    """Draw a step of any size, in float32 or float64."""
+    n, inputs, hidden = (edge_size(rng, 5) for _ in range(3))
+    return draw_all(one_step(n, inputs, hidden, np.float32 if rng.random() < 0.5 else np.float64), rng)
+
+
+def any_sequence(rng: np.random.Generator) -> Inputs:
+    """Draw a sequence of any length and size."""
+    steps, n, inputs, hidden = (edge_size(rng, most) for most in (7, 4, 5, 4))
+    return draw_all(layer(steps, n, inputs, hidden), rng)
 
 
 def with_slopes(function: Function, inputs: Inputs) -> Any:
     """Return the step's (h, c), and in float64 how fast both change if all arguments move, by central differences."""
     found = function(**inputs)
-    if inputs["x"].dtype == np.float32 or not isinstance(found, tuple):
+    if inputs["x"].dtype == np.float32 or not isinstance(found, (tuple, list)):
         return found
     ways = {name: np.cos(np.arange(value.size)).reshape(value.shape) for name, value in inputs.items()}
     after = function(**{name: value + NUDGE * ways[name] for name, value in inputs.items()})
@@ -65,7 +75,7 @@ def with_slopes(function: Function, inputs: Inputs) -> Any:
 
 def compare_step(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Compare what `with_slopes` returned, item by item and by name."""
-    if not isinstance(got, tuple) or len(got) != len(expected):
+    if not isinstance(got, (tuple, list)) or len(got) != len(expected):
         found = mismatch(got, expected, 1e-4)
         return Mismatch((*(found.lines if found else ()), "return h, c"))
     return first_mismatch(zip(RESULTS, got, expected, strict=False))
@@ -165,7 +175,9 @@ def sums(n: int, hidden: int) -> Inputs:
     return {"from_x": normal(n, rows), "from_h": normal(n, rows), "bias": normal(rows), "c": normal(n, hidden)}
 
 
-any_sums = sized(sums, (3, 5), (12, 60))  # of which none divides a block
+def any_sums(rng: np.random.Generator) -> Inputs:
+    """Draw sums for any number of samples and units."""
+    return draw_all(sums(edge_size(rng, 4), edge_size(rng, 40)), rng)
 
 
 def _of_sums(says: str, change: Callable[[Array], Array] = np.asarray, **changes: Any) -> Mistake:
@@ -184,6 +196,15 @@ FUSED_MISTAKES = (
         "each gate has a bias of its own: bias[unit] belongs to i, bias[unit + hidden] to f, and so on",
         bias=lambda bias: np.tile(bias[: len(bias) // GATES], GATES),
     ),
+    given(
+        "o has a bias, too: bias[unit + 3 * hidden]",
+        bias=lambda bias: bias * (np.arange(len(bias)) < len(bias) // GATES * 3),
+    ),
+    _of_sums(
+        "a sigmoid of z is ONE / (ONE + cp.exp(-z)): mind the sign",
+        lambda sums: sums * np.repeat([-1, -1, 1, -1], sums.shape[1] // GATES).astype(sums.dtype),
+    ),
+    _of_sums("g goes through a tanh, not through a sigmoid: it may be below 0", g_by=ops.sigmoid),
     given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
     given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
     _of_sums(
@@ -223,6 +244,12 @@ def went_forward(rng: np.random.Generator, steps: int, n: int, inputs: int, hidd
     return {"grad_y": grad_y, "x": x, "weight_hh": weights.weight_hh, **arrays}
 
 
+def any_way_back(rng: np.random.Generator) -> Inputs:
+    """Draw a sequence of any length and size that went forward."""
+    steps, n, inputs, hidden = (edge_size(rng, most) for most in (6, 4, 4, 4))
+    return went_forward(rng, steps, n, inputs, hidden, last=rng.random() < 0.2)
+
+
 def step_by_step(
     grad_y: Array,
     x: Array,
@@ -233,26 +260,33 @@ def step_by_step(
     h: bool = True,
     c_back: bool = True,
     before: int = 1,
+    wraps: bool = False,
+    forward: bool = False,
 ) -> Gradients:
     """Return the gradients, step by step: without what comes back through `h` or c, where that is left out.
 
-    `before` says how many steps before the output was that weight_hh multiplied.
+    `before` says how many steps before the output was that weight_hh multiplied. Before the first comes the last where
+    it `wraps`; `forward` goes from the first step to the last.
     """
     zeros = np.zeros_like(y[0])
     grad_h, grad_c = zeros, zeros
     by_ih, by_hh, by_bias = np.zeros((len(weight_hh), x.shape[2]), x.dtype), 0 * weight_hh, 0 * weight_hh[:, 0]
-    for t in reversed(range(len(x))):
-        c_before = c[t - 1] if t else zeros
+    for t in range(len(x)) if forward else reversed(range(len(x))):
+        c_before = c[t - 1] if t or wraps else zeros
         by_sums, by_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c_before)
         by_ih += by_sums.T @ x[t]
-        by_hh += by_sums.T @ (y[t - before] if t >= before else zeros)
+        by_hh += by_sums.T @ (y[t - before] if t >= before or wraps else zeros)
         by_bias += by_sums.sum(axis=0)
         grad_h = by_sums @ weight_hh if h else zeros
         grad_c = by_c if c_back else zeros
     return by_ih, by_hh, by_bias
 
 
+AT_THE_FIRST = "at t = 0 the index t - 1 is that of the last step: before the first, y and c are zeros"
 BACKWARD_MISTAKES = (
+    given("go from the last step to the first: reversed(range(len(x)))", step_by_step, forward=True),
+    given(AT_THE_FIRST, step_by_step, wraps=True),
+    result("the order is grad_weight_ih, grad_weight_hh, grad_bias", lambda grads: (grads[1], grads[0], grads[2])),
     given(
         "nothing comes back from later steps: keep grad_h and grad_c between turns", step_by_step, h=False, c_back=False
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, Remark, mismatch
+from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
@@ -55,8 +57,8 @@ def judge_count(got: Any, expected: float, inputs: Inputs) -> Mismatch | None:
 def any_shape(rng: np.random.Generator) -> Inputs:
     """Draw a method, and a shape that it takes."""
     method = COUNTED[rng.integers(len(COUNTED))]
-    kernel = 3 if method.startswith("winograd") else int(rng.choice([3, 5, 7, 11]))
-    n, c, o, size = (int(each) for each in rng.integers(2, 40, 4))
+    kernel = 3 if method.startswith("winograd") else 1 + 2 * edge_size(rng, 6, 0)
+    n, c, o, size = (edge_size(rng, 30) for _ in range(4))
     return {"method": method, "shape": (n, c, o, size, kernel)}
 
 
@@ -102,26 +104,24 @@ COUNT_MISTAKES = (
 
 
 METHODS = ("gemm", "fft", "winograd")
-MOST = 1.3  # times the best total
-TRIES = 3  # a total that is too long is measured again: what else the machine does is not the learner's doing
+MOST = 2  # times the fastest
+TRIES = 3  # what takes too long is measured again: what else the machine does is not the learner's doing
 TURNS = 5
 Make = Callable[[Array, Array, str], None]
+SHAPES = [
+    (4, 1, 2, 64, 19),  # a product takes four times as long as frequencies
+    (2, 4, 4, 48, 21),  # the same, with channels to sum over
+    (8, 1, 8, 28, 3),  # frequencies take four times as long as a product, and forward so does Winograd
+    (1, 48, 48, 14, 3),  # frequencies take ten times as long
+    (1, 48, 48, 12, 7),  # too many transforms: frequencies take six times as long as a product
+    (1, 48, 48, 8, 11),  # and four times as long even here
+]
 
 
 def any_convolutions(rng: np.random.Generator) -> Inputs:
-    """Draw convolutions of which most have a method that is clearly the best."""
-    drawn = (
-        (2, 4, 3, 8, 32, (15, 17)),  # frequencies, with channels to sum over
-        (4, 8, 1, 2, 64, (19, 21)),  # frequencies, one channel
-        (4, 8, 48, 64, 24, (3,)),  # no frequencies: too many transforms for too little work
-        (32, 48, 3, 16, 32, (3, 5)),
-        (8, 16, 1, 8, 28, (3, 5)),
-    )
-    shapes = []
-    for fewest, most, c, o, size, kernels in drawn:
-        n, width = int(rng.integers(fewest, most + 1)), size + 2 * int(rng.integers(0, 5))
-        shapes.append(Convolution(n, c, o, width, int(rng.choice(kernels))))
-    return {"shapes": [tuple(shapes[at]) for at in rng.permutation(len(shapes))]}
+    """Draw convolutions such as `SHAPES`, which all have a method that is clearly too slow."""
+    shapes = [(n, c, o, size + int(rng.integers(0, 4)), kernel) for n, c, o, size, kernel in SHAPES]
+    return {"shapes": [shapes[at] for at in rng.permutation(len(shapes))]}
 
 
 def best(n: int, c: int, o: int, size: int, kernel: int) -> str:
@@ -130,22 +130,27 @@ def best(n: int, c: int, o: int, size: int, kernel: int) -> str:
 
 
 def judged_by(make: Make) -> Compare:
-    """Return a judge of methods: in all they may take 1.3 times as long as the best; measured here and now."""
+    """Return a judge of methods: none may take more than twice as long as the fastest; measured here and now."""
 
-    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
+    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark:
         shapes = [Convolution(*shape) for shape in inputs["shapes"]]
         for shape, name in zip(shapes, got, strict=True):
             if not isinstance(name, str) or not suits(name, shape):
                 others = " or ".join(f'"{method}"' for method in METHODS if suits(method, shape))
                 return Mismatch((f"{shape}: you return {name!r:.40}, and {others} can be chosen",))
-        for _ in range(TRIES):
-            times = [measured(shape, make) for shape in shapes]
-            chosen = sum(found[name] for found, name in zip(times, got, strict=True))
-            ratio = chosen / sum(min(found.values()) for found in times)
-            line = f"in all {ratio:.2f} times the time of the fastest methods, at most {MOST} allowed"
-            if ratio <= MOST:
-                return Remark((line,))
-        return Mismatch.of(line, *_lost(shapes, got, times))
+        worst = 1.0
+        for shape, name in zip(shapes, got, strict=True):
+            for again in range(TRIES):
+                times = measured(shape, make) if again else _once_measured(shape, make)
+                fastest = min(times, key=lambda method: times[method])
+                ratio = times[name] / times[fastest]
+                if ratio <= MOST:
+                    break
+            else:
+                took = f"{name} took {times[name] * 1e3:.2f} ms, {fastest} {times[fastest] * 1e3:.2f} ms"
+                return Mismatch.of(f"{shape}: {took}; at most twice the time of the fastest is allowed")
+            worst = max(worst, ratio)
+        return Remark((f"none takes more than {worst:.2f} times the time of the fastest method",))
 
     return judge
 
@@ -183,13 +188,4 @@ def measured(shape: Convolution, make: Make) -> dict[str, float]:
     return {name: float(np.median(found[1:])) for name, found in times.items()}
 
 
-def _lost(shapes: Sequence[Convolution], got: Sequence[str], times: Sequence[dict[str, float]]) -> list[str]:
-    """The two choices that cost most."""
-    costs = [found[name] - min(found.values()) for found, name in zip(times, got, strict=True)]
-    lines = []
-    for at in sorted(range(len(shapes)), key=lambda at: -costs[at])[:2]:
-        if costs[at] > 0:
-            fast = min(times[at], key=lambda name: times[at][name])
-            took = f"{times[at][got[at]] * 1e3:.2f} ms, {fast} {times[at][fast] * 1e3:.2f} ms"
-            lines.append(f"{shapes[at]}: {got[at]} took {took}")
-    return lines
+_once_measured = functools.lru_cache(maxsize=100)(measured)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.domain import edge_size
+from unrolled.checks.mistakes import Mistake, alone, given
 from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal, normals
 from unrolled.device import Array, array_module
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
@@ -38,12 +39,13 @@ def by_fft(
     *,
     wraps: bool = False,
     even: bool = False,
+    crop: bool = True,
     begins: Callable[[int, int], int] | None = None,
 ) -> Array:
     """Return the convolution (N, O, OH, OW) of x (N, C, H, W), weight (O, C, KH, KW), bias (O,), by real transforms.
 
     Mistakes are transforms that are too short, so that it `wraps` round; a way back that takes the images to have an
-    `even` width; and a first result elsewhere than at kernel - 1 - padding: at begins(kernel, padding).
+    `even` width; no crop; and a first result elsewhere than at kernel - 1 - padding: at begins(kernel, padding).
     """
     module = array_module(x)
     sizes, kernel = x.shape[2:], weight.shape[2:]
@@ -54,9 +56,10 @@ def by_fft(
     starts = [begins(k, padding) if begins else k - 1 - padding for k in kernel]
     outputs = [size + 2 * padding - k + 1 for size, k in zip(sizes, kernel, strict=True)]
     rows, columns = (slice(start, start + size) for start, size in zip(starts, outputs, strict=True))
-    return whole[:, :, rows, columns] + bias[:, None, None]
+    return (whole[:, :, rows, columns] if crop else whole) + bias[:, None, None]
 
 
+ONE_CHANNEL = "only the first channel counts: the results are sums over all of them"
 BOTH = "weight[:, :, ::-1, ::-1] turns both"
 
 FFT_MISTAKES = (
@@ -68,6 +71,8 @@ FFT_MISTAKES = (
         "Lengths of size + kernel - 1 leave room",
         wraps=True,
     ),
+    given("the results of all windows come back: crop them to those that are asked, (OH, OW)", crop=False),
+    given(ONE_CHANNEL, x=lambda x: alone(x, slice(None), 0)),
     given("irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd", even=True),
     *(
         Mistake(
@@ -98,17 +103,14 @@ def arrays(x: tuple[int, ...], weight: tuple[int, ...]) -> dict[str, Draw]:
     return {"x": normal(*x), "weight": normal(*weight), "bias": normal(weight[0])}
 
 
-def any_layer(rng: np.random.Generator) -> Inputs:
-    """Draw a convolution of any size, with a kernel up to 7 x 7 and padding less than that."""
-    n, c, o, kernel = rng.integers((1, 1, 1, 2), (4, 4, 5, 8)).tolist()
-    drawn = draw_all(arrays((n, c, *(kernel + rng.integers(0, 12, 2))), (o, c, kernel, kernel)), rng)
-    return {**drawn, "padding": int(rng.integers(0, kernel))}
-
-
-def any_layer_of_3(rng: np.random.Generator) -> Inputs:
-    """Draw a convolution of any size with 3 x 3 kernels."""
-    n, c, o, height, width = rng.integers((1, 1, 1, 3, 3), (4, 5, 5, 12, 12)).tolist()
-    return {**draw_all(arrays((n, c, height, width), (o, c, 3, 3)), rng), "padding": int(rng.integers(0, 3))}
+def any_layer(rng: np.random.Generator, kernel: tuple[int, int] | None = None, usual: int = 0) -> Inputs:
+    """Draw a convolution of any size with padding less than its kernel, which may be left out where it is the usual."""
+    n, c, o = (edge_size(rng, 3) for _ in range(3))
+    kernel = kernel or (edge_size(rng, 5), edge_size(rng, 5))
+    padding = edge_size(rng, min(kernel) - 1, 0)
+    size = [edge_size(rng, 9, max(1, k - 2 * padding)) for k in kernel]
+    left_out = padding == usual and rng.random() < 0.5
+    return draw_all(arrays((n, c, *size), (o, c, *kernel)), rng) | ({} if left_out else {"padding": padding})
 
 
 def direct_flops(inputs: Inputs) -> float:
@@ -158,9 +160,10 @@ TRANSFORM_MISTAKES = (
 )
 
 
-def tiles_of(n: int, c: int, o: int) -> Inputs:
-    """Return draws of some tiles, weights and products."""
-    return {"tiles": normal(n, c, 2, 3, 4, 4), "weight": normal(o, c, 3, 3), "products": normal(n, o, 2, 3, 4, 4)}
+def any_tiles(rng: np.random.Generator) -> Inputs:
+    """Draw tiles, weights and products, with any number of axes before their last two."""
+    before = [[edge_size(rng, 3) for _ in range(rng.integers(0, 5))] for _ in range(3)]
+    return normals(rng, tiles=(*before[0], 4, 4), weight=(*before[1], 3, 3), products=(*before[2], 4, 4))
 
 
 def cut(x: Array, padding: int) -> Array:
@@ -179,20 +182,20 @@ def by_winograd(
     bias: Array,
     padding: int = 1,
     *,
-    places_first: bool = True,
+    places: tuple[int, ...] = (4, 5),
     order: tuple[int, ...] = (0, 1, 2, 4, 3, 5),
     crop: bool = True,
 ) -> Array:
     """Return the convolution (N, O, OH, OW) with 3 x 3 kernels: 16 products of (O, C) with (C, tiles).
 
-    Mistakes do not bring the places of tiles first, join tiles (N, O, TH, TW, 2, 2) in another order of axes, or keep
-    what reaches beyond the results.
+    Mistakes do not bring the `places` of tiles first, or turn them, join tiles (N, O, TH, TW, 2, 2) in another order of
+    axes, or keep what reaches beyond the results.
     """
     b, g, a = matrices(x)
     tiles, weights = b @ cut(x, padding) @ b.T, g @ weight @ g.T
     (n, c, th, tw), o = tiles.shape[:4], len(weight)
-    if places_first:
-        tiles, weights = tiles.transpose(4, 5, 1, 0, 2, 3), weights.transpose(2, 3, 0, 1)
+    if places:
+        tiles, weights = tiles.transpose(*places, 1, 0, 2, 3), weights.transpose(2, 3, 0, 1)
     products = weights.reshape(16, o, c) @ tiles.reshape(16, c, n * th * tw)
     results = a @ products.reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1) @ a.T
     y = results.transpose(order).reshape(n, o, 2 * th, 2 * tw) + bias[:, None, None]
@@ -214,8 +217,10 @@ WINOGRAD_MISTAKES = (
     given(TOGETHER, order=(0, 1, 4, 2, 5, 3)),
     given(
         "reshape keeps the order of the values: transpose the 4 x 4 places of tiles and weights to the front first",
-        places_first=False,
+        places=(),
     ),
+    given("rows and columns are turned in the tiles of pixels, and not in those of weights", places=(5, 4)),
+    given(ONE_CHANNEL, x=lambda x: alone(x, slice(None), 0)),
     given("of an odd size the last tile reaches beyond the results: crop to (OH, OW)", crop=False),
 )
 
@@ -268,10 +273,9 @@ def tiled(rng: np.random.Generator, height: int, width: int, kernel: int, step: 
 
 
 def any_image(rng: np.random.Generator) -> Inputs:
-    """Draw an image that no number of tiles covers exactly."""
-    step = int(rng.integers(4, 9))
-    height, width = (int(step * rng.integers(2, 5) + rng.integers(1, step)) for _ in range(2))
-    return tiled(rng, height, width, int(rng.integers(2, 6)), step)
+    """Draw an image, a kernel and a step of any sizes."""
+    height, width, kernel, step = (edge_size(rng, most) for most in (9, 9, 5, 6))
+    return tiled(rng, height, width, kernel, step)
 
 
 def in_small_tiles(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
