@@ -139,7 +139,7 @@ transpose_tiled = Spec(
     cases=[
         gpu_case("one tile", TILED, x=np.arange(1024, dtype=np.float32).reshape(32, 32)),
         gpu_case("two tiles side by side", TILED, x=normal(32, 64)),
-        gpu_case("104 x 200: tiles at the edges are not full", TILED, x=normal(104, 200)),
+        gpu_case("200 x 104: tiles at the edges are not full", TILED, x=normal(200, 104)),
     ],
     domain=random_gpu_case("any size", _any_matrix, ODD),
     points=3,
@@ -376,8 +376,8 @@ matmul_tiled = Spec(
     reference=product,
     cases=[
         gpu_case("one tile", PRODUCT, a=np.eye(32, dtype=np.float32)[::-1].copy(), b=normal(32, 32)),
-        gpu_case("K is two tiles", PRODUCT, a=normal(32, 64), b=normal(64, 32)),
-        gpu_case("40 x 72 times 72 x 56: no size divides a tile", PRODUCT, a=normal(40, 72), b=normal(72, 56)),
+        gpu_case("K is two tiles", PRODUCT, a=normal(32, 64), b=normal(64, 64)),
+        gpu_case("56 x 72 times 72 x 24: no size divides a tile", PRODUCT, a=normal(56, 72), b=normal(72, 24)),
     ],
     domain=random_gpu_case("any size", _any_product, ODD),
     points=3,
