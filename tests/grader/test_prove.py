@@ -25,8 +25,8 @@ def total(rows, weight):
 
 
 def any_rows(rng):
-    rows = [rng.normal(size=3) for _ in range(rng.integers(1, 4))]
-    return {"rows": rows, "weight": rng.normal(size=3)}
+    rows = [rng.normal(size=40) for _ in range(rng.integers(1, 4))]
+    return {"rows": rows, "weight": rng.normal(size=40)}
 
 
 NARROW = [case("one row", rows=[np.arange(3.0)], weight=np.array([2.0, 3.0, 5.0]))]

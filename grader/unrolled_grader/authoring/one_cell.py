@@ -6,11 +6,12 @@ import ast
 import itertools
 import linecache
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING, Any
 
 from unrolled.notebook.cells import grade_id
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 _numbers = itertools.count()
 

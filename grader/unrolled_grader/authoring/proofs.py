@@ -21,7 +21,6 @@ from unrolled.checks.mutants import mutants, plain
 from unrolled.checks.spec import Spec
 from unrolled_grader.authoring import one_cell, slips
 
-SEEDS, DRAWS = 3, 2000
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
 SECONDS, FEWEST = 20.0, 40
@@ -57,7 +56,7 @@ class Proof:
         return {**counts, "holes": len(self.holes)}
 
 
-def prove(name: str, spec: Spec, cells: Sequence[Any], *, seeds: int = SEEDS, draws: int = DRAWS) -> Proof:
+def prove(name: str, spec: Spec, cells: Sequence[Any], *, seeds: int = 3, draws: int = 2000) -> Proof:
     """Try an exercise's check with every mutant of the answer in its cell. Raises ValueError if that does not pass."""
     started = time.perf_counter()
     trial = _Trial(name, replace(spec, speed=None, rung=None), *one_cell.read(cells, name))

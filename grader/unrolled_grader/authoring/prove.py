@@ -28,14 +28,15 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled import checks
-from unrolled.checks import answers, exercises
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.notebook import cells
-from unrolled_grader.authoring import minutes, notebooks, proofs, variants
+from unrolled_grader.authoring import minutes, notebooks, variants
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+
+    from unrolled.checks import Spec
+    from unrolled_grader.authoring import proofs
 
 TESTS = [f"tests/lessons/test_{name}.py" for name in ("four_facts", "mistakes", "hints")]
 RECORD = Path("benchmarks/results/proofs.json")
@@ -52,8 +53,8 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument("--all", action="store_true", help="the mutants of all exercises and variants")
     parser.add_argument("--record", action="store_true", help=f"write what was counted to {RECORD}")
     parser.add_argument("--changed", action="store_true", help="of these only what is not in the record as it is now")
-    parser.add_argument("--seeds", type=int, default=proofs.SEEDS, help="how often each mutant is tried (%(default)s)")
-    parser.add_argument("--draws", type=int, default=proofs.DRAWS, help="inputs to compare what passes (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="how often each mutant is tried (%(default)s)")
+    parser.add_argument("--draws", type=int, default=2000, help="inputs to compare what passes (%(default)s)")
     parser.set_defaults(run=_command)
 
 
@@ -124,6 +125,8 @@ def _bounded() -> None:
 
 
 def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
+    from unrolled_grader.authoring import proofs
+
     warnings.simplefilter("ignore")
     with open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
         try:
@@ -132,7 +135,9 @@ def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
             return proofs.Proof(name, holes=[f"{name}: {error}"])
 
 
-def _spec(name: str) -> checks.Spec:
+def _spec(name: str) -> Spec:
+    from unrolled import checks
+
     return checks.all_specs()[name]
 
 
@@ -154,6 +159,8 @@ def _indented(text: str) -> str:
 
 def content(root: Path, name: str) -> str:
     """Return a hash of an exercise's cell, and of the modules that its spec is declared with."""
+    from unrolled.checks import answers, exercises
+
     source = next(cell.source for cell in cells_of(root, name) if cells.grade_id(cell) == name)
     modules, waiting = set[str](), {function.__module__ for function in answers.functions_in([_spec(name)])}
     while waiting:

@@ -66,8 +66,11 @@ def withheld_from(spec: Spec, inputs: Inputs) -> AbstractContextManager[None]:
 
 def withheld_from_timed(spec: Spec) -> AbstractContextManager[None]:
     """Return the same where calls are timed: the baseline runs there, and what times."""
-    timing = (function for function in library() if function.__module__.startswith("unrolled.timing"))
-    return withheld(spec.allows, {*timing, *functions_in([spec.speed and spec.speed.baseline])})
+    return withheld(spec.allows, {*_timing(), *functions_in([spec.speed and spec.speed.baseline])})
+
+
+def _timing() -> set[FunctionType]:
+    return {function for function in library() if function.__module__.startswith("unrolled.timing")}
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class OnRanks:
 
 
 def _withheld_for_good(allows: Sequence[Function | ModuleType], share: Function | None, program: Function) -> Function:
-    _FOR_GOOD.enter_context(withheld(allows, functions_in([share])))
+    _FOR_GOOD.enter_context(withheld(allows, {*_timing(), *functions_in([share])}))
     return program
 
 

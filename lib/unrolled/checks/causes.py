@@ -169,7 +169,7 @@ def of_places(got: Any, expected: Any, inputs: Mapping[str, Any], tolerance: flo
             return None
         alone = f"item {wrong[0]} alone is wrong: how do you get the others?" if 1 == len(wrong) < len(got) else None
         return of_places(got[wrong[0]], expected[wrong[0]], inputs, tolerance) or alone
-    ours, right = as_numbers(got), as_numbers(expected)
+    ours, right = as_numbers(got, SMALL), as_numbers(expected, SMALL)
     if ours is None or right is None or not right.size:
         return None
     for name, x in inputs.items():
