@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 
-.PHONY: help lab demo build build-check site test test-all test-colab bench clean
+.PHONY: help lab demo build build-check site test test-all proofs test-colab bench clean
 
 help:
 	@echo 'make lab          copy the lessons to work/ if they are not there, and open JupyterLab'
@@ -31,6 +31,7 @@ help:
 	@echo 'make wheelhouse   everything for a classroom without network, in dist/wheelhouse/'
 	@echo 'make test         lint, types, build-check, the library, the judge and every lesson: what a change is tried with'
 	@echo 'make test-all     what make test leaves out: a class from end to end, the browser, the site, Colab'\''s versions'
+	@echo 'make proofs       every check against wrong answers made by machine, for the record: 20 minutes'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
 	@echo 'make bench        measures here what the course claims of itself, beside its records'
 	@echo 'make clean        remove environments, caches and build products; never anyone'\''s work'
@@ -75,6 +76,7 @@ test: .venv/.dev
 	@.ci/stage format $(BIN)/ruff format --check --quiet .
 	@.ci/stage types $(BIN)/mypy
 	@.ci/stage build-check $(BIN)/unrolled build --check
+	@.ci/stage 'proofs of what changed' $(BIN)/unrolled prove --changed --seeds 1 --draws 100
 	@.ci/stage 'tests side by side' $(SIDE_BY_SIDE) $(TESTS)
 	@.ci/stage 'tests that measure' $(BIN)/python -m pytest --durations 10 -m timed \
 		tests/lessons/test_four_facts.py tests/grader/exploits
@@ -85,6 +87,9 @@ test-all: .venv/.dev
 		$(BIN)/playwright install chromium
 	@.ci/stage 'the course as a whole' $(SIDE_BY_SIDE) $(WHOLE)
 	@.ci/stage "Colab's versions" .ci/colab || [ $$? = 3 ]
+
+proofs: .venv/.dev
+	@$(BIN)/python benchmarks/proofs.py --json benchmarks/results/proofs.json
 
 test-colab:
 	@.ci/colab

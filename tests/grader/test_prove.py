@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from unrolled.checks.spec import Spec, case, random_case
-from unrolled_grader.authoring import proofs, prove
+from unrolled.cli import checkout
+from unrolled_grader.authoring import proofs, prove, variants
 
 SOURCE = """
 def total(rows, weight):
@@ -60,12 +61,17 @@ def test_an_answer_that_does_not_pass_proves_nothing():
         proof([case("two", rows=[], weight=np.ones(2, np.float32))], None)
 
 
-def test_the_record_tells_what_is_new(tmp_path, monkeypatch):
+def test_what_the_record_does_not_know_as_it_is_now_is_proved_again(tmp_path, monkeypatch):
     monkeypatch.setattr(prove, "content", lambda root, name: "now")
     (tmp_path / prove.RECORD).parent.mkdir(parents=True)
     assert prove.changed(tmp_path, ["ink"]) == ["ink"]
-    prove.record(tmp_path, [proofs.Proof("ink", mutants=3, refused=2, named=2, equivalent=1)], seeds=2, draws=9)
-    assert prove.changed(tmp_path, ["ink", "merge"]) == ["merge"]
-    monkeypatch.setattr(prove, "content", lambda root, name: "later")
-    assert prove.changed(tmp_path, ["ink"]) == ["ink"]
-    assert json.loads((tmp_path / prove.RECORD).read_text())["exercises"]["ink"]["holes"] == 0
+    rows = [{"name": "ink", "content": "now"}, {"name": "merge", "content": "before"}]
+    (tmp_path / prove.RECORD).write_text(json.dumps({"rows": rows}))
+    assert prove.changed(tmp_path, ["ink", "merge", "im2col"]) == ["merge", "im2col"]
+
+
+def test_the_record_has_every_exercise_and_no_hole():
+    root = checkout.find()
+    rows = {row["name"]: row for row in json.loads((root / prove.RECORD).read_text())["rows"]}
+    assert set(rows) == set(variants.checks(root))
+    assert not [name for name, row in rows.items() if row["holes"]]

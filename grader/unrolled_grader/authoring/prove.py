@@ -3,14 +3,13 @@
 Of exercises that are named it builds the lesson, compares its minutes, and runs their part of `tests/lessons`: the
 solution earns everything and the stub nothing, each usual mistake is recognized, a speed has room on both sides, and
 hints have their form. Notebooks are not run as a whole. Then it tries the check with mutants of the solution, and shows
-those that pass and are not right. `benchmarks/results/proofs.json` keeps what was counted.
+those that pass and are not right. `benchmarks/results/proofs.json` keeps what `benchmarks/proofs.py` counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import difflib
 import functools
 import hashlib
@@ -19,7 +18,6 @@ import inspect
 import json
 import multiprocessing
 import os
-import resource
 import subprocess
 import sys
 import warnings
@@ -51,7 +49,6 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument("exercises", metavar="EXERCISE", nargs="*", help="names of checks: conv2d_gemm")
     parser.add_argument("--lesson", metavar="NN", help="the mutants of all exercises of a lesson, without its tests")
     parser.add_argument("--all", action="store_true", help="the mutants of all exercises and variants")
-    parser.add_argument("--record", action="store_true", help=f"write what was counted to {RECORD}")
     parser.add_argument("--changed", action="store_true", help="of these only what is not in the record as it is now")
     parser.add_argument("--seeds", type=int, default=3, help="how often each mutant is tried (%(default)s)")
     parser.add_argument("--draws", type=int, default=2000, help="inputs to compare what passes (%(default)s)")
@@ -65,9 +62,7 @@ def _command(arguments: argparse.Namespace) -> int:
     if arguments.changed:
         names = changed(root, names)
     failed = bool(arguments.exercises) and _tested(root, {name: lessons[name] for name in arguments.exercises})
-    found = list(_proved(root, names, arguments.seeds, arguments.draws))
-    if arguments.record:
-        record(root, found, arguments.seeds, arguments.draws)
+    found = list(proved(root, names, arguments.seeds, arguments.draws))
     return int(failed or any(proof.holes for proof in found))
 
 
@@ -107,7 +102,7 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
     return failed
 
 
-def _proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterator[proofs.Proof]:
+def proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterator[proofs.Proof]:
     """Yield the proofs of exercises, each in a process of its own, and print what they say."""
     workers = min(len(names), os.cpu_count() or 1) or 1
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
@@ -121,6 +116,8 @@ def _proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterato
 
 
 def _bounded() -> None:
+    import resource  # not on Windows
+
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
@@ -180,14 +177,7 @@ def changed(root: Path, names: Sequence[str]) -> list[str]:
     return [name for name in names if known.get(name, {}).get("content") != content(root, name)]
 
 
-def record(root: Path, found: Sequence[proofs.Proof], seeds: int, draws: int) -> None:
-    """Write what was counted, with a hash of what each proof was made of, over what is known of these exercises."""
-    made = {"date": datetime.date.today().isoformat(), "seeds": seeds, "draws": draws}
-    rows = {proof.exercise: {**proof.to_dict(), **made, "content": content(root, proof.exercise)} for proof in found}
-    text = json.dumps({"exercises": dict(sorted({**_recorded(root), **rows}.items()))}, indent=1)
-    (root / RECORD).write_text(text + "\n", encoding="utf-8")
-
-
 def _recorded(root: Path) -> dict[str, dict[str, Any]]:
     file = root / RECORD
-    return dict(json.loads(file.read_text(encoding="utf-8"))["exercises"]) if file.exists() else {}
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
+    return {row["name"]: row for row in rows}
