@@ -34,12 +34,12 @@ def main() -> None:
     reader.add_argument("--seeds", type=int, default=SEEDS)
     reader.add_argument("--draws", type=int, default=DRAWS)
     chosen = reader.parse_args()
-    found = list(rows(chosen.only or (QUICK if chosen.quick else names), chosen.seeds, chosen.draws))
+    known = {}
     if chosen.json and chosen.only and chosen.json.exists():
         known = {row["name"]: row for row in json.loads(chosen.json.read_text(encoding="utf-8"))["rows"]}
-        merged = {**known, **{row["name"]: row for row in found}}
-        found = [merged[name] for name in names if name in merged]
-    common.finish(chosen, found, ["numpy"])
+    for row in rows(chosen.only or (QUICK if chosen.quick else names), chosen.seeds, chosen.draws):
+        known[row["name"]] = row
+    common.finish(chosen, [known[name] for name in names if name in known], ["numpy"])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
 SECONDS, FEWEST = 20.0, 40
 """Where the check itself takes so long that mutants, or draws for one of these, take longer: how many all the same."""
+SLOW = 1.0  # seconds of a check of which a fourth of these is tried
 PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
@@ -62,6 +63,7 @@ def prove(name: str, spec: Spec, cells: Sequence[Any], *, seeds: int = 3, draws:
     trial = _Trial(name, replace(spec, speed=None, rung=None), *one_cell.read(cells, name))
     proof = Proof(name)
     trial.require_right(seeds)
+    seeds = max(1, min(seeds, int(SECONDS / trial.typical)))
     for kind, text, function in trial.chosen(list(trial.wrong(draws)), seeds):
         proof.mutants += 1
         trial.judge(proof, kind, text, function, seeds, draws)
@@ -94,6 +96,8 @@ class _Trial:
             if not (report := self.report(self.right, seed)).passed:
                 raise ValueError(f"the solution does not pass at seed {seed}: {report}")
             times.append(time.perf_counter() - started)
+            if sum(times) > SECONDS:
+                break
         self.limit, self.typical = min(self.limit, 1 + PATIENCE * max(times)), statistics.median(times)
         self.spec = replace(self.spec, limit=None)
 
@@ -115,7 +119,8 @@ class _Trial:
 
     def chosen(self, all_mutants: list[Any], seeds: int) -> list[Any]:
         """Return some, evenly chosen, where all would take longer than `SECONDS` if they were refused at the end."""
-        most = min(len(all_mutants), max(FEWEST, int(SECONDS / (seeds * self.typical))))
+        fewest = FEWEST if self.typical < SLOW else FEWEST // 4
+        most = min(len(all_mutants), max(fewest, int(SECONDS / (seeds * self.typical))))
         return [all_mutants[number * len(all_mutants) // most] for number in range(most)]
 
     def _calls(self, draws: int) -> slips.Calls:
@@ -135,7 +140,7 @@ class _Trial:
         """Note in the proof what the check says of a wrong answer."""
         for seed in range(seeds):
             report = self.report(function, seed)
-            if report.passed:
+            if report.passed or any(finding.verdict == "timeout" for finding in report.findings):
                 break
         if not report.passed:
             proof.refused += 1
@@ -153,7 +158,7 @@ class _Trial:
 
     def _difference(self, function: Any, draws: int) -> str | None:
         """The first input of the domain for which a function is wrong, in words; None if there is none."""
-        for number in range(min(draws, max(FEWEST, int(SECONDS / self.typical)))):
+        for number in range(min(draws, max(FEWEST // 4, int(SECONDS / self.typical)))):
             if not (report := self.drawn(function, number)).passed:
                 return str(report)
         return None

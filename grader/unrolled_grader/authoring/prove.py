@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import functools
 import hashlib
 import importlib.util
 import inspect
@@ -22,7 +21,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,16 +102,21 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
 
 
 def proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterator[proofs.Proof]:
-    """Yield the proofs of exercises, each in a process of its own, and print what they say."""
+    """Yield the proofs of exercises as they end, each in a process of its own, and print what they say."""
     workers = min(len(names), os.cpu_count() or 1) or 1
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
-        for proof in pool.map(functools.partial(_proof, root, seeds=seeds, draws=draws), names):
-            print(proof, flush=True)
-            for hole in proof.holes[:SHOWN]:
-                print(f"\n{hole}\n")
-            for kind, count in proof.unnamed.most_common(SHOWN if proof.named < NAMED * proof.refused else 0):
-                print(f"  no cause in words: {count} x {kind}; such as\n{_indented(proof.examples[kind])}")
-            yield proof
+        for done in as_completed([pool.submit(_proof, root, name, seeds=seeds, draws=draws) for name in names]):
+            yield _shown(done.result())
+
+
+def _shown(proof: proofs.Proof) -> proofs.Proof:
+    """Print a proof, its holes, and what has no cause in words where that is much."""
+    print(proof, flush=True)
+    for hole in proof.holes[:SHOWN]:
+        print(f"\n{hole}\n")
+    for kind, count in proof.unnamed.most_common(SHOWN if proof.named < NAMED * proof.refused else 0):
+        print(f"  no cause in words: {count} x {kind}; such as\n{_indented(proof.examples[kind])}")
+    return proof
 
 
 def _bounded() -> None:
