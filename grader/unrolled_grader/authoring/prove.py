@@ -176,9 +176,10 @@ def content(root: Path, name: str) -> str:
 
 
 def changed(root: Path, names: Sequence[str]) -> list[str]:
-    """Return those of the exercises whose cell or spec is not what the record tells of."""
+    """Return those of the exercises whose cell or spec is not what the record tells of; no trainings of minutes."""
     known = _recorded(root)
-    return [name for name in names if known.get(name, {}).get("content") != content(root, name)]
+    short = (name for name in names if _spec(name).limit is None)
+    return [name for name in short if known.get(name, {}).get("content") != content(root, name)]
 
 
 def _recorded(root: Path) -> dict[str, dict[str, Any]]:

@@ -274,4 +274,3 @@ RIGHT = {
     ],
 }
 HONEST = {"fft_conv2d": [image_by_image, of_a_padded_image]}
-LOOP = {"fft_conv2d": as_one_product}

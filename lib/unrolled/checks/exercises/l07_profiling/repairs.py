@@ -69,8 +69,8 @@ def _weight_of_both_signs(rng: np.random.Generator) -> Array:
 
 
 def any_maps(rng: np.random.Generator) -> Inputs:
-    """Draw any number of maps and channels, and scores in any number of groups."""
-    maps, channels, groups = edge_size(rng, 7), edge_size(rng, 4), edge_size(rng, 3)
+    """Draw any number of maps and channels, and scores in some groups: with fewer, a factor can hide what is added."""
+    maps, channels, groups = edge_size(rng, 7), edge_size(rng, 4), edge_size(rng, 5, 3)
     shape, rows = (maps, channels, planted.SIZE, planted.SIZE), channels * planted.SIZE**2
     return dict(zip(("images", "weight"), planted.drawn(rng, shape, (rows, groups * planted.GROUP)), strict=True))
 

@@ -124,7 +124,16 @@ def any_signs(rng: np.random.Generator) -> Inputs:
     k = 64 * edge_size(rng, 3, 0) + int(rng.choice([0, 1, int(rng.integers(64))]))
     found = draw_all(signs(edge_size(rng, 6), edge_size(rng, 6), max(k, 1)), rng)
     found["a"][rng.random(len(found["a"])) < 0.2] = 0
-    return found
+    return different_beyond(found) if rng.random() < 0.5 else found
+
+
+def different_beyond(inputs: Inputs) -> Inputs:
+    """Return these signs, in which all bits beyond the k-th differ between a and b."""
+    if rest := inputs["k"] % 64:
+        last = np.uint64((1 << rest) - 1)
+        inputs["a"][:, -1] |= ~last
+        inputs["b"][:, -1] &= last
+    return inputs
 
 
 def _words(*shape: int) -> Draw:
