@@ -55,9 +55,7 @@ def test_the_wheel_works_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) -
     env = {**os.environ, "PYTHONPATH": str(tmp_path / "at")}
     command = [sys.executable, "-c", CHECK, str(tmp_path)]
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
-    assert "which this exercise does not allow" in done.stdout, (
-        done.stderr
-    )  # a check at work: the library's is no answer
+    assert "which this exercise does not allow" in done.stdout, done.stderr
 
 
 def a_wheel(folder: Path, name: str, tag: str = "py3-none-any", *needs: str, version: str = "1.0") -> Path:

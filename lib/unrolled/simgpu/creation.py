@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import check, check_cast, check_fits, check_types, empty_like, launch, ndarray
+from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
 from unrolled.simgpu.views import stack
 
 
@@ -141,8 +141,8 @@ def assign(target: ndarray, value: Any) -> None:
 
 def copyto(dst: ndarray, src: Any, casting: str = "same_kind") -> None:
     """Write an array of the device, or a number, into another. Raises TypeError where `casting` does not allow it."""
-    if isinstance(src, ndarray):
-        check_cast("array data", src.dtype, check(dst).dtype, casting)
+    if isinstance(src, ndarray) and not np.can_cast(src.dtype, check(dst).dtype, casting):
+        raise TypeError(f"Cannot cast {src.dtype} to {dst.dtype} in {casting} casting mode")
     assign(check(dst), src)
 
 
