@@ -139,7 +139,7 @@ def assign(target: ndarray, value: Any) -> None:
         launch("copy", [fitting(value, target.shape)], [target])
 
 
-def copyto(dst: ndarray, src: Any, casting: str = "same_kind") -> None:
+def copyto(dst: ndarray, src: Any, casting: Any = "same_kind") -> None:
     """Write an array of the device, or a number, into another. Raises TypeError where `casting` does not allow it."""
     if isinstance(src, ndarray) and not np.can_cast(src.dtype, check(dst).dtype, casting):
         raise TypeError(f"Cannot cast {src.dtype} to {dst.dtype} in {casting} casting mode")
