@@ -113,7 +113,7 @@ def shortened(lines: list[str], limit: int) -> list[str]:
 def same(text: str) -> str:
     """A block without what differs from run to run: seconds, ratios, moments, pseudonyms, ids."""
     ratios, tests = r"[\d.,]+x faster than the baseline[^;]*", r"\d+ deselected in [\d.]+s"
-    seconds, moments, names = r"\d+(?= s\b)", r"\d{4}-\d\d-\d\dT[\d:.+]+", r"\bs-[a-z2-7]{10}\b|\b[0-9a-f]{16}\b"
+    seconds, moments, names = r"[\d.]+(?= s\b)", r"\d{4}-\d\d-\d\dT[\d:.+]+", r"\bs-[a-z2-7]{10}\b|\b[0-9a-f]{16}\b"
     return re.sub("|".join([ratios, tests, seconds, moments, names]), "?", text)
 
 
