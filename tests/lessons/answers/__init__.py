@@ -7,13 +7,13 @@ LOOP:    a correct function that the speed part must not pass (0.67 T or less), 
 RIGHT:   other right answers, in other styles; with HONEST and LOOP there are five of each exercise.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled import checks, device
-from unrolled.notebook.cells import grade_id
 
 LESSONS = Path(__file__).resolve().parents[3] / "lessons"
 HEAD = """\
@@ -61,12 +61,13 @@ def solution(lesson: str, exercise: str, *changes: tuple[str, str]) -> Any:
     return kernel_specs.answer(f"{source}\nanswer = {exercise}\n")
 
 
-@cache
-def _cells(lesson: str) -> dict[str | None, str]:
-    """Return the sources of a lesson's cells by grade_id."""
-    import jupytext  # which a run with Colab's versions lacks
+CELL = re.compile(r'^# %%[^\n]*"grade_id": "(\w+)"[^\n]*\n(.*?)(?=^# %%|\Z)', re.MULTILINE | re.DOTALL)
 
-    return {grade_id(cell): cell.source for cell in jupytext.read(LESSONS / f"{lesson}.py", fmt="py:percent").cells}
+
+@cache
+def _cells(lesson: str) -> dict[str, str]:
+    """Return the sources of a lesson's cells by grade_id; without Jupytext, which a run with Colab's versions lacks."""
+    return dict(CELL.findall((LESSONS / f"{lesson}.py").read_text(encoding="utf-8")))
 
 
 def in_other_words(lesson: str, exercise: str, *changes: tuple[str, str]) -> list[Any]:
