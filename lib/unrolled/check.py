@@ -48,17 +48,17 @@ class Check:
         Where something fails, the last line names the seed: with it the same inputs are drawn again.
         """
         display = _Display()
-        judged = os.environ.get("UNROLLED_SEED")  # set by our grader: no ladder
+        fixed = os.environ.get("UNROLLED_SEED")  # set where a run has to repeat, as in tests: no ladder
         if not (seed is None or (isinstance(seed, int) and seed >= 0)):
             display.show(f"{self.name}: seed must be a whole number from 0 on, got {seed!r}")
             return
         if seed is None:
-            seed = secrets.randbelow(SEEDS) if judged is None else int(judged)
+            seed = secrets.randbelow(SEEDS) if fixed is None else int(fixed)
 
         def announce(text: str) -> None:
             display.show(f"{self.name}: {text}")
 
-        report = checks.run(self.name, self.spec, function, seed=seed, announce=announce, climb=judged is None)
+        report = checks.run(self.name, self.spec, function, seed=seed, announce=announce, climb=fixed is None)
         display.show(str(report), report, self._closing(report, seed))
         if "NBGRADER_EXECUTION" not in os.environ:
             journal.note(report, function)

@@ -66,7 +66,7 @@ def test_a_speed_that_is_not_settled_says_the_points_so_far(doubling, monkeypatc
     assert "\n  not settled: 2 of 3 for now; call the check again" in capsys.readouterr().out
 
 
-def test_a_grader_seed_gives_fresh_inputs(doubling, monkeypatch, capsys):
+def test_a_seed_of_the_environment_is_that_of_each_call(doubling, monkeypatch, capsys):
     seen = []
     for seed in (None, "1", "2"):
         if seed:

@@ -81,12 +81,21 @@ def ported(function: Function, module: device.Module | None) -> Function | None:
 
 def placed(value: Any, module: device.Module) -> Any:
     """Return the value with its NumPy arrays on the module's GPU; lists, tuples and dictionaries are new ones."""
-    return _changed(value, lambda leaf: module.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf)
+    return each_leaf(value, lambda leaf: module.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf)
 
 
 def fetched(value: Any) -> Any:
     """Return the value with its GPU arrays as NumPy arrays."""
-    return _changed(value, lambda leaf: device.to_host(leaf) if _on_device(leaf) else leaf)
+    return each_leaf(value, lambda leaf: device.to_host(leaf) if _on_device(leaf) else leaf)
+
+
+def each_leaf(value: Any, change: Callable[[Any], Any], depth: int = DEPTH) -> Any:
+    """Return the value with `change(leaf)` for every leaf of nested lists, tuples and dictionaries."""
+    if depth and type(value) in (list, tuple):
+        return type(value)(each_leaf(item, change, depth - 1) for item in value)
+    if depth and type(value) is dict:
+        return {key: each_leaf(item, change, depth - 1) for key, item in value.items()}
+    return change(value)
 
 
 def functions_in(value: Any) -> bool:
@@ -175,15 +184,6 @@ def _reachable(array: Any) -> bool:
 
     memory = getattr(array, "_memory", None)
     return memory is None or memory.machine is current.machine()
-
-
-def _changed(value: Any, change: Callable[[Any], Any], depth: int = DEPTH) -> Any:
-    """`change(leaf)` for every leaf of nested lists, tuples and dictionaries."""
-    if depth and type(value) in (list, tuple):
-        return type(value)(_changed(item, change, depth - 1) for item in value)
-    if depth and type(value) is dict:
-        return {key: _changed(item, change, depth - 1) for key, item in value.items()}
-    return change(value)
 
 
 def _leaves(value: Any, depth: int = DEPTH) -> Iterator[Any]:
