@@ -112,6 +112,9 @@ def test_a_clusters_gpus_settle_what_this_machine_cannot(
     late = Score("total/speed", "deferred", 0.0, 1.0, "")
     kept = record.Record("ann", LESSON, "", (late,), machine={"gpu": None})
     assert not job.could_settle(kept, course.options)
+    for cores, larger in ((1, False), (4, True)):  # than the two that could not have four ranks
+        monkeypatch.setattr(record.os, "cpu_count", lambda cores=cores: cores)
+        assert job.could_settle(replace(kept, machine={"gpu": None, "cores": 2}), course.options) == larger
     (handed, *_) = intake.find(course.submitted, {LESSON: list(SPECS)}, "ann")
     assert "resources" not in course.order(handed)
     course.judge_with(gpu=True)

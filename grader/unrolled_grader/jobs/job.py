@@ -187,7 +187,9 @@ def could_settle(kept: Record, options: Options) -> bool:
     """Return whether judging again, here and now, could settle a part that was deferred."""
     if not options.timing or all(score.verdict != "deferred" for score in kept.scores):
         return False
-    return not kept.timing or (not kept.machine.get("gpu") and (options.gpu or bool(record.machine()["gpu"])))
+    there, here = kept.machine, record.machine()
+    more_cores = (here["cores"] or 1) > (there.get("cores") or here["cores"] or 1)  # ranks have one each
+    return not kept.timing or more_cores or (not there.get("gpu") and (options.gpu or bool(here["gpu"])))
 
 
 def submission_hash(nb: NotebookNode) -> str:
