@@ -23,7 +23,8 @@ X, WEIGHT = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 2, 2), np.float32)
 layers = nn.Sequential(nn.Conv2d(1, 2)).build((1, 3, 3))
 step = layers.forward
 batches = functools.partial(checks.all_specs()["minibatches_balanced"].reference, X, np.zeros(1, int), 1, 0)
-copied = FunctionType(ops.conv2d_loops.__code__, ops.conv2d_loops.__globals__)
+LOOPS = ops.conv2d_loops
+copied = FunctionType(LOOPS.__code__, LOOPS.__globals__, closure=LOOPS.__closure__)
 
 
 def in_a_thread():

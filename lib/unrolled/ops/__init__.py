@@ -2,8 +2,8 @@
 
 Arrays of any registered library (`unrolled.device`) go in and come out. Inputs are never changed. float32 in gives
 float32 out, computed in float32; where an operation computes, integers count as float32, and where it only moves or
-selects values (im2col, max-pooling, relu) the dtype stays as it is. Fewer and smaller numbers have dtypes of their own:
-they are `ops.precision`.
+selects values (im2col, max-pooling, relu) the dtype stays as it is. float16 is computed in float32 and rounded once, on
+every device; `fft_conv2d` refuses it. Other small numbers are `ops.precision`.
 """
 
 from unrolled.ops import precision

@@ -12,7 +12,7 @@ import numpy as np
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import threads
-from unrolled.ops.arguments import as_floats, check_arrays, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_shape, rounds_once
 
 
 def step(x: Array) -> Array:
@@ -61,6 +61,7 @@ def relu_backward(grad: Array, x: Array) -> Array:
     return grad * (x > 0)
 
 
+@rounds_once
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
     """Return x where x > 0, else slope * x. Raises ValueError unless 0 <= slope <= 1."""
     slope = _slope(slope)
@@ -70,6 +71,7 @@ def leaky_relu(x: Array, slope: float = 0.01) -> Array:
     return module.maximum(x, slope * x if slope else 0)
 
 
+@rounds_once
 def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
     """Return grad where x > 0, else slope * grad. Raises ValueError unless 0 <= slope <= 1."""
     slope = _slope(slope)
@@ -79,6 +81,7 @@ def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
     return factor
 
 
+@rounds_once
 def softplus(x: Array) -> Array:
     """Return log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
     module = check_arrays(x=x)
@@ -88,6 +91,7 @@ def softplus(x: Array) -> Array:
     return y
 
 
+@rounds_once
 def softplus_backward(grad: Array, x: Array) -> Array:
     """Return grad * sigmoid(x)."""
     grad, x = _pair(grad, "x", x)
@@ -96,6 +100,7 @@ def softplus_backward(grad: Array, x: Array) -> Array:
     return grad_x
 
 
+@rounds_once
 def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + exp(-x))."""
     check_arrays(x=x)
@@ -106,6 +111,7 @@ def sigmoid(x: Array) -> Array:
     return 1 / y
 
 
+@rounds_once
 def sigmoid_backward(grad: Array, y: Array) -> Array:
     """Return grad * y * (1 - y), for y = sigmoid(x)."""
     grad, y = _pair(grad, "y", y)
@@ -115,6 +121,7 @@ def sigmoid_backward(grad: Array, y: Array) -> Array:
     return grad_x
 
 
+@rounds_once
 def tanh(x: Array) -> Array:
     """Return the hyperbolic tangent of x."""
     check_arrays(x=x)
@@ -122,6 +129,7 @@ def tanh(x: Array) -> Array:
     return array_module(x).tanh(x)
 
 
+@rounds_once
 def tanh_backward(grad: Array, y: Array) -> Array:
     """Return grad * (1 - y^2), for y = tanh(x)."""
     grad, y = _pair(grad, "y", y)
@@ -131,6 +139,7 @@ def tanh_backward(grad: Array, y: Array) -> Array:
     return -grad_x
 
 
+@rounds_once
 def softmax(x: Array) -> Array:
     """Return exp(x) / sum of exp(x) over the last axis: probabilities.
 
@@ -148,6 +157,7 @@ def softmax(x: Array) -> Array:
     return y
 
 
+@rounds_once
 def softmax_backward(grad: Array, y: Array) -> Array:
     """Return (grad - sum of grad * y over the last axis) * y, for y = softmax(x).
 

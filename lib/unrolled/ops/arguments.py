@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -11,6 +13,9 @@ from unrolled.device import Array, Module, array_module
 
 IntOrPair: TypeAlias = "int | tuple[int, int]"
 NCHW: TypeAlias = tuple[int, int, int, int]  # the shape of images
+P = ParamSpec("P")
+R = TypeVar("R")
+HALF = np.dtype("float16")
 
 
 def pair(name: str, value: IntOrPair, least: int = 0) -> tuple[int, int]:
@@ -116,3 +121,40 @@ def as_floats(*arrays: Array) -> tuple[Array, ...]:
         return arrays
     dtype = np.result_type(*(x.dtype if x.dtype.kind in "fc" else np.dtype("float32") for x in arrays))
     return tuple(x.astype(dtype, copy=False) for x in arrays)
+
+
+def rounds_once(operation: Callable[P, R]) -> Callable[P, R]:
+    """Make an operation compute float16 arrays in float32, and round its results to float16 once, on every device.
+
+    A sum in float16 stands still at 2048, where adding 1 no longer changes it. With an array of another dtype among the
+    arguments the operation decides, as `as_floats` does.
+    """
+
+    @functools.wraps(operation)
+    def computed(*arguments: P.args, **options: P.kwargs) -> R:
+        dtypes = [x.dtype for x in _arrays((*arguments, *options.values()))]
+        if HALF not in dtypes:
+            return operation(*arguments, **options)
+        wide, named = _cast(arguments, np.float32), _cast(tuple(options.values()), np.float32)
+        results = operation(*wide, **dict(zip(options, named, strict=True)))
+        only = dtypes[0] == HALF and all(dtype == HALF for dtype in dtypes if dtype.kind == "f")
+        return _cast(results, HALF, of=np.dtype("float32")) if only else results
+
+    return computed
+
+
+def _arrays(values: Any) -> Any:
+    """The arrays in nested tuples and lists."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _arrays(value)
+        elif hasattr(value, "dtype"):
+            yield value
+
+
+def _cast(value: Any, dtype: Any, of: np.dtype[Any] = HALF) -> Any:
+    """The value with every array of one dtype in another one, also in tuples, named ones and lists."""
+    if isinstance(value, (tuple, list)):
+        items = [_cast(item, dtype, of) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value.astype(dtype) if getattr(value, "dtype", None) == of else value

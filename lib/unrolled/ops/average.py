@@ -7,10 +7,11 @@ from math import prod
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty
-from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_array, check_arrays, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_array, check_arrays, check_shape, rounds_once
 from unrolled.ops.pool import pooling_windows
 
 
+@rounds_once
 def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0) -> Array:
     """Return the mean of each window of x (N, C, H, W): (N, C, OH, OW). Padding counts as zeros, as PyTorch's default.
 
@@ -31,6 +32,7 @@ def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     return sum(in_row[..., row, :] for row in rows) * (1 / prod(windows.kernel_size))
 
 
+@rounds_once
 def avg_pool2d_backward(
     grad: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:

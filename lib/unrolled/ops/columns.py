@@ -7,7 +7,7 @@ from math import prod
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty
-from unrolled.ops.arguments import NCHW, IntOrPair, check_array, check_axes, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, check_array, check_axes, check_shape, rounds_once
 from unrolled.ops.windows import Windows
 
 
@@ -32,6 +32,7 @@ def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: Int
     return columns.reshape(c * prod(windows.kernel_size), n * prod(windows.output_size))
 
 
+@rounds_once
 def col2im(
     columns: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
@@ -55,6 +56,7 @@ def col2im(
     return x
 
 
+@rounds_once
 def col2im_loops(
     columns: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import batches, blocks, methods
-from unrolled.ops.arguments import IntOrPair
+from unrolled.ops.arguments import IntOrPair, rounds_once
 from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
 
@@ -20,6 +20,7 @@ def conv2d_output_size(
     return Windows.over(size, kernel_size, stride, padding).output_size
 
 
+@rounds_once
 def conv2d_loops(
     x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
@@ -43,6 +44,7 @@ def conv2d_loops(
     return y
 
 
+@rounds_once
 def conv2d_positions(
     x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
@@ -97,6 +99,7 @@ def half_conv2d(x: Array, weight: Array, bias: Array, stride: IntOrPair = 1, pad
     return batches.half_forward(x, weight, same, windows)
 
 
+@rounds_once
 def conv2d_backward(
     grad: Array,
     x: Array,

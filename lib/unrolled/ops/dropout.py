@@ -8,9 +8,10 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array
-from unrolled.ops.arguments import as_floats, check_arrays, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_shape, rounds_once
 
 
+@rounds_once
 def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
     """Return x * mask, and the mask: 0 with probability `rate`, else 1 / (1 - rate), in x's dtype. 0 <= rate < 1.
 
@@ -36,6 +37,7 @@ def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
     return x * mask, mask
 
 
+@rounds_once
 def dropout_backward(grad: Array, mask: Array) -> Array:
     """Return grad * mask, for the mask that `dropout` returned. Raises ValueError if the shapes differ."""
     check_arrays(grad=grad, mask=mask)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty
-from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape, check_weight
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape, check_weight, rounds_once
 
 
+@rounds_once
 def matmul_loops(a: Array, b: Array) -> Array:
     """Return a (N, K) times b (K, M), from three plain loops: (N, M). float32 in, float32 out.
 
@@ -24,6 +25,7 @@ def matmul_loops(a: Array, b: Array) -> Array:
     return y
 
 
+@rounds_once
 def matmul_rows(a: Array, b: Array) -> Array:
     """Return a (N, K) times b (K, M), one row of the result at a time: each row is independent of the others."""
     a, b = _factors(a, b)
@@ -33,6 +35,7 @@ def matmul_rows(a: Array, b: Array) -> Array:
     return y
 
 
+@rounds_once
 def affine(x: Array, weight: Array, bias: Array) -> Array:
     """Return x (N, D) times the transpose of weight (M, D) plus bias (M,): (N, M).
 
@@ -49,6 +52,7 @@ def affine(x: Array, weight: Array, bias: Array) -> Array:
     return y
 
 
+@rounds_once
 def affine_one_by_one(x: Array, weight: Array, bias: Array) -> Array:
     """Compute `affine` one sample at a time: what batching replaces."""
     x, weight, bias = _arguments(x, weight, bias)
@@ -58,6 +62,7 @@ def affine_one_by_one(x: Array, weight: Array, bias: Array) -> Array:
     return y
 
 
+@rounds_once
 def affine_backward(
     grad: Array, x: Array, weight: Array, *, input_gradient: bool = True, out: tuple[Array, Array] | None = None
 ) -> tuple[Array | None, Array, Array]:

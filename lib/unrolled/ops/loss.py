@@ -8,9 +8,10 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, Module
-from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape, rounds_once
 
 
+@rounds_once
 def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
     """Return the loss of scores (N, M) for labels (N,), and its gradient by the scores (N, M).
 
@@ -51,6 +52,7 @@ def _fused(module: Module, scores: Array, labels: Array) -> tuple[Array, Array]:
     return loss, grad
 
 
+@rounds_once
 def mean_squared_error(predictions: Array, targets: Array) -> tuple[Array, Array]:
     """Return the mean of (predictions - targets)^2 over all values, and its gradient by the predictions.
 

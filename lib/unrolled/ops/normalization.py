@@ -7,11 +7,12 @@ over all images and positions (Ioffe and Szegedy, 2015, arXiv:1502.03167).
 from __future__ import annotations
 
 from unrolled.device import Array
-from unrolled.ops.arguments import as_floats, check_array, check_arrays, check_axes, check_shape
+from unrolled.ops.arguments import as_floats, check_array, check_arrays, check_axes, check_shape, rounds_once
 
 OVER = (0, 2, 3)  # all axes of (N, C, H, W) but the channels'
 
 
+@rounds_once
 def batch_statistics(x: Array) -> tuple[Array, Array]:
     """Return mean and variance (C,) of each channel of x (N, C, H, W); the variance divides by N * H * W.
 
@@ -27,6 +28,7 @@ def batch_statistics(x: Array) -> tuple[Array, Array]:
     return mean, (centred * centred).mean(axis=OVER)
 
 
+@rounds_once
 def batch_norm2d(
     x: Array,
     gamma: Array,
@@ -55,6 +57,7 @@ def batch_norm2d(
     return y
 
 
+@rounds_once
 def batch_norm2d_backward(grad: Array, x: Array, gamma: Array, *, epsilon: float = 1e-5) -> tuple[Array, Array, Array]:
     """Return (grad_x, grad_gamma, grad_beta) from grad (N, C, H, W), the gradient of the loss by batch_norm2d's output.
 

@@ -7,11 +7,12 @@ import numpy as np
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty
-from unrolled.ops.arguments import IntOrPair, check_arrays, check_axes, check_shape, pair
+from unrolled.ops.arguments import IntOrPair, check_arrays, check_axes, check_shape, pair, rounds_once
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, pooling_windows
 from unrolled.ops.windows import Windows
 
 
+@rounds_once
 def max_unpool2d_loops(
     values: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
@@ -35,6 +36,7 @@ def max_unpool2d_loops(
     return result
 
 
+@rounds_once
 def max_unpool2d_mask(
     values: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
@@ -57,6 +59,7 @@ def max_unpool2d_mask(
     return result
 
 
+@rounds_once
 def max_unpool2d(values: Array, indices: Array, size: IntOrPair, windows: Windows | None = None) -> Array:
     """Put values (N, C, OH, OW) at indices (the same shape) of images of size (H, W): (N, C, H, W), 0 elsewhere.
 
@@ -89,6 +92,7 @@ def max_unpool2d(values: Array, indices: Array, size: IntOrPair, windows: Window
     return result
 
 
+@rounds_once
 def max_pool2d_backward(
     grad: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:

@@ -22,7 +22,7 @@ from math import prod
 
 from unrolled.device import Array, Module, array_module
 from unrolled.kernels.columns import meet
-from unrolled.ops.arguments import IntOrPair
+from unrolled.ops.arguments import IntOrPair, rounds_once
 from unrolled.ops.blocks import IMAGES_FIRST, IMAGES_LAST, parts_of, with_blocks
 from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
@@ -60,6 +60,7 @@ RESULTS: dict[int, Rows] = {
 """A.T: what products are multiplied by."""
 
 
+@rounds_once
 def winograd_conv2d(
     x: Array,
     weight: Array,
@@ -79,6 +80,7 @@ def winograd_conv2d(
     return forward(x, weight, bias, windows, tile)
 
 
+@rounds_once
 def winograd_conv2d_backward(
     grad: Array,
     x: Array,

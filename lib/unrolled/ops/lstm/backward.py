@@ -14,7 +14,7 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import check_arrays, check_shape
+from unrolled.ops.arguments import check_arrays, check_shape, rounds_once
 from unrolled.ops.lstm import cell, columns
 from unrolled.ops.lstm.forms import Beside
 from unrolled.ops.lstm.sequence import chosen
@@ -28,6 +28,7 @@ NOT_FUSED = ("naive", "combined", "streams")
 BESIDE = ("streams", "fused", "transposed")
 
 
+@rounds_once
 def lstm_backward(
     grad: Array,
     x: Array,

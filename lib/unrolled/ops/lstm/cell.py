@@ -5,10 +5,11 @@ from __future__ import annotations
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.activation import sigmoid
-from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape, rounds_once
 from unrolled.ops.lstm.weights import check_layer
 
 
+@rounds_once
 def lstm_step(x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> tuple[Array, Array]:
     """Return (h, c), both (N, H), after one step on x (N, D), from h and c (N, H) before it.
 
@@ -25,6 +26,7 @@ def lstm_step(x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, 
     return states(*activated(*blocks(x @ weight_ih.T + h @ weight_hh.T + bias)), c)
 
 
+@rounds_once
 def lstm_step_backward(grad_h: Array, grad_c: Array, gates: Array, c: Array, c_before: Array) -> tuple[Array, Array]:
     """Return the gradients by the sums before the gates' functions (N, 4 * H) and by c_before (N, H).
 

@@ -9,6 +9,7 @@ import numpy as np
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty
+from unrolled.ops.arguments import rounds_once
 from unrolled.ops.lstm import columns, forms
 from unrolled.ops.lstm.wavefront import wavefront
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
@@ -22,6 +23,7 @@ FORMS = (*STEPPING, "wavefront", "persistent")
 ON_GPU = ("streams", "persistent")
 
 
+@rounds_once
 def lstm(
     x: Array,
     weights: Sequence[LSTMWeights],
@@ -44,6 +46,7 @@ def lstm(
     return y if mask is None else y * mask[:, :, None], state
 
 
+@rounds_once
 def lstm_with_gates(
     x: Array,
     weights: Sequence[LSTMWeights],
