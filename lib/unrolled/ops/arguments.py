@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from operator import index
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -126,24 +126,24 @@ def as_floats(*arrays: Array) -> tuple[Array, ...]:
 def rounds_once(operation: Callable[P, R]) -> Callable[P, R]:
     """Make an operation compute float16 arrays in float32, and round its results to float16 once, on every device.
 
-    A sum in float16 stands still at 2048, where adding 1 no longer changes it. With an array of another dtype among the
-    arguments the operation decides, as `as_floats` does.
+    A sum in float16 stands still at 2048, where adding 1 no longer changes it. Where the first array has another dtype,
+    `as_floats` finds a wider one for all.
     """
 
     @functools.wraps(operation)
     def computed(*arguments: P.args, **options: P.kwargs) -> R:
-        dtypes = [x.dtype for x in _arrays((*arguments, *options.values()))]
-        if HALF not in dtypes:
+        first = arguments[0] if arguments else next(iter(options.values()), None)
+        if getattr(first, "dtype", None) != HALF:
             return operation(*arguments, **options)
         wide, named = _cast(arguments, np.float32), _cast(tuple(options.values()), np.float32)
         results = operation(*wide, **dict(zip(options, named, strict=True)))
-        only = dtypes[0] == HALF and all(dtype == HALF for dtype in dtypes if dtype.kind == "f")
-        return _cast(results, HALF, of=np.dtype("float32")) if only else results
+        wider = any(x.dtype.kind == "f" and x.dtype != HALF for x in _arrays((*arguments, *options.values())))
+        return results if wider else _cast(results, HALF, of=np.dtype("float32"))
 
     return computed
 
 
-def _arrays(values: Any) -> Any:
+def _arrays(values: Iterable[Any]) -> Iterator[Any]:
     """The arrays in nested tuples and lists."""
     for value in values:
         if isinstance(value, (tuple, list)):
