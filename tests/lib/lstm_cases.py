@@ -39,7 +39,8 @@ class Case:
         options = {"form": form, "mask": self.mask}
         kept, state = ops.lstm_with_gates(self.x, self.weights, self.state, **options)
         y, again = ops.lstm(self.x, self.weights, self.state, **options)
-        assert all((to_host(a) == to_host(b)).all() for a, b in zip(state, again, strict=True))
+        for first, second in zip(state, again, strict=True):  # cuBLAS promises no bits where several streams are active
+            np.testing.assert_allclose(to_host(second), to_host(first), rtol=1e-4, atol=1e-5)
         parts = ops.lstm_backward(self.grad, self.x, self.weights, kept, self.state, self.grad_state, **options)
         by_x, by_weights, by_state = parts
         return [y, *state, by_x, *by_state, *(array for layer in by_weights for array in layer)]

@@ -38,6 +38,9 @@ def lstm(
     is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding. Where `mask` (T, N) is False
     a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
 
+    The same call repeats its bits on the host. On a GPU it multiplies by cuBLAS, which promises them only while a
+    single stream is active: see "Results reproducibility" in its documentation.
+
     float32 in, float32 out; integers count as float32. Raises ValueError, which names the argument, for shapes that do
     not fit, for no steps, and for a form that is unknown or cannot run here.
     """
