@@ -39,7 +39,8 @@ def lstm(
     a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
 
     The same call repeats its bits on the host. On a GPU it multiplies by cuBLAS, which promises them only while a
-    single stream is active: see "Results reproducibility" in its documentation.
+    single stream is active, or where the environment has CUBLAS_WORKSPACE_CONFIG=:4096:8: see "Results reproducibility"
+    in its documentation.
 
     float32 in, float32 out; integers count as float32. Raises ValueError, which names the argument, for shapes that do
     not fit, for no steps, and for a form that is unknown or cannot run here.
