@@ -26,17 +26,25 @@ class Operation:
 
 
 def cast(value: Value, given: Scalar, to: Scalar) -> Value:
-    """Return the value in the other type, as C converts it on a GPU: floats are cut, and held at the integers' ends."""
-    if given.dtype == to.dtype:
-        return value
+    """Return the value in the other type, as C converts it on a GPU: a small integer keeps its last bits."""
     if to.kind == "b":
         return value != 0
     if given.kind == "f" and to.kind in "iu":
-        ends = np.iinfo(to.dtype)
-        inside = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
-        whole = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(to.dtype)
-        return np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, whole)).astype(to.dtype)
-    return value.astype(to.dtype)
+        value = _whole(value, np.dtype(to.code.translate(REGISTERS)))
+    if to.code in types.SMALL:
+        value = value.astype(to.code)
+    return value.astype(to.dtype, copy=False)
+
+
+REGISTERS = str.maketrans("bhBH", "iiII")  # what a float is converted to before a small integer takes its last bits
+
+
+def _whole(value: Value, dtype: np.dtype[Any]) -> Value:
+    """A float's whole part, held at the integers' ends; 0 for NaN."""
+    ends = np.iinfo(dtype)
+    inside = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
+    whole = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(dtype)
+    return np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, whole)).astype(dtype)
 
 
 def _floor_divide(x: Value, y: Value) -> Value:

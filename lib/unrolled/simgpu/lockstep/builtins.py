@@ -16,7 +16,7 @@ from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import RefusedError
 from unrolled.simgpu.lockstep.lanes import WARP
 from unrolled.simgpu.lockstep.source import Source
-from unrolled.simgpu.lockstep.types import INT32, INT64, UINT32, Array, Pointer, Scalar, Tuple
+from unrolled.simgpu.lockstep.types import INT32, INT64, UINT32, Array, Pointer, Tuple
 
 ALIGNMENT = 8
 
@@ -33,7 +33,7 @@ class Declared:
 
     @property
     def itemsize(self) -> int:
-        return Scalar(self.code).dtype.itemsize
+        return np.dtype(self.code).itemsize
 
     @property
     def nbytes(self) -> int:

@@ -48,14 +48,14 @@ class Element:
     def load(self, frame: Frame, part: Region, mask: Mask) -> Any:
         """Return what the lanes' places hold, which `part` gave."""
         found = access.load(frame.run, part, mask, self.line)
-        return found.astype(np.float32) if self.type.code == "e" else found
+        return found.astype(self.type.dtype, copy=False)
 
 
 def constant(value: Any, kind: Scalar) -> Expr:
     """Return the expression of a number in a type. Raises RefusedError (OverflowError) if it does not fit."""
     try:
         with np.errstate(all="ignore"):
-            found = kind.dtype.type(value)
+            found = np.dtype(kind.code).type(value).astype(kind.dtype)
     except (OverflowError, TypeError, ValueError) as error:
         raise RefusedError(type(error), str(error)) from None
     return Expr(kind, lambda frame, mask: found)

@@ -126,13 +126,13 @@ def _execute(order: KernelOrder, planned: Plan, arguments: dict[str, Any], limit
     width = -(-prod(order.block) // 32) * 32
     many = min(limits.lanes // width, limits.shared // max(1, nbytes))
     many = 1 if program.needs.one_by_one else max(1, many)
-    values = {name: Region.of(x) if isinstance(x, GlobalArray) else x for name, x in arguments.items()}
+    values = {name: _value(x) for name, x in arguments.items()}
     with np.errstate(all="ignore"):  # a GPU does not warn
         for first in range(0, len(blocks), many):
             batch = Batch(np.sort(blocks[first : first + many]), order.grid, order.block)
             run = Run(batch, program.needs.sources, counts, Clock(batch, tick), limits, rng)
             for number, declared in enumerate(shared):
-                dtype = types.Scalar(declared.code).dtype
+                dtype = np.dtype(declared.code)
                 run.shared[number] = Shared.of(declared.name, dtype, declared.size or 0, batch)
             run.kernel = Frame(run, dict(values), batch.all)
             run.step(program.line, 1, batch.all)
@@ -143,6 +143,13 @@ def _execute(order: KernelOrder, planned: Plan, arguments: dict[str, Any], limit
             tick = run.clock.tick + 1
             counts.working += int(np.sum(run.working)) * (batch.blocks // len(np.atleast_2d(run.working)))
     return counts
+
+
+def _value(argument: Any) -> Any:
+    """An argument as lanes know it: a number in its register."""
+    if isinstance(argument, GlobalArray):
+        return Region.of(argument)
+    return argument.astype(types.scalar_type(argument.dtype).dtype)
 
 
 def _report(

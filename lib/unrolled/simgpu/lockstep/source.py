@@ -39,8 +39,14 @@ _WORDS = """
     static_assert static_cast struct switch template this thread_local throw true typedef typeid typename union unsigned
     using virtual void volatile wchar_t
 """
-RESERVED = frozenset(_WORDS.split())
+RESERVED = frozenset([*_WORDS.split(), "NULL", "threadIdx"])
 """Words of C++17 that Python takes as names. CuPy writes a kernel's names into C++ as they are."""
+_DECLARED = """
+    abs acos asin atan atan2 cbrt ceil complex cos cosh dim3 erf exp exp2 expm1 fabs floor fmax fmin fmod half hypot log
+    log10 log1p log2 main max min pow printf rint round sin sinh size_t sqrt std tan tanh trunc
+"""
+DECLARED = frozenset(_DECLARED.split())
+"""What CUDA's headers declare: a kernel of such a name would be a second declaration."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,9 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     names = [argument.arg for argument in arguments.args]
     for name in (function.name, *names):
         allowed(name, function)
+    if function.name in DECLARED:
+        text = f"CUDA's headers declare `{function.name}` already: give the kernel another name"
+        raise RefusedError(CompileException, text, function)
     return names
 
 

@@ -157,7 +157,8 @@ def _variable(name: str, kind: types.Type, scope: Scope) -> Store:
         scope.declare(name, kind)
         if isinstance(kind, Pointer):
             scope.needs.shared[kind.number].name = name
-        return lambda frame, mask, value: frame.assign(name, value, mask)
+        keep = _converted(kind, kind)  # a small integer of what was computed in int32
+        return lambda frame, mask, value: frame.assign(name, keep(value), mask)
     known = scope.variables[name]
     convert = _converted(kind, known, f"`{name}`")
     if types.roots(kind) != types.roots(known):

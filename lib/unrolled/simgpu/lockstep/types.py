@@ -18,12 +18,17 @@ from unrolled.simgpu.lockstep.faults import RefusedError
 ORDER = "?bBhHiIlLqQefd"
 NAMES = {code: str(np.dtype(code).name) for code in ORDER}
 INTEGERS = "bBhHiIlLqQ"
+SMALL = "bBhH"
 FLOATS = "efd"
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number in a register. float16 is computed in float32, as CuPy does, and rounded where it is stored."""
+    """A number in a register, which is wider than a small type.
+
+    float16 is computed in float32, as CuPy does, and integers below 32 bits in int32, as C++ promotes them: both are
+    rounded or cut where they are stored.
+    """
 
     code: str
 
@@ -39,7 +44,7 @@ class Scalar:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values that lanes hold."""
-        return np.dtype(np.float32 if self.code == "e" else self.code)
+        return np.dtype(np.float32 if self.code == "e" else np.int32 if self.code in SMALL else self.code)
 
 
 @dataclass(frozen=True)
