@@ -69,14 +69,12 @@ def _rename(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     settings.read(root)
     from unrolled_grader.classroom.course import Course
-    from unrolled_grader.jobs.record import RecordError, one_line
+    from unrolled_grader.jobs.record import one_line
     from unrolled_grader.results import rename
 
     try:
         for said in rename.renamed(Course.at(root), arguments.old, arguments.new):
             print(one_line(said))
-    except RecordError as error:
-        raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
     print(f"{arguments.old} is {arguments.new} now. Feedback pages say so after the next `unrolled grade --force`.")

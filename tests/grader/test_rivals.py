@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from lms_exports import CLASS, Upload, canvas_zip, moodle_zip, zipped
-from test_collect import LESSON, OTHER, Desk, notebook, outcomes, problems, sabotaged
+from test_collect import LESSON, OTHER, Desk, notebook, outcomes, problems
+from test_collect_hostile import sabotaged
 
 from unrolled.notebook import handin
 from unrolled_grader.classroom.settings import Settings

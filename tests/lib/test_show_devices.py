@@ -16,7 +16,7 @@ from pictures import forms as traces
 
 from unrolled import ops, show
 from unrolled import simgpu as cp
-from unrolled.parallel.pipeline import bubble
+from unrolled.parallel.pipeline import activations, bubble
 from unrolled.show.comparisons import kernels_of
 from unrolled.show.kernels import Access, with_barriers, without_barriers, words_a_bank
 from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
@@ -306,11 +306,11 @@ def wrong_places(plan: Pipeline) -> list[tuple[int, int]]:
 def test_both_ways_through_a_pipeline_are_right_and_hold_what_they_hold() -> None:
     for schedule, held in ((FILLED, [3, 3]), (IN_TURN, [2, 1])):
         plan = Pipeline.of(schedule)
-        assert (wrong_places(plan), plan.never, plan.most_activations) == ([], 0, held)
-        assert (plan.stages, plan.micro_batches, len(plan.slots), plan.fewest) == (2, 3, 8, 8)
+        assert (wrong_places(plan), plan.never, activations(plan.rows)) == ([], 0, held)
+        assert (len(plan.rows), plan.micro_batches, len(plan.slots), plan.fewest) == (2, 3, 8, 8)
         assert bubble(plan.rows) == pytest.approx(1 / (3 + 1))  # (p - 1) / (m + p - 1)
     forward = Pipeline.of(slots("F0 F1", "- F0 F1"))
-    assert (forward.never, forward.fewest, forward.most_activations) == (0, 3, [2, 2])
+    assert (forward.never, forward.fewest, activations(forward.rows)) == (0, 3, [2, 2])
 
 
 @pytest.mark.parametrize(("schedule", "wrong", "words"), WRONG_PIPELINES.values(), ids=WRONG_PIPELINES)

@@ -54,6 +54,6 @@ def digest(source: Path) -> str:
     hashed.update(source.read_bytes())
     library = Path(unrolled.__file__).parent
     for file in sorted(library.rglob("*")):
-        if file.is_file() and file.suffix in (".py", ".json"):
+        if file.is_file() and file.suffix in (".py", ".json", ".cu"):
             hashed.update(file.relative_to(library).as_posix().encode() + b"\0" + file.read_bytes())
     return hashed.hexdigest()[:20]

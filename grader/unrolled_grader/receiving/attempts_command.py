@@ -57,7 +57,7 @@ def _attempts(arguments: argparse.Namespace) -> int:
                 attempts.choose(received, student, lesson, arguments.count)
             settled = attempts.settle(received, folders.submitted, student, lesson, chosen)
             collect.write_table(folders.grades, received)
-    except (record.RecordError, OSError) as error:
+    except OSError as error:
         raise CommandError(str(error)) from error
     if settled:
         print("\n".join(map(record.one_line, [str(settled), *_rows(received, there, settled, chosen)])))

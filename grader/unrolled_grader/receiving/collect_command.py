@@ -74,8 +74,6 @@ def _collect(arguments: argparse.Namespace) -> int:
             report = collect.take(course.submitted, arguments.files, room)
             changed = enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
             table = collect.write_table(course.grades, Received(collect.home(course.submitted)))
-    except record.RecordError as error:
-        raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
     taken = [f"{roster.name}: {people.describe()}"] if people.form and changed else []

@@ -44,8 +44,6 @@ def _roster(arguments: argparse.Namespace) -> int:
     try:
         with record.alone(course.grades):
             printed = list(enrolment.take_back(course))
-    except record.RecordError as error:
-        raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
     print("\n".join(map(record.one_line, printed)) or "There is nothing to take back: no roster changed the gradebook.")

@@ -1,5 +1,7 @@
 """Our own GPU kernels, one concept a file: CUDA source beside a NumPy function that computes the same.
 
+Long sources lie in `cuda/`, where an editor knows what they are.
+
 `unrolled.ops` and `unrolled.nn.optim` use them for arrays of CuPy and of the simulated GPU.
 """
 

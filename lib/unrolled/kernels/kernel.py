@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from unrolled.device import Array, Module, array_module
@@ -52,6 +53,11 @@ LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}
 FUNCTIONS |= {"TANH": ("tanhf", "tanh")}
+
+
+def source(name: str) -> str:
+    """Return the CUDA source in `cuda/NAME.cu`, where the long ones lie."""
+    return Path(__file__).with_name("cuda").joinpath(f"{name}.cu").read_text(encoding="utf-8")
 
 
 class Constants(dict[str, int]):

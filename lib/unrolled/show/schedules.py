@@ -19,7 +19,6 @@ from unrolled.show.words import count_of, listing, percent
 
 EDGE, LABEL = 0.1, 0.72  # inches
 WRONG = "#FAD9C8"
-NAMED = 1  # wrong pieces that the sentence names: what two of them need is too long for a line
 Piece = TypeVar("Piece")
 
 
@@ -57,8 +56,8 @@ class Plan(Generic[Piece]):
 
 def _says_wrong(wrong: list[str], more: str, never: str) -> list[str]:
     """One sentence or none: the first of what is wrong, how many more there are, and what is never done."""
-    others = [count_of(len(wrong) - NAMED, more)] if len(wrong) > NAMED else []
-    parts = [*wrong[:NAMED], *others, *filter(None, [never])]
+    others = [count_of(len(wrong) - 1, more)] if len(wrong) > 1 else []
+    parts = [*wrong[:1], *others, *filter(None, [never])]
     return [f"Wrong: {'; '.join(parts)}."] if parts else []
 
 
@@ -275,18 +274,9 @@ class Pipeline(Plan[tuple[int, Work]]):
         return cls(slots, count * batches * passes, lambda at: needs(*at, count), rows, batches, passes)
 
     @property
-    def stages(self) -> int:
-        return len(self.rows)
-
-    @property
-    def most_activations(self) -> list[int]:
-        """For each stage, of how many micro-batches it holds activations at most: forward done, backward not."""
-        return activations(self.rows)
-
-    @property
     def fewest(self) -> int:
         """The slots that it takes at least: the last stage waits for the first micro-batch, and the first for it."""
-        return self.passes * (self.micro_batches + self.stages - 1)
+        return self.passes * (self.micro_batches + len(self.rows) - 1)
 
 
 def _work(kind: str, number: int) -> Work:
@@ -325,18 +315,18 @@ def _draw_named(schedule: str, stages: int, micro_batches: int) -> Picture:
 
 
 def _draw_pipeline(plan: Pipeline, title: str) -> Picture:
-    says, slots, held = _summary_of_pipeline(plan), len(plan.slots), plan.most_activations
+    says, slots, held = _summary_of_pipeline(plan), len(plan.slots), activations(plan.rows)
     width = min(WIDEST, (WIDTH - 2 * EDGE - LABEL - HELD) / slots)
-    grid = Cells(EDGE + LABEL, PIPELINE_TOP + 0.22 * (len(says) - 1), plan.stages, slots, width, ROW)
+    grid = Cells(EDGE + LABEL, PIPELINE_TOP + 0.22 * (len(says) - 1), len(plan.rows), slots, width, ROW)
     sheet = Sheet(grid.bottom + 0.75)
     _heading(sheet, _title(plan, title), says, 0.46)
     sheet.text((grid.right + 0.12, grid.top - 0.16), "holds at most", size=SMALL)
     size = min(FONT_SIZE, 0.86 * width / (0.62 * len(str(plan.micro_batches - 1))) / POINT)  # of all numbers
-    for stage in range(plan.stages):
+    for stage in range(len(plan.rows)):
         y = grid.top + stage * ROW + HEIGHT / 2
         sheet.text((EDGE, y), f"stage {stage}", size=SMALL)
         sheet.text((grid.right + 0.12, y), str(held[stage]), size=SMALL, bold=held[stage] == max(held))
-    places = [(stage, slot, plan.rows[stage][slot]) for slot in range(slots) for stage in range(plan.stages)]
+    places = [(stage, slot, plan.rows[stage][slot]) for slot in range(slots) for stage in range(len(plan.rows))]
     for stage, slot, work in sorted(places, key=lambda place: place[2] is not None):  # idle ones lie below
         box = (*grid.box(stage, slot)[:2], width, HEIGHT)
         _draw_slot(sheet, box, work, work is not None and (stage, work) in plan.wrong(slot), size)
@@ -385,13 +375,13 @@ def _legend_of_pipeline(sheet: Sheet, y: float, wrong: bool) -> None:
 
 
 def _title(plan: Pipeline, title: str) -> str:
-    most = count_of(max(plan.most_activations), "micro-batch")
+    most = count_of(max(activations(plan.rows)), "micro-batch")
     return f"{title}: bubble {percent(bubble(plan.rows))}, activations of {most} at most"
 
 
 def _summary_of_pipeline(plan: Pipeline) -> list[str]:
     """How many slots there are, what is wrong, and what is never done."""
-    size = f"{count_of(plan.stages, 'stage')}, {count_of(plan.micro_batches, 'micro-batch')}"
+    size = f"{count_of(len(plan.rows), 'stage')}, {count_of(plan.micro_batches, 'micro-batch')}"
     wrong = []
     for slot in range(len(plan.slots)):
         for stage, work in plan.wrong(slot):

@@ -35,10 +35,9 @@ SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumpr
 
 def dtype_of(text: Any) -> np.dtype[Any]:
     """Return the dtype of this name. Raises InvalidCommandError for what a GPU does not hold."""
-    found = DTYPES.get(text) if isinstance(text, str) else None
-    if found is None:
+    if not isinstance(text, str) or text not in DTYPES:
         raise InvalidCommandError(f"dtype is {text!r:.40}; expected a number type such as float32")
-    return found
+    return DTYPES[text]
 
 
 def scalar(x: Any) -> Any:
@@ -58,9 +57,7 @@ def _ufunc(function: np.ufunc) -> Operation:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
             takes = f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs"
             raise InvalidCommandError(f"{takes}, got {len(inputs)} and {len(outputs)}")
-        loop: dict[str, Any] = {}
-        if options.get("dtype") is not None:
-            loop["dtype"] = dtype_of(options["dtype"])
+        loop = _in_dtype(options)
         if options.get("signature") is not None:
             loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
             if len(loop["signature"]) != function.nargs:  # older NumPys take one dtype for that of the output
@@ -85,6 +82,10 @@ def _bounded_power(inputs: Sequence[Any], out: Array) -> tuple[Any, Any]:
     return np.where(vanishes, 0, base).astype(kind), bounded.astype(kind)
 
 
+def _in_dtype(options: Options) -> dict[str, Any]:
+    return {} if options.get("dtype") is None else {"dtype": dtype_of(options["dtype"])}
+
+
 def _casting(options: Options, default: str) -> Any:
     casting = options.get("casting", default)
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
@@ -96,9 +97,7 @@ def _reduction(function: Callable[..., Any]) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (x,), (out,) = inputs, outputs
         axis = options.get("axis")
-        words: dict[str, Any] = {"axis": tuple(axis) if isinstance(axis, list) else axis}
-        if options.get("dtype") is not None:
-            words["dtype"] = dtype_of(options["dtype"])
+        words = {"axis": tuple(axis) if isinstance(axis, list) else axis, **_in_dtype(options)}
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
@@ -295,23 +294,19 @@ def _draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> No
 def _load(state: Any) -> np.random.PCG64:
     """The generator that a device array of six uint64 holds: state and increment (low, high), the spare half."""
     _check_state(state)
-    state_low, state_high, inc_low, inc_high, has_spare, spare = (int(word) for word in state)
-    bits = np.random.PCG64(0)
-    bits.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
-        "has_uint32": has_spare & 1,
-        "uinteger": spare & 0xFFFFFFFF,
-    }
+    low, high, step_low, step_high, has_spare, spare = map(int, state)
+    bits, numbers = np.random.PCG64(0), {"state": high << 64 | low, "inc": step_high << 64 | step_low}
+    half = {"has_uint32": has_spare & 1, "uinteger": spare & 0xFFFFFFFF}
+    bits.state = {"bit_generator": "PCG64", "state": numbers, **half}  # type: ignore[typeddict-item]
     return bits
 
 
 def _save(bits: np.random.PCG64, state: Any) -> None:
     _check_state(state)
-    all_of_it: Any = bits.state
-    words = [all_of_it["state"]["state"], all_of_it["state"]["inc"]]
-    halves = [half for word in words for half in (word & (2**64 - 1), word >> 64)]
-    state[...] = np.array([*halves, all_of_it["has_uint32"], all_of_it["uinteger"]], np.uint64)
+    kept: Any = bits.state
+    numbers = kept["state"]["state"], kept["state"]["inc"]
+    halves = [half for number in numbers for half in divmod(number, 2**64)[::-1]]
+    state[...] = np.array([*halves, kept["has_uint32"], kept["uinteger"]], np.uint64)
 
 
 def _check_state(state: Any) -> None:
@@ -340,7 +335,7 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
     for name, references, dtype in options["steps"]:
         values = [value(reference) for reference in references]
-        loop = {} if dtype is None else {"dtype": dtype_of(dtype)}
+        loop = _in_dtype({"dtype": dtype})
         if name == "cast":
             done.append(np.asarray(values[0]).astype(loop["dtype"]))
         elif name == "where":
@@ -372,8 +367,7 @@ OPERATIONS: dict[str, Operation] = {
     **{name: _reduction(function) for name, function in (REDUCTIONS | SCANS).items()},
     **{f"{name}.at": _at(function) for name, function in UFUNCS.items()},
     **{name: _ufunc(function) for name, function in UFUNCS.items()},
-    "copy": _copy,
-    "fill": _copy,
+    **dict.fromkeys(("copy", "fill"), _copy),
     "where": _written(_where),
     "clip": _clip,
     "matmul": _matmul,
@@ -385,10 +379,8 @@ OPERATIONS: dict[str, Operation] = {
     "arange": _written(_arange),
     "linspace": _written(_linspace, "unsafe"),
     "eye": _written(_eye, "unsafe"),
-    "tril": _triangle(np.tril),
-    "triu": _triangle(np.triu),
-    "sort": _sorted(np.sort),
-    "argsort": _sorted(np.argsort),
+    **{name: _triangle(getattr(np, name)) for name in ("tril", "triu")},
+    **{name: _sorted(getattr(np, name)) for name in ("sort", "argsort")},
     "searchsorted": _written(_searchsorted),
     "concatenate": _written(_concatenate),
     "random.seed": _seed,
@@ -400,7 +392,6 @@ OPERATIONS: dict[str, Operation] = {
 
 def find(op: str) -> Operation:
     """Return the operation of this name. Raises InvalidCommandError for an unknown one."""
-    found = OPERATIONS.get(op)
-    if found is None:
+    if op not in OPERATIONS:
         raise InvalidCommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
-    return found
+    return OPERATIONS[op]

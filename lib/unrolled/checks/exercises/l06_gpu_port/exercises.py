@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,7 @@ from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
-from unrolled.checks.exercises.l06_gpu_port import gpu_work
+from unrolled.checks.exercises.l06_gpu_port import epochs, gpu_work
 from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
@@ -321,78 +319,14 @@ gpu_time = Spec(
 )
 
 
-def epoch(
-    images: Array,
-    labels: Array,
-    weight: Array,
-    bias: Array,
-    batch_size: int,
-    rate: float,
-    *,
-    weight_share: Callable[[int], float] = lambda count: 1,
-    bias_share: Callable[[int], float] = lambda count: 1,
-) -> tuple[Array, Array, Array]:
-    """Return (weight, bias, loss of each step) after an epoch of softmax regression.
-
-    Mistakes take a share of a step alone, by the `count` of images in it.
-    """
-    starts = range(0, len(images), batch_size)
-    losses = array_module(images).zeros(len(starts), dtype=weight.dtype)
-    for step, start in enumerate(starts):
-        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
-        weight = weight - weight_share(len(x)) * rate * (grad.T @ x)
-        bias = bias - bias_share(len(x)) * rate * grad.sum(axis=0)
-        losses[step] = loss
-    return weight, bias, losses
-
-
-def any_epoch(rng: np.random.Generator) -> Inputs:
-    """Draw an epoch of up to six steps, the last of which may be smaller; images have one axis or three."""
-    batch_size = edge_size(rng, 8)
-    count, classes = int(rng.integers(1, 6 * batch_size + 1)), 1 + edge_size(rng, 4)
-    shape = [(edge_size(rng, 9),), (edge_size(rng, 3), edge_size(rng, 4), edge_size(rng, 4))][rng.integers(0, 2)]
-    return {**epoch_of(rng, count, batch_size, shape, classes), "rate": float(rng.choice([0.01, 0.5, 1.5]))}
-
-
-def epoch_of(
-    rng: np.random.Generator, count: int, batch_size: int, shape: tuple[int, ...] = (1, 4, 4), classes: int = 3
-) -> Inputs:
-    """Draw an epoch of `count` images of this shape."""
-    return {
-        "images": rng.standard_normal((count, *shape)).astype(np.float32),
-        "labels": rng.integers(0, classes, count),
-        "weight": (0.1 * rng.standard_normal((classes, math.prod(shape)))).astype(np.float32),
-        "bias": (0.1 * rng.standard_normal(classes)).astype(np.float32),
-        "batch_size": batch_size,
-        "rate": 0.5,
-    }
-
-
-NO_MEAN = "grad has its 1/N already, since the loss is a mean: {}"
-
-EPOCH_MISTAKES = (
-    given("the step goes uphill: go against the gradient", rate=lambda rate: -rate),
-    LAST_LEFT_OUT,
-    given("the weights did not move", rate=0.0),
-    given("the rate is missing: a step is rate times the gradient", rate=1.0),
-    Mistake("the bias stays as it was: it takes a step, too", partial(epoch, bias_share=lambda count: 0)),
-    Mistake("the weight stays as it was: it takes a step, too", partial(epoch, weight_share=lambda count: 0)),
-    Mistake(NO_MEAN.format("do not divide it again"), partial(epoch, weight_share=lambda count: 1 / count)),
-    Mistake(NO_MEAN.format("add up for the bias"), partial(epoch, bias_share=lambda count: 1 / count)),
-    result("the order is weight, bias, losses", lambda y: (y[2], y[0], y[1])),
-    result("you return the bias that came in", lambda y, bias: (y[0], bias, y[2])),
-)
-
-
 train_epoch = Spec(
-    reference=epoch,
+    reference=epochs.epoch,
     allows=(ops.affine, ops.softmax_cross_entropy),
     cases=[
-        case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
-        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
+        case("two steps, NumPy", **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
+        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
     ],
-    domain=random_gpu_case("up to six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
+    domain=random_gpu_case("up to six steps, GPU", epochs.any_epoch, Budget(launches=180, float64=0)),
     points=3,
     hints=(
         "Look for every line that needs to know a value on the host: it has to be copied from the GPU, and the host "
@@ -404,6 +338,6 @@ train_epoch = Spec(
         "return weight, bias, xp.stack(losses)\n"
         "Or an array from the beginning, xp.zeros(steps, dtype=weight.dtype), and losses[step] = loss.",
     ),
-    mistakes=EPOCH_MISTAKES,
+    mistakes=epochs.MISTAKES,
     compare=named("weight", "bias", "losses"),
 )
