@@ -338,3 +338,18 @@ def test_kernels_check_their_arguments() -> None:
             kernel(*arguments)
     with pytest.raises(ValueError, match="expected a type and a name"):
         cp.ElementwiseKernel("x", "float32 y", lambda x: x, "k")
+
+
+def test_rows_that_overlap_are_not_copied_in_one_launch():
+    x, move = cp.arange(6), cp.ElementwiseKernel("T x", "T y", lambda x: x + 1, "move")
+    for program in (
+        lambda: x.__setitem__(slice(1, None), x[:-1]),
+        lambda: cp.copyto(x[:-1], x[1:]),
+        lambda: x.reshape(3, 2).__setitem__(slice(1, None), x.reshape(3, 2)[:-1]),
+        lambda: move(x[:-1], x[1:]),
+    ):
+        with pytest.raises(RuntimeError, match=r"overlap: .* Copy first, as in x\[1:\] = x\[:-1\].copy\(\)"):
+            program()
+    x[:3] = x[3:]
+    move(x, x)
+    move(x[::2], x[1::2])

@@ -193,6 +193,18 @@ SURVIVED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 }
 
 
+def test_a_product_of_vectors_and_a_norm_are_captured() -> None:
+    x, y, stream = cp.asarray(X), cp.zeros(2, np.float32), stream_of()
+    cp.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture(cp.cuda.runtime.streamCaptureModeRelaxed)
+        y[0] = x[0] @ x[0]
+        y[1] = cp.linalg.norm(x)
+        graph = stream.end_capture()
+    run(graph)
+    np.testing.assert_allclose(y.get(), [X[0] @ X[0], np.linalg.norm(X)], rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", SURVIVED)
 def test_what_cupy_itself_refuses_leaves_the_capture_as_it_was(name: str) -> None:
     refused, error, words = SURVIVED[name]

@@ -49,8 +49,16 @@ round = around = _functions.round_
 assert _methods  # imported for what it puts on the class
 
 
+_INSTEAD = {
+    "bincount": "write cp.add.at(counts, x, 1)",
+    "unique": "write s = cp.sort(x) and compare s[1:] with s[:-1]",
+    "fuse": "write an ElementwiseKernel",
+}
+
+
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"{name} is not simulated: unrolled.simgpu offers what the course uses of CuPy")
+    instead = _INSTEAD.get(name, "unrolled.simgpu offers what the course uses of CuPy")
+    raise AttributeError(f"{name} is not simulated: {instead}")
 
 
 __all__ = ["ElementwiseKernel", "clock", "connect", "cuda", "disconnect", "get_default_memory_pool", "launch_kernel"]

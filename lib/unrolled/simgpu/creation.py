@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
+from unrolled.simgpu.array import check, check_apart, check_fits, check_types, empty_like, launch, ndarray
 from unrolled.simgpu.views import stack
 
 
@@ -132,10 +132,15 @@ def size(a: Any) -> int:
 
 
 def assign(target: ndarray, value: Any) -> None:
-    """Set target[...] = value, an array of the device or a number."""
+    """Set target[...] = value, an array of the device or a number.
+
+    Raises RuntimeError for two rows of values in one memory that overlap: CuPy copies them all at once, in no order.
+    """
     if not isinstance(value, ndarray):
         fill(target, value)
     elif value.as_view() != target.as_view():  # equal is what x[key] += y ends with
+        if value.dtype == target.dtype and value.flags.c_contiguous and target.flags.c_contiguous:
+            check_apart(value, target)
         launch("copy", [fitting(value, target.shape)], [target])
 
 

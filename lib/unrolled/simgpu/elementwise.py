@@ -5,12 +5,13 @@ It is called with symbols, which write down what it does, as plain data and with
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import SCALARS, broadcast_shape, check_types, launch, ndarray
+from unrolled.simgpu.array import SCALARS, broadcast_shape, check_apart, check_types, launch, ndarray
 
 
 class ElementwiseKernel:
@@ -57,6 +58,9 @@ class ElementwiseKernel:
         options = {"name": self.name, "steps": self._steps, "results": self._results}
         kinds = [types[kind] for kind, _ in self.in_params]
         typed = [x if isinstance(x, ndarray) else kind.type(x).item() for x, kind in zip(inputs, kinds, strict=True)]
+        for x, out in itertools.product(typed, outs):
+            if isinstance(x, ndarray):
+                check_apart(x, out)
         launch("fused", typed, outs, options)
         return outs[0] if self.nout == 1 else tuple(outs)
 

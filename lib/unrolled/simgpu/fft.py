@@ -50,7 +50,7 @@ def _floats(a: ndarray) -> ndarray:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"fft.{name} is not simulated")
+    raise AttributeError(f"fft.{name} is not simulated: write rfft2, fft2 or their inverses, with lengths and axes")
 
 
 def _transform(op: str, a: ndarray, s: Sequence[int] | None, axes: Sequence[int], dtypes: dict[str, str]) -> ndarray:

@@ -155,7 +155,7 @@ def _product(shape: tuple[int, ...], dtype: Any) -> ndarray:
 def _multiply(a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
     dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
     if out is None:
-        out = _product(shape, dtype)
+        out = _product(shape, dtype) if a.ndim + b.ndim > 2 else ndarray(shape, dtype)
     elif out.shape != shape:
         raise ValueError(f"matmul: out has shape {out.shape}; expected {shape}")
     check_cast("ufunc 'matmul' output", dtype, out.dtype)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unrolled.simgpu.command import InvalidCommandError, Options
+from unrolled.simgpu.conversion import to_integers
 
 Array: TypeAlias = Any
 Operation: TypeAlias = Callable[[Any, Any, Options], None]
@@ -31,6 +32,10 @@ _REDUCTIONS = """
 """
 REDUCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _REDUCTIONS.split()}
 SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumprod}
+
+
+ADDING = ("sum", "prod", "mean", "var", "std", *SCANS)
+FLOATS_TO_INTEGERS = (("f", "i"), ("f", "u"))
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
@@ -94,10 +99,16 @@ def _casting(options: Options, default: str) -> Any:
 
 
 def _reduction(function: Callable[..., Any]) -> Operation:
+    """float16 adds up in float32, and running sums of float32 in float64: CuPy's, in parts, lose as little."""
+    wider = {"e": np.float32} | ({"f": np.float64} if function in SCANS.values() else {})
+    adds = function.__name__.removeprefix("nan") in ADDING
+
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (x,), (out,) = inputs, outputs
         axis = options.get("axis")
         words = {"axis": tuple(axis) if isinstance(axis, list) else axis, **_in_dtype(options)}
+        if adds and (kind := np.dtype(words.get("dtype", x.dtype)).char) in wider:
+            words["dtype"] = wider[kind]
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
@@ -110,7 +121,9 @@ def _reduction(function: Callable[..., Any]) -> Operation:
 
 def _copy(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (x,), (out,) = inputs, outputs
-    np.copyto(out, x, casting=_casting(options, "unsafe"))
+    casting = _casting(options, "unsafe")
+    kinds = getattr(getattr(x, "dtype", None), "kind", ""), out.dtype.kind
+    np.copyto(out, to_integers(x, out.dtype) if kinds in FLOATS_TO_INTEGERS else x, casting=casting)
 
 
 def _written(function: Callable[[Any, Array, Options], Any], casting: Any = "same_kind") -> Operation:
@@ -337,7 +350,8 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
         values = [value(reference) for reference in references]
         loop = _in_dtype({"dtype": dtype})
         if name == "cast":
-            done.append(np.asarray(values[0]).astype(loop["dtype"]))
+            x, dtype = np.asarray(values[0]), loop["dtype"]
+            done.append(to_integers(x, dtype) if (x.dtype.kind, dtype.kind) in FLOATS_TO_INTEGERS else x.astype(dtype))
         elif name == "where":
             done.append(np.where(*values))
         else:

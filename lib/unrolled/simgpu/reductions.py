@@ -107,14 +107,14 @@ def _gone(a: ndarray, axis: Any) -> tuple[int, ...]:
 REDUCTIONS = {name: reduction(name) for name in NAMES.split()}
 
 
-def sort(a: ndarray, axis: int | None = -1) -> ndarray:
-    """Return a copy that is sorted along an axis; None: of all values in one row."""
-    return _ordered("sort", a, axis, a.dtype)
+def sort(a: ndarray, axis: int | None = -1, kind: str | None = None) -> ndarray:
+    """Return a copy that is sorted along an axis; None: of all values in one row. Raises ValueError for other kinds."""
+    return _ordered("sort", a, axis, a.dtype, kind)
 
 
-def argsort(a: ndarray, axis: int | None = -1) -> ndarray:
+def argsort(a: ndarray, axis: int | None = -1, kind: str | None = None) -> ndarray:
     """Return the indices that sort an array along an axis (None: all in one row). Equal values keep their order."""
-    return _ordered("argsort", a, axis, np.dtype(np.int64))
+    return _ordered("argsort", a, axis, np.dtype(np.int64), kind)
 
 
 def searchsorted(a: ndarray, v: ndarray, side: str = "left") -> ndarray:
@@ -124,7 +124,9 @@ def searchsorted(a: ndarray, v: ndarray, side: str = "left") -> ndarray:
     return result
 
 
-def _ordered(op: str, a: ndarray, axis: int | None, dtype: Any) -> ndarray:
+def _ordered(op: str, a: ndarray, axis: int | None, dtype: Any, kind: str | None) -> ndarray:
+    if kind not in (None, "stable"):
+        raise ValueError(f"kind is {kind!r}; expected None or 'stable'")
     flat = check(a).reshape(-1) if axis is None else check(a)
     result = ndarray(flat.shape, dtype)
     launch(op, [flat], [result], {"axis": normalize_axis_index(-1 if axis is None else axis, flat.ndim)})

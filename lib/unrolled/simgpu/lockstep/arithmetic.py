@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from unrolled.simgpu.conversion import to_integers
 from unrolled.simgpu.lockstep import types
 from unrolled.simgpu.lockstep.types import Scalar
 
@@ -30,21 +31,10 @@ def cast(value: Value, given: Scalar, to: Scalar) -> Value:
     if to.kind == "b":
         return value != 0
     if given.kind == "f" and to.kind in "iu":
-        value = _whole(value, np.dtype(to.code.translate(REGISTERS)))
-    if to.code in types.SMALL:
+        value = to_integers(value, to.code)
+    elif to.code in types.SMALL:
         value = value.astype(to.code)
     return value.astype(to.dtype, copy=False)
-
-
-REGISTERS = str.maketrans("bhBH", "iiII")  # what a float is converted to before a small integer takes its last bits
-
-
-def _whole(value: Value, dtype: np.dtype[Any]) -> Value:
-    """A float's whole part, held at the integers' ends; 0 for NaN."""
-    ends = np.iinfo(dtype)
-    inside = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
-    whole = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(dtype)
-    return np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, whole)).astype(dtype)
 
 
 def _floor_divide(x: Value, y: Value) -> Value:

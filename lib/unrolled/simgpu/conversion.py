@@ -1,0 +1,24 @@
+"""Floats that become integers as a GPU converts them, which is neither NumPy's way nor the same on each CPU.
+
+The whole part is held at the ends of the register that takes it, NaN gives 0, and an integer below 32 bits keeps the
+last bits of a 32-bit register: PTX ISA, "cvt". On x86 what is out of range gives the most negative number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+REGISTERS = str.maketrans("bhBH", "iiII")  # of the small types
+
+
+def to_integers(x: Any, dtype: Any) -> Any:
+    """Return an array or a number of floats in an integer dtype."""
+    dtype = np.dtype(dtype)
+    register = np.dtype(dtype.char.translate(REGISTERS))
+    ends = np.iinfo(register)
+    inside = np.trunc(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
+    whole = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(register)
+    held = np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, whole))
+    return held.astype(register).astype(dtype)
