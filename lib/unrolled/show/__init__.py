@@ -25,56 +25,13 @@ from unrolled.show.training import learning_curves, live, losses, optimizer_path
 from unrolled.show.waterfall import waterfall
 from unrolled.show.winograd import winograd_1d
 
-__all__ = [
-    "Explorer",
-    "Picture",
-    "Slider",
-    "agreement",
-    "amdahl",
-    "banks",
-    "barriers",
-    "bars",
-    "causes",
-    "clipping",
-    "col2im",
-    "computation_graph",
-    "confusion",
-    "conv2d_backward",
-    "convolution",
-    "crossover",
-    "difference",
-    "filters",
-    "float_ruler",
-    "gallery",
-    "growth",
-    "guesses",
-    "hardware",
-    "im2col",
-    "images",
-    "ladder",
-    "launches",
-    "learning_curves",
-    "live",
-    "losses",
-    "lstm_cell",
-    "matmul_workers",
-    "max_pool2d",
-    "memory_walk",
-    "messages",
-    "optimizer_paths",
-    "pairs",
-    "pipeline",
-    "precision_front",
-    "race",
-    "ring_allreduce",
-    "roofline",
-    "rungs",
-    "scaling",
-    "scaling_curves",
-    "systolic_array",
-    "timeline",
-    "warps",
-    "waterfall",
-    "wavefront",
-    "winograd_1d",
-]
+__all__ = ["Explorer", "Picture", "Slider"]
+__all__ += ["col2im", "conv2d_backward", "convolution", "im2col", "max_pool2d", "winograd_1d"]
+__all__ += ["confusion", "difference", "filters", "images", "race"]
+__all__ += ["learning_curves", "live", "losses", "lstm_cell", "optimizer_paths", "wavefront"]
+__all__ += ["clipping", "float_ruler", "precision_front"]
+__all__ += ["amdahl", "matmul_workers", "memory_walk", "systolic_array"]
+__all__ += ["banks", "barriers", "hardware", "launches", "timeline", "warps"]
+__all__ += ["growth", "messages", "pipeline", "ring_allreduce", "scaling", "scaling_curves"]
+__all__ += ["causes", "computation_graph", "gallery", "ladder", "rungs", "waterfall"]
+__all__ += ["agreement", "bars", "crossover", "guesses", "pairs", "roofline"]
