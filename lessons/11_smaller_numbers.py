@@ -19,7 +19,7 @@ import importlib.util
 
 import numpy as np
 
-from unrolled import check, data, journal, nn, ops, records, show, timing
+from unrolled import check, data, journal, nn, ops, records, show, simgpu, timing
 
 check.start("11_smaller_numbers", "0.1.0")
 
@@ -220,6 +220,17 @@ def quantize_int8(x, limit):
 
 # %% nbgrader={"grade": true, "grade_id": "check_quantize_int8", "locked": true, "schema_version": 3, "solution": false, "task": false}
 check.quantize_int8(quantize_int8)
+
+# %% [markdown]
+# Why clip before the cast? C does not say what becomes of a float that does not fit, and machines differ. A GPU takes the
+# nearest number of 32 bits that fits, then its last bits, and so does Arm. x86 takes other bits. The same program can be
+# right on a GPU and wrong on your PC.
+
+# %%
+small, large = np.float32([300, -1]), np.float32([1e10, -1e10])
+with np.errstate(invalid="ignore"):
+    print("your CPU:", small.astype("uint8"), large.astype("int32"))
+print("a GPU:   ", simgpu.asarray(small).astype("uint8"), simgpu.asarray(large).astype("int32"))
 
 # %%
 whole, scales = journal.mine("quantize_int8")(second, np.abs(second).max(axis=(1, 2, 3)))
