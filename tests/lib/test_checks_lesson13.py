@@ -252,6 +252,14 @@ def test_one_turn_may_be_disturbed(disturbed: int, kind: Any) -> None:
     assert isinstance(own.compare(given, None, TURNS), kind)
 
 
+@pytest.mark.parametrize(("turns", "factor", "kind"), [(2, 1.02, Remark), (4, 1.02, Mismatch), (1, 1.2, Mismatch)])
+def test_rounding_may_tell_in_some_turns(turns: int, factor: float, kind: Any) -> None:
+    given = runs(0.7, 0.35)
+    for place in range(3, 3 + 2 * turns, 2):
+        given[place] = given[place]._replace(scores=RIGHT * factor)
+    assert isinstance(own.compare(given, None, TURNS), kind)
+
+
 @pytest.mark.parametrize(
     ("scores", "says"),
     [

@@ -1,10 +1,10 @@
-"""Wrong answers to lesson 12."""
+"""Wrong and imperfect answers to lesson 12."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from answers import Mutant
+from answers import Mutant, in_place
 from unrolled import ops
 from unrolled.checks.exercises.l12_many_devices import programs, schedules
 from unrolled.parallel import gpipe
@@ -68,7 +68,57 @@ def by_sample(comm, weight, x, labels):
     return (total[:-1] / total[-1]).reshape(weight.shape)
 
 
+def class_by_class(comm, weight, x, labels):
+    """Right: by log-odds, and a row of counts below the gradient."""
+    scores = x @ weight
+    odds = np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
+    grads = [x.T @ (odds[:, m] - (labels == m)) for m in range(weight.shape[1])]
+    summed = comm.all_reduce(np.float32([*np.transpose(grads), [len(x)] * weight.shape[1]]))
+    return summed[:-1] / summed[-1]
+
+
 # ring_allreduce
+
+
+def two_loops(comm, x, step=1):
+    """Right: a loop for each half, and copies of chunks that are joined."""
+    parts, there, back = [*map(np.copy, np.array_split(x, comm.size))], comm.rank + step, comm.rank - step
+    for k in range(comm.size - 1):
+        comm.send(parts[(comm.rank - step * k) % comm.size], there % comm.size)
+        into = (back - step * k) % comm.size
+        parts[into] = parts[into] + comm.receive(np.empty_like(parts[into]), back % comm.size)
+    for k in range(comm.size - 1):
+        comm.send(parts[(there - step * k) % comm.size], there % comm.size)
+        comm.receive(parts[(comm.rank - step * k) % comm.size], back % comm.size)
+    return np.concatenate(parts)
+
+
+def every_pth(comm, x, step=1):
+    """Right: chunks of every p-th number."""
+    y, left, right = np.array(x), comm.rank - step, comm.rank + step
+    for k in range(2 * comm.size - 2):
+        comm.send(y[(comm.rank - step * k) % comm.size :: comm.size].copy(), right % comm.size)
+        mine = slice((left - step * k) % comm.size, None, comm.size)
+        y[mine] = (k < comm.size - 1) * y[mine] + comm.receive(np.zeros_like(y[mine]), left % comm.size)
+    return y
+
+
+RING_IN_OTHER_WORDS = (  # of the variant, too
+    (
+        "y = x.copy()\n    chunks = np.array_split(y, comm.size)",
+        "rows = np.pad(x, (0, -len(x) % comm.size)).reshape(comm.size, -1)\n"
+        "    y, chunks = rows.ravel()[: len(x)], list(rows)",
+    ),
+    (
+        "mine[...] = mine + came if k < comm.size else came",
+        "came += mine * (k < comm.size)\n        np.copyto(mine, came)",
+    ),
+    (
+        "chunks = np.array_split(y, comm.size)",
+        "ends = [len(x) * i // comm.size for i in range(comm.size + 1)]\n"
+        "    chunks = [y[start:end] for start, end in zip(ends, ends[1:])]",
+    ),
+)
 
 
 def by_rank_0(comm, x):
@@ -123,7 +173,60 @@ def hidden_gathered(comm, x, weight1, bias1, weight2, bias2):
     return comm.all_reduce(hidden @ weight2) + bias2
 
 
+def unit_by_unit(comm, x, weight1, bias1, weight2, bias2):
+    y = np.zeros((len(x), len(bias2)), x.dtype)
+    for column, bias, row in zip(weight1.T, bias1, weight2, strict=True):
+        hidden = x @ column + bias
+        y += np.outer(np.where(hidden > 0, hidden, 0), row)
+    comm.all_reduce(y, out=y)
+    return np.add(y, bias2, out=y)
+
+
+def bias_as_a_weight(comm, x, weight1, bias1, weight2, bias2):
+    hidden = np.column_stack([x, np.ones_like(x[:, 0])]) @ np.vstack([weight1, bias1])
+    return bias2 + comm.all_reduce((weight2.T @ hidden.clip(min=0).T).copy()).T
+
+
 # schedules
+
+
+def simulated(stages, micro_batches):
+    """Right: a stage goes back where it can, and else forward while few are under way."""
+    rows, done = [[] for _ in range(stages)], set()
+    while len(done) < 2 * stages * micro_batches:
+        for s, row in enumerate(rows):
+            f, b = (sum(slot is not None and slot[0] == kind for slot in row) for kind in "FB")
+            if b < f and (s == stages - 1 or (s + 1, "B", b) in done):
+                row.append(("B", b))
+            elif f < min(micro_batches, b + stages - s) and (s == 0 or (s - 1, "F", f) in done):
+                row.append(("F", f))
+            else:
+                row.append(None)
+        done |= {(s, *row[-1]) for s, row in enumerate(rows) if row[-1]}
+    return rows
+
+
+def by_adding_lists(stages, micro_batches):
+    """Right: the last micro-batch comes back first, and there are no empty slots at the end."""
+    forward = [("F", i) for i in range(micro_batches)]
+    backward = [["B", i] for i in reversed(range(micro_batches))]
+    return [[None] * s + forward + [None] * (2 * (stages - 1 - s)) + backward for s in range(stages)]
+
+
+def in_turns(stages, micro_batches):
+    """Right: forward passes in every other slot, backward passes in those between, the last micro-batch first."""
+    rows, order = [], range(micro_batches)[::-1]
+    for stage in range(stages):
+        rows.append([None] * 2 * (micro_batches + stages - 1))
+        for kind, first in (("F", stage), ("B", 2 * stages - 1 - stage)):
+            rows[stage][first : first + 2 * micro_batches : 2] = [(kind, i) for i in order]
+    return rows
+
+
+def from_a_table(stages, micro_batches):
+    slots = {(s, s + 2 * i): ("F", i) for i in range(micro_batches) for s in range(stages)}
+    slots |= {(s, 2 * stages - s - 1 + 2 * i): ("B", i) for i in range(micro_batches) for s in range(stages)}
+    return [[slots.get((s, t)) for t in range(1 + max(t for _, t in slots))] for s in range(stages)]
 
 
 def one_after_the_other(stages, micro_batches):
@@ -178,6 +281,14 @@ def not_passed_on(comm, grad, layers):
     return [one.wait() for one in pending][::-1]
 
 
+def recursive(comm, grad, layers):
+    if not layers:
+        return []
+    by_weight, grad = layers[-1].backward(grad)
+    begun = comm.start_all_reduce(by_weight, out=by_weight)
+    return [*recursive(comm, grad, layers[:-1]), begun.wait()]
+
+
 MUTANTS = {
     "data_parallel_step": [
         Mutant(count_appended(np.append, len), "append np.float32(n)"),
@@ -207,6 +318,60 @@ MUTANTS = {
         Mutant(from_the_first_layer, "go from the last layer to the first"),
         Mutant(results_swapped, "backward gives it first"),
         Mutant(not_passed_on, "got this one: pass on the gradient by x that it gave"),
+    ],
+}
+RIGHT = {
+    "data_parallel_step": [
+        class_by_class,
+        *in_place(
+            "data_parallel_step",
+            (
+                "total[:-1] = gradient_of_mean(weight, x, labels).ravel() * len(x)",
+                "for row, label in zip(x, labels):\n"
+                "            total[:-1] += gradient_of_mean(weight, row[None], label[None]).flat",
+            ),
+        ),
+    ],
+    "ring_allreduce": [two_loops, every_pth, *in_place("ring_allreduce", *RING_IN_OTHER_WORDS)],
+    "column_row_linear": [
+        *(unit_by_unit, bias_as_a_weight),
+        *in_place(
+            "column_row_linear",
+            ("hidden @ weight2) + bias2", "hidden @ weight2 + bias2 / comm.size)"),
+            ("np.maximum(x @ weight1 + bias1, 0)", 'np.maximum(np.einsum("nk,kh->hn", x, weight1).T + bias1, 0)'),
+        ),
+    ],
+    "pipeline_schedule": [
+        *(simulated, by_adding_lists, from_a_table),
+        *in_place(
+            "pipeline_schedule",
+            ("row[half + (stages - 1 - stage) + i]", "row[-1 - stage - i]"),
+            ("[[None] * (2 * half) for _ in range(stages)]", "[list(row) for row in [(None,) * 2 * half] * stages]"),
+        ),
+    ],
+    "lean_schedule": [
+        *(simulated, in_turns, from_a_table),
+        *in_place(
+            "lean_schedule",
+            ("for i in range(micro_batches):", "for i in reversed(range(micro_batches)):"),
+            ('("B", i)', '["B", i]'),
+        ),
+    ],
+    "overlapped_gradients": [
+        recursive,
+        *in_place(
+            "overlapped_gradients",
+            ("for layer in reversed(layers):", "left = list(layers)\n    while left:\n        layer = left.pop()"),
+            ("return [one.wait() for one in pending][::-1]", "return *(one.wait() for one in pending[::-1]),"),
+            (
+                "pending.append(comm.start_all_reduce(by_weight))",
+                "pending += map(comm.start_all_reduce, [by_weight.copy()])",
+            ),
+            (
+                "for layer in reversed(layers):",
+                "for number in range(1, len(layers) + 1):\n        layer = layers[-number]",
+            ),
+        ),
     ],
 }
 HONEST = {"data_parallel_step": [into_zeros, by_one_hot]}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, nullcontext
+from functools import partial
+from operator import mul
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from answers import Mutant
+from answers import Mutant, in_place
 from unrolled import kernels, nn
 from unrolled.checks.exercises.l13_capstone import against_the_clock, own, steps
 from unrolled.device import array_module
@@ -54,6 +57,34 @@ def spoiling(x, target, weight, velocity, rate, error, grad):
 
 def with_a_read(x, target, weight, velocity, rate, error, grad):
     step_with(x, target, weight, velocity, rate, error, grad, 0, float(rate[0]))
+
+
+def with_outs(x, target, weight, velocity, rate, error, grad, decayed=None):
+    """Right: nothing but functions that say where their results go; the error is divided, and not the gradient."""
+    xp = array_module(x)
+    xp.subtract(kernels.matmul(x, weight, error), target, out=error)
+    xp.divide(error, len(x), out=error)
+    kernels.matmul(x.T, error, grad)
+    if decayed is not None:
+        xp.add(grad, xp.multiply(0.01, weight, out=decayed), out=grad)
+    xp.multiply(velocity, 0.9, out=velocity)
+    xp.subtract(velocity, xp.multiply(grad, rate, out=grad), out=velocity)
+    xp.add(weight, velocity, out=weight)
+    xp.multiply(rate, 0.99, out=rate)
+
+
+STEP_IN_OTHER_WORDS = (  # of the variant, too
+    ("velocity -= grad", "grad *= -1\n    velocity += grad"),
+    ("velocity *= 0.9\n    velocity -= grad", "grad /= 0.9\n    velocity -= grad\n    velocity *= 0.9"),
+    (
+        "grad *= rate\n    velocity *= 0.9\n    velocity -= grad",
+        "velocity /= rate\n    velocity *= 0.9\n    velocity -= grad\n    velocity *= rate",
+    ),
+    (
+        "grad *= rate\n    velocity *= 0.9\n",
+        "for array, factor in ((grad, rate), (velocity, 0.9)):\n        array[:] *= factor\n",
+    ),
+)
 
 
 # replayed_epoch
@@ -173,6 +204,19 @@ def untrained(images, labels, seed):
     return against_the_clock.network(seed).parameters
 
 
+def on_copies(images, labels, seed, optimizer, averaged=1):
+    """Right: two epochs of nine shifted copies of all images; parameters may be averaged over the last steps."""
+    layers = nn.Conv2d(16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(100), nn.ReLU()
+    network, rng, found = nn.Sequential(*layers, nn.Linear(10), seed=seed), np.random.default_rng(seed), []
+    network.build(images.shape[1:])
+    x = np.concatenate([np.roll(images, (i, j), (2, 3)) for i in (-1, 0, 1) for j in (-1, 0, 1)])
+    steps = nn.compiled(network, optimizer(), 64)
+    for k, rows in enumerate(np.array_split(np.append(*rng.permuted([range(len(x))] * 2, axis=1)), 40)):
+        steps.epoch(x, np.tile(labels, 9), rows, min(1, 0.025 * (40 - k + averaged)))
+        found.append(network.parameters.copy())
+    return np.mean(found[-averaged:], axis=0)
+
+
 # ablation
 
 
@@ -203,7 +247,83 @@ def all_others_off(run, causes):
     return {cause: float(np.median(found)) for cause, found in ratios.items()}
 
 
+def in_rounds(run, causes):
+    """Right: all settings in turns, from the last cause to the first, and one array of seconds."""
+    off = [{}, *({cause: False} for cause in causes[::-1])]
+    seconds = np.array([[run(**switches) for switches in off] for _ in range(11)])
+    return dict(zip(causes[::-1], np.median(seconds[:, 1:] / seconds[:, :1], axis=0), strict=True))
+
+
+def between_two(run, causes):
+    """Right: a run without a cause is compared with the mean of those before and after it."""
+
+    def gain(cause):
+        before, without, after = run(), run(**{cause: False}), run()
+        return 2 * without / (before + after)
+
+    return {cause: sorted(gain(cause) for _ in range(9))[4] for cause in causes}
+
+
 # own_network
+
+
+def odds_of(scores):
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+def dense_layer(version, images, labels, test_images, seed):
+    """Right: NumPy alone; image by image before its repair."""
+    x, wanted = images.reshape(len(images), -1), np.eye(10, dtype=np.float32)[labels]
+    weight = np.random.default_rng(seed).normal(0, 0.01, (x.shape[1], 10)).astype(np.float32)
+    for _ in range(8):
+        parts = np.split(np.arange(len(x)), 1 if version == "after" else len(x))
+        weight -= 0.1 / len(x) * sum(x[rows].T @ (odds_of(x[rows] @ weight) - wanted[rows]) for rows in parts)
+    return test_images.reshape(-1, len(weight)) @ weight
+
+
+def solved(version, images, labels, test_images, seed):
+    """Right: hidden units stay as they are drawn, and those after them solve equations."""
+    drawn = np.random.default_rng(seed).normal(0, 0.1, (28 * 28, 200))
+    hidden, tests = (np.tanh(each.reshape(-1, 28 * 28) @ drawn) for each in (images, test_images))
+    products = hidden.T @ hidden if version == "after" else sum(map(np.outer, hidden, hidden))
+    return np.float32(tests @ np.linalg.solve(products + 3 * np.eye(200), hidden.T @ np.eye(10)[labels]))
+
+
+def in_lists(version, images, labels, test_images, seed):
+    """Right: means of pixels, in lists before the repair."""
+    x, tests = (each.reshape(-1, 7, 4, 7, 4).mean((2, 4)).reshape(-1, 49) for each in (images, test_images))
+    weight = np.random.default_rng(seed).normal(size=(10, 49)) / 50
+    for _ in range(4):
+        scores = x @ weight.T
+        if version == "before":
+            scores = np.array([[sum(map(mul, row, pixels)) for row in weight.tolist()] for pixels in x.tolist()])
+        weight -= 0.5 / len(x) * (odds_of(scores) - np.eye(10)[labels]).T @ x
+    return tests @ weight.T
+
+
+def narrowed(version, images, labels, test_images, seed):
+    """Right: float64 before its repair. Rounding moves units across 0 in some turns, and then tells."""
+    dtype = {"before": np.float64, "after": np.float32}[version]
+    network = nn.Sequential(nn.Flatten(), nn.Linear(300), nn.ReLU(), nn.Linear(10), seed=seed, dtype=dtype)
+    network.build(images.shape[1:])
+    for x, wanted in zip(np.split(images.astype(dtype), 8), np.split(labels, 8), strict=True):
+        network.loss_and_scores(x, wanted)
+        network.parameters -= dtype(0.1) * network.gradients
+    return network.forward(test_images.astype(dtype))
+
+
+def drawn_filters(version, images, labels, test_images, seed):
+    """Right: a convolution that stays as it is drawn, window by window before its repair."""
+    filters = np.random.default_rng(seed).normal(0, 0.1, (49, 4))
+
+    def features(x):
+        windows = sliding_window_view(x[:, 0], (7, 7), axis=(1, 2))[:, ::3, ::3].reshape(-1, 49)
+        y = windows @ filters if version == "after" else np.array([np.dot(window, filters) for window in windows])
+        return np.maximum(y, 0).reshape(len(x), -1)
+
+    x = features(images)
+    return features(test_images) @ np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ np.eye(10)[labels])
 
 
 def on_usual_labels(version, images, labels, test_images, seed):
@@ -274,4 +394,50 @@ MUTANTS = {
     ],
 }
 
+RIGHT = {
+    "capturable_step": [with_outs, *in_place("capturable_step", *STEP_IN_OTHER_WORDS)],
+    "replayed_epoch": in_place(
+        "replayed_epoch",
+        (
+            "graph = captured(program, stream)",
+            "program()\n        stream.begin_capture()\n        program()\n        graph = stream.end_capture()",
+        ),
+        (
+            "xp.take(images, rows[0], axis=0, out=x)",
+            "xp.take(images, rows, axis=0, out=x[None])",
+        ),
+        (
+            "for _ in range(len(order)):\n            graph.launch()",
+            "left = order.shape[0]\n        while left:\n            graph.launch()\n            left -= 1",
+        ),
+    ),
+    "time_to_accuracy": [
+        partial(on_copies, optimizer=lambda: nn.Adam(5e-3), averaged=15),
+        partial(on_copies, optimizer=lambda: nn.SGD(0.1, momentum=0.9, nesterov=True)),
+        *in_place(
+            "time_to_accuracy",
+            ("nn.Adam(5e-3)", "nn.SGD(0.1, momentum=0.9, nesterov=True)"),
+            (
+                "np.roll(images[rows], tuple(rng.integers(-1, 2, 2)), (2, 3))",
+                "np.stack([np.roll(image, rng.integers(-1, 2, 2), (1, 2)) for image in images[rows]])",
+            ),
+            ("min(1.0, 1.2 * (1 - done / steps))", "0.5 + 0.5 * np.cos(np.pi * done / steps)"),
+        ),
+    ],
+    "ablation": [
+        *(in_rounds, between_two),
+        *in_place(
+            "ablation",
+            (
+                "everything = run()\n            ratios[cause].append(run(**{cause: False}) / everything)",
+                "ratios[cause] += [run(**{cause: False}) / run()]",
+            ),
+            (
+                "    for _ in range(9):\n        for cause in causes:\n",
+                "    for cause in sorted(causes):\n        for _ in range(15):\n",
+            ),
+        ),
+    ],
+    "own_network": [dense_layer, solved, in_lists, narrowed, drawn_filters],
+}
 HONEST = {"replayed_epoch": [two_steps_a_graph, one_step_a_graph]}

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from answers import Mutant, in_other_words, lesson02, on_the_host, result_of, solution
+from answers import Mutant, in_other_words, in_place, lesson02, on_the_host, result_of, solution
 from answers.lesson04 import Loss, loss_of_columns, loss_row_by_row, loss_with_targets
 from answers.lesson10 import RULES, always_fft, always_gemm, winograd_for_all
-from answers.lesson12 import read_elsewhere, receiving_first
-from answers.lesson13 import step_with
+from answers.lesson12 import RING_IN_OTHER_WORDS, every_pth, read_elsewhere, receiving_first, two_loops
+from answers.lesson13 import STEP_IN_OTHER_WORDS, step_with, with_outs
 from unrolled import data, device, ops
 from unrolled.checks.exercises.l12_many_devices import ring
 
@@ -348,5 +348,10 @@ RIGHT = {
         smoothed_by_logaddexp,
         *(partial(each, smoothing=0.1) for each in (loss_with_targets, loss_row_by_row, loss_of_columns, Loss())),
     ],
+    "ring_allreduce_left": [
+        *(partial(each, step=-1) for each in (two_loops, every_pth)),
+        *in_place("ring_allreduce_left", *RING_IN_OTHER_WORDS),
+    ],
+    "capturable_step_decay": [with_outs, *in_place("capturable_step_decay", *STEP_IN_OTHER_WORDS)],
 }
 HONEST = {"row_sum_maximum": [maxima(("32, 33, 256", "32, 33, 64")), maxima(("32, 33, 256", "32, 33, 512"))]}

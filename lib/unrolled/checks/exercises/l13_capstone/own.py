@@ -20,8 +20,8 @@ TURNS = 6  # timed ones: each with digits that neither version has seen
 SHORTEST = 0.005  # seconds of CPU time that training takes before its repair: with less, a clock says little about it
 FASTER = 1.1  # times as fast, at least: less is no repair
 LEARNED = 0.2  # of the test images that are right, at least, on average: a guess finds a tenth
-TOLERANCE = 1e-2  # how far scores may be apart, relative to the largest one before the repair
-ROUNDING = 0.05  # up to which they may be so by rounding
+TOLERANCE = 1e-2  # how far scores may be apart in most turns, relative to the largest one before the repair
+ROUNDING = 0.05  # up to which they may be so by rounding, in any turn
 VERSIONS = ("after", "before")
 """In the order of a turn: so what is kept of the repaired version's work can only make the other one faster."""
 
@@ -84,9 +84,8 @@ def compare(got: Sequence[Run], expected: Any, inputs: Inputs) -> Mismatch | Rem
     if agree(other.scores, first.scores, 0):
         return Mismatch(("another seed gives the same: the network's weights come from the seed",))
     pairs = list(zip(timed[::2], timed[1::2], strict=True))
-    for after, before in pairs:
-        if lines := _different(before.scores, after.scores):
-            return Mismatch(lines)
+    if lines := _different(pairs):
+        return Mismatch(lines)
     labels = {turn: given["test_labels"] for turn, given in enumerate(inputs["turns"])}
     right = float(np.mean([(run.scores.argmax(axis=1) == labels[run.turn]).mean() for run in timed]))
     if right < LEARNED:
@@ -111,16 +110,21 @@ def _times(before: Sequence[float], after: Sequence[float], right: float) -> Mis
     return Remark((f"{seconds}; {right:.0%} of the test images are right",))
 
 
-def _different(before: Array, after: Array) -> tuple[str, ...]:
-    """Say where the scores of both versions are apart by more than is allowed, and by how much."""
-    if agree(after, before, TOLERANCE):
+def _different(pairs: Sequence[tuple[Run, Run]]) -> tuple[str, ...]:
+    """Say where the scores of both versions are apart by more than is allowed, and by how much.
+
+    The median of the turns counts: now and then, rounding moves a unit across 0, and the gradient of ReLU jumps.
+    """
+    apart = []
+    for after, before in pairs:
+        scale = max(float(abs(before.scores).max()), np.finfo(np.float32).tiny)
+        apart.append(float(abs(after.scores.astype(np.float64) - before.scores).max()) / scale)
+    if statistics.median(apart) <= TOLERANCE and max(apart) < ROUNDING:
         return ()
-    scale = max(float(abs(before).max()), np.finfo(np.float32).tiny)
-    apart = abs(after.astype(np.float64) - before) / scale
     line = (
-        f"before and after give different scores, apart by {apart.max():.3%} of the largest; {TOLERANCE:.1%} is allowed"
+        f"before and after give different scores, apart by {max(apart):.3%} of the largest; {TOLERANCE:.1%} is allowed"
     )
-    if apart.max() < ROUNDING:
+    if max(apart) < ROUNDING:
         return (line, "a different order of sums, or another precision? Rounding grows: train fewer steps")
     return (line, "a repair changes the time, and nothing else: the same batches, in the same order")
 
