@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -53,11 +54,24 @@ def run(root: Path, *command: str, code: int = 0) -> str:
     return done.stdout
 
 
-def assert_refused(done: subprocess.CompletedProcess[str], said: str) -> None:
-    """It ended with one line, which says this."""
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+PROGRAM = """\
+import contextlib, io, json, shlex, sys
+from unrolled.cli import main
+for words in json.load(sys.stdin):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try: code = main(shlex.split(words))
+        except SystemExit as stop: code = stop.code
+    print(json.dumps([code, said.getvalue()]))
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def in_one_process(root: Path, *commands: str, first: str = "", path: str = "/usr/bin:/bin") -> tuple[list[Any], Any]:
+    """Code and words of each command of ours, and the modules that are loaded at the end: one start for all."""
+    done = python(root, "-c", f"{first}\n{PROGRAM}", given=json.dumps(commands), path=path)
+    assert not done.returncode, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()], json.loads(done.stderr.splitlines()[-1])
 
 
 def rows(root: Path) -> list[dict[str, str]]:
@@ -67,9 +81,9 @@ def rows(root: Path) -> list[dict[str, str]]:
 
 
 def test_both_commands_give_the_same_rows(checkout: Path) -> None:
-    said = run(checkout, "unrolled.cli", "grade", "00")
-    assert re.search(r"^broken +0! +not graded: all of 00$", said, re.MULTILINE)
-    assert re.search(r"^right +1\+$", said, re.MULTILINE)
+    shown = run(checkout, "unrolled.cli", "grade", "00")
+    assert re.search(r"^broken +0! +not graded: all of 00$", shown, re.MULTILINE)
+    assert re.search(r"^right +1\+$", shown, re.MULTILINE)
     first = rows(checkout)
     points = {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in first}
     assert points == {
@@ -80,25 +94,29 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
         ("right", "ink/speed"): ("0", "0"),
         ("right", "explain_ratio"): ("0", "1"),
     }
-    assert "2 of 2 are graded already" in run(checkout, "unrolled.cli", "grade")
-    assert "ink: 1 of 1 points, pass" in run(checkout, "unrolled.cli", "grade", "--explain", "right", "00", "ink")
+    said, _ = in_one_process(checkout, "grade", "grade --explain right 00 ink")
+    assert [code for code, _ in said] == [0, 0]
+    assert "2 of 2 are graded already" in said[0][1]
+    assert "ink: 1 of 1 points, pass" in said[1][1]
     (checkout / "grades" / "scores.csv").unlink()
     run(checkout, "nbgrader", "autograde", LESSON, "--force", code=1)  # it names the one that it cannot open
     assert rows(checkout) == first
 
 
 def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
-    grade = ("-m", "unrolled.cli", "grade")
-    hasty = "import sys; from unrolled.cli import main; from unrolled_grader.jobs import queue; queue.CONNECT = 0.5"
-    seeks = ("-c", f"{hasty}; sys.exit(main(sys.argv[1:]))", "grade")
-    for words, said in (
-        (("--explain", "right", "00", "none"), "has ink, not none"),
-        (("--explain", "nobody\x1b[2J", "00", "ink"), "nothing is recorded of 'nobody\\x1b[2J', 00_start_here"),
-        (("--force", "--scheduler", "tcp://127.0.0.1:1"), "127.0.0.1:1"),
-    ):
-        assert_refused(python(checkout, *(seeks if "--scheduler" in words else grade), *words), said)
+    refused = {
+        "grade --explain right 00 none": "has ink, not none",
+        "grade --explain 'nobody\x1b[2J' 00 ink": "nothing is recorded of 'nobody\\x1b[2J', 00_start_here",
+        "grade --force --scheduler tcp://127.0.0.1:1": "127.0.0.1:1",
+    }
+    hasty = "from unrolled_grader.jobs import queue; queue.CONNECT = 0.5"
+    found, _ = in_one_process(checkout, *refused, first=hasty)
     with record.alone(checkout / "grades"):
-        assert_refused(python(checkout, *grade), "another run grades into")
+        found += in_one_process(checkout, "grade")[0]
+    for (code, said), expected in zip(found, [*refused.values(), "another run grades into"], strict=True):
+        assert code == 1
+        assert expected in said
+        assert said.count("\n") == 1
 
 
 COUNT, NO_FOLDER = "expected a whole number from 1 to 1,000", "expected a folder"
@@ -152,17 +170,6 @@ HEAVY = {
     *("IPython", "jupytext", "matplotlib", "nbclient", "nbconvert", "nbformat", "nbgrader", "numpy", "sphinx"),
     "sqlalchemy",
 }
-PROGRAM = """\
-import contextlib, io, json, shlex, sys
-from unrolled.cli import main
-for words in json.load(sys.stdin):
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
-        try: code = main(shlex.split(words))
-        except SystemExit as stop: code = stop.code
-    print(json.dumps([words, code, said.getvalue().splitlines()[-1]]))
-print(json.dumps(sorted(sys.modules)))
-"""
 
 
 def files(root: Path) -> set[Path]:
@@ -176,30 +183,23 @@ def test_a_wrong_argument_is_named_before_anything_heavy_loads_and_nothing_is_de
     mine.parent.mkdir(parents=True)
     mine.touch()
     before = files(checkout)
-    done = python(checkout, "-c", PROGRAM, given=json.dumps([words for words, _ in WRONG]))
-    assert not done.returncode, done.stderr
-    *found, modules = map(json.loads, done.stdout.splitlines())
-    for (words, expected), (_, code, said) in zip(WRONG, found, strict=True):
+    found, modules = in_one_process(checkout, *(words for words, _ in WRONG))
+    for (words, expected), (code, said) in zip(WRONG, found, strict=True):
         assert code in (1, 2), words
-        assert expected in said, words
+        assert expected in said.splitlines()[-1], words
     assert HEAVY & set(modules) == set()
     assert files(checkout) == before
 
 
 def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Path, tmp_path: Path) -> None:
     """Every score says so, and one line says how to get what is missing."""
-    (tmp_path / "two.py").write_text(
-        "import sys\n"
-        "if __name__ == '__main__':\n"
-        "    from unrolled.cli import main\n"
-        "    from unrolled_grader.authoring import sample\n"
-        "    sample.STUDENTS = ('another_way', 'untouched')\n"
-        "    sys.exit(main(['demo', '--lessons', 'all']))\n"
-    )
+    two = "from unrolled_grader.authoring import sample; sample.STUDENTS = ('another_way', 'untouched')"
     (checkout / "grader" / "sample_class").mkdir()
-    done = python(checkout, str(tmp_path / "two.py"), path=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    said = done.stdout
+    found, _ = in_one_process(checkout, "demo --lessons all", "grade --force", first=two, path=str(tmp_path))
+    (code, said), (refused, why) = found
+    assert (code, refused) == (0, 1)
+    assert "`sudo apt-get install bubblewrap`" in why
+    assert why.count("\n") == 1
     (line,) = [line for line in said.split("\n") if "bubblewrap" in line]
     assert line.startswith("Without a sandbox")
     assert "`sudo apt-get install bubblewrap`" in line
@@ -210,5 +210,3 @@ def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Pa
     assert points == {"another_way": "1", "untouched": "0"}
     assert all(row["detail"].startswith("(graded without a sandbox)") for row in judged)
     assert "NO SANDBOX: 2 of 2" in (grades / "report.html").read_text(encoding="utf-8")
-    refused = python(checkout, "-m", "unrolled.cli", "grade", "--force", path=str(tmp_path))
-    assert_refused(refused, "`sudo apt-get install bubblewrap`")

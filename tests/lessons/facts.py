@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import symtable
 
 import pytest
+from nbformat.v4 import new_code_cell
 
 from unrolled import checks, timing
 from unrolled.checks import gpu, ranked
@@ -18,6 +20,13 @@ CASE_LIMIT = 60.0
 QUICKLY = {"UNROLLED_GRADING": "1", "UNROLLED_SEED": "0"}
 """The environment in which a notebook's own measurements take one call each, as when it is graded, and checks draw the
 same inputs each time."""
+SMALL = new_code_cell("""
+import unrolled.nn
+unrolled.nn.Sequential.fit = lambda network, train, *, whole=unrolled.nn.Sequential.fit, **options: whole(
+    network, type(train)(train.images[:64], train.labels[:64]), **options
+)
+""")
+"""The first cell of a notebook under test: trainings see 64 images. The site's run trains with all."""
 ATTEMPTS = 4  # as when graded: an inconclusive verdict is measured again, up to three times
 
 
@@ -82,3 +91,14 @@ def assert_rejected(name: str, spec: checks.Spec, mutant) -> None:
 def assert_right(name: str, spec: checks.Spec, function, place=HERE) -> None:
     """What is timed is correct."""
     assert checks.run(name, without_speed(spec), function, place=place, case_limit=CASE_LIMIT).passed
+
+
+def names(source: str) -> tuple[set[str], set[str]]:
+    """The names that a cell leaves to others, and those that it reads from outside its functions."""
+    top = symtable.symtable(source, "a cell", "exec")
+    made = {each.get_name() for each in top.get_symbols() if each.is_assigned() or each.is_imported()}
+    read, scopes = set(), [top]
+    for scope in scopes:
+        read |= {each.get_name() for each in scope.get_symbols() if each.is_global() and each.is_referenced()}
+        scopes += scope.get_children()
+    return made, read
