@@ -15,7 +15,7 @@ from unrolled.checks.run import HERE
 MARGIN = 1.5
 WITH_ANSWERS = dataclasses.replace(HERE, withhold=False)
 """Where the library's answers may be called: the mutants here are made of them, for brevity."""
-CASE_LIMIT = 60.0
+CASE_LIMIT = 120.0
 """Seconds of a case: many times what the slowest takes, so that a busy machine ends none."""
 QUICKLY = {"UNROLLED_GRADING": "1", "UNROLLED_SEED": "0"}
 """The environment in which a notebook's own measurements take one call each, as when it is graded, and checks draw the

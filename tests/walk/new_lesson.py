@@ -117,6 +117,16 @@ MUTANTS = {
         Mutant(lambda x: np.float64(2) * x.astype(float), "float64"),
     ],
 }
+RIGHT = {
+    "double": [
+        *(lambda number: number * 2, lambda number: number + number),
+        *(lambda number: sum([number] * 2), lambda number: number - -number),
+    ],
+    "double_all": [
+        *(lambda x: x * 2, lambda x: x + x, lambda x: np.add(x, x, out=np.empty_like(x))),
+        *(lambda x: np.array([one + one for one in x]), lambda x: np.sum([x, x], axis=0)),
+    ],
+}
 '''
 
 SAMPLE = '''\
