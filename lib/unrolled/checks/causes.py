@@ -41,17 +41,11 @@ def of_arguments(got: Any, inputs: Inputs, called: Callable[..., Any], tolerance
 
     `called(name=value)` is what the reference gives then; it may raise.
     """
-    if sum(np.size(x) for x in inputs.values() if isinstance(x, np.ndarray)) > SMALL:
-        return None
-    for text, changed in _changed_arguments(inputs):
-        try:
-            with np.errstate(all="ignore"):
-                usual = called(**changed)
-        except Exception:  # not every change is legal
-            continue
-        if agree(got, usual, tolerance):
-            return f"this is the right result {text}"
-    return None
+    calls = (
+        (f"this is the right result {text}", functools.partial(called, **changed))
+        for text, changed in _changed_arguments(inputs)
+    )
+    return _leading_to(got, inputs, calls, tolerance)
 
 
 def of_slips(
@@ -61,16 +55,28 @@ def of_slips(
 
     `called(function)` is the result of a function in the place of the learner's.
     """
+    calls = (
+        (f"right code gives this if {kind}", functools.partial(called, function))
+        for answer in answers
+        for kind, function in _slipped(answer)
+    )
+    return _leading_to(got, inputs, calls, tolerance)
+
+
+def _leading_to(
+    got: Any, inputs: Inputs, calls: Iterable[tuple[str, Callable[[], Any]]], tolerance: float
+) -> str | None:
+    """The text of the first call that gives `got`. Each may raise; with many inputs none is made."""
     if sum(np.size(x) for x in inputs.values() if isinstance(x, np.ndarray)) > SMALL:
         return None
-    for kind, function in (slipped for answer in answers for slipped in _slipped(answer)):
+    for text, call in calls:
         try:
             with np.errstate(all="ignore"):
-                usual = called(function)
-        except Exception:  # most slips fit no inputs
+                usual = call()
+        except Exception:  # not every change is legal, and most slips fit no inputs
             continue
         if agree(got, usual, tolerance):
-            return f"right code gives this if {kind}"
+            return text
     return None
 
 
@@ -206,7 +212,7 @@ def _of_shape(ours: tuple[int, ...], right: tuple[int, ...], inputs: Mapping[str
 
 
 def _of_numbers(got: float, right: float) -> str | None:
-    if got == -right:
+    if abs(got + right) <= 1e-6 * abs(right):
         return "the sign is wrong"
     if got - right in (1, -1):
         return f"this is one too {'many' if got > right else 'few'}"

@@ -53,6 +53,8 @@ def _places(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AS
     nested = {id(inner) for outer in functions for inner in ast.walk(outer) if inner is not outer}
     for function in functions:
         if id(function) not in nested:
+            for index, default in enumerate(function.args.defaults):
+                yield from _below(function.args, "defaults", index, default)
             for index, statement in enumerate(function.body):
                 if not (index == 0 and ast.get_docstring(function) is not None):
                     yield from _below(function, "body", index, statement)
@@ -102,6 +104,8 @@ def _left_out(node: ast.stmt) -> Iterator[Change]:
         return
     waits = isinstance(node, ast.Expr) and any(word in ast.unparse(node) for word in WAITS)
     yield "a wait is left out" if waits else "a statement is left out", [ast.Pass()]
+    if isinstance(node, ast.Expr | ast.AugAssign) and not waits:
+        yield "a statement is done twice", [node, node]
 
 
 WAITS = ("sync", "wait", "barrier", "receive")
@@ -129,6 +133,7 @@ def _turns(node: ast.For) -> Iterator[Change]:
             ("a loop has a turn too many", start, _plus(stop, by)),
             ("a loop's first turn is missing", _plus(start, by), stop),
             ("a loop does its first turn alone", start, _plus(start, by)),
+            ("a loop does its last turn alone", _plus(stop, by, ast.Sub()), stop),
         ):
             yield kind, over(ast.Call(node.iter.func, [first, last, *step], []))
         if step and isinstance(start, ast.Name):  # a thread's walk in steps of a block
@@ -136,16 +141,28 @@ def _turns(node: ast.For) -> Iterator[Change]:
             guard = ast.Compare(start, [ast.Lt()], [ast.Constant(32)])
             yield "one warp alone works", ast.If(guard, [alone], [])
     else:
-        every = ast.Call(ast.Name("list", ast.Load()), [node.iter], [])
-        for kind, *bounds in (
-            ("a loop's last turn is missing", None, -1, None),
-            ("a loop's first turn is missing", 1, None, None),
-            ("a loop does its first turn alone", None, 1, None),
-            ("a loop does its last turn alone", -1, None, None),
-            ("a loop runs backwards", None, None, -1),
-        ):
-            turns = ast.Slice(*(None if bound is None else ast.Constant(bound) for bound in bounds))
-            yield kind, over(ast.Subscript(every, turns, ast.Load()))
+        for kind, turns in _some_turns(node.iter):
+            yield kind, over(turns)
+
+
+def _some_turns(every: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    every = ast.Call(ast.Name("list", ast.Load()), [every], [])
+    for kind, *bounds in (
+        ("a loop's last turn is missing", None, -1, None),
+        ("a loop's first turn is missing", 1, None, None),
+        ("a loop does its first turn alone", None, 1, None),
+        ("a loop does its last turn alone", -1, None, None),
+        ("a loop runs backwards", None, None, -1),
+    ):
+        turns = ast.Slice(*(None if bound is None else ast.Constant(bound) for bound in bounds))
+        yield kind, ast.Subscript(every, turns, ast.Load())
+
+
+def _comprehended(node: ast.comprehension) -> Iterator[Change]:
+    for kind, turns in _some_turns(node.iter):
+        yield kind, ast.comprehension(node.target, turns, node.ifs, node.is_async)
+    if node.ifs:
+        yield "a condition is left out", ast.comprehension(node.target, node.iter, [], node.is_async)
 
 
 def _never(node: ast.While) -> Iterator[Change]:
@@ -347,5 +364,5 @@ OPERATORS: tuple[tuple[type, Callable[[Any], Iterator[Change]]], ...] = (
     *((ast.AugAssign, _augmented), (ast.Return, _one_less), (ast.Compare, _compared), (ast.BinOp, _computed)),
     *((ast.BoolOp, _both), (ast.UnaryOp, _sign), (ast.IfExp, _chosen), (ast.Constant, _constant), (ast.Name, _named)),
     *((ast.Attribute, _attribute), (ast.Call, _called), (ast.Subscript, _indexed), (ast.Slice, _sliced)),
-    (ast.Tuple, _tuple),
+    *((ast.Tuple, _tuple), (ast.comprehension, _comprehended)),
 )
