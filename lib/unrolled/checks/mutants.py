@@ -2,9 +2,10 @@
 
 `unrolled prove` asks whether a check refuses them all, and a check finds by those of its reference what a learner may
 have done. Each operator changes one place of the syntax tree of a source: a statement is left out, `<` becomes `<=`, an
-axis becomes another. mutmut and cosmic-ray have operators such as these, for a test suite that runs in a process for
-each mutant; here a check runs thousands of times in one process, and asks besides what such tools do not know: loops
-that do their first turn alone, kernels with more blocks, waits that are missing.
+axis becomes another. mutmut and cosmic-ray have operators such as these, but run a test suite in a process for each
+mutant, where a check runs thousands of times in one; and they know no loops that do their first turn alone, no kernels
+with more blocks, no waits that are missing. Of five solutions they made 782 mutants that are not among these, mostly
+one arithmetic operator for another: the checks refused 767, 14 were equivalent, and one showed a hole.
 
 Comments go, as `ast` knows none: an original and its mutant are compared as `ast.unparse` writes them.
 """
