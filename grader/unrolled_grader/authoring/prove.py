@@ -102,9 +102,14 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
     return failed
 
 
-def proved(root: Path, names: Sequence[str], seeds: int, draws: int) -> Iterator[proofs.Proof]:
-    """Yield the proofs of exercises as they end, each in a process of its own, and print what they say."""
-    workers = min(len(names), os.cpu_count() or 1) or 1
+def proved(
+    root: Path, names: Sequence[str], seeds: int, draws: int, workers: int | None = None
+) -> Iterator[proofs.Proof]:
+    """Yield the proofs of exercises as they end, each in a process of its own, and print what they say.
+
+    So many at once; by default as many as there are cores.
+    """
+    workers = max(1, min(len(names), workers or os.cpu_count() or 1))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
         for done in as_completed([pool.submit(_proof, root, name, seeds=seeds, draws=draws) for name in names]):
             yield _shown(done.result())
