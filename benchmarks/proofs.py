@@ -2,7 +2,8 @@
 
     python benchmarks/proofs.py [--quick] [--json benchmarks/results/proofs.json] [--only EXERCISE ...]
 
-A row keeps a hash of what its exercise was proved with: `unrolled prove --changed` tries what has another one by now.
+Two processes share the exercises. A row's seconds are CPU time, its seeds those at which all of its mutants were tried.
+It keeps a hash of what its exercise was proved with: `unrolled prove --changed` tries what has another one by now.
 With --only, rows of a record that is there are replaced, and the others stay.
 """
 
@@ -16,14 +17,14 @@ import common
 from unrolled_grader.authoring import prove, variants
 
 QUICK = ["ink", "prune"]
-SEEDS, DRAWS = 3, 200
+SEEDS, DRAWS, PROCESSES = 20, 2000, 2
 
 
 def rows(names: list[str], seeds: int, draws: int) -> Iterator[dict[str, Any]]:
     """Yield what became of each exercise's mutants."""
-    for proof in prove.proved(common.ROOT, names, seeds, draws):
-        counts = {"seeds": seeds, "draws": draws, "content": prove.content(common.ROOT, proof.exercise)}
-        yield {"name": proof.exercise, **proof.to_dict(), **counts}
+    for proof in prove.proved(common.ROOT, names, seeds, draws, PROCESSES):
+        content = prove.content(common.ROOT, proof.exercise)
+        yield {"name": proof.exercise, **proof.to_dict(), "draws": draws, "content": content}
 
 
 def main() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from unrolled import checks
+from unrolled.checks.compare import Mismatch
 from unrolled.checks.spec import Spec, case, random_case
 from unrolled.cli import checkout
-from unrolled_grader.authoring import proofs, prove, variants
+from unrolled_grader.authoring import alike, proofs, prove, variants
 
 SOURCE = """
 def total(rows, weight):
@@ -34,10 +35,10 @@ def any_rows(rng):
 NARROW = [case("one row", rows=[np.arange(3.0)], weight=np.array([2.0, 3.0, 5.0]))]
 
 
-def proof(cases, domain):
+def proof(cases, domain, *, others=(), **options):
     cell = nbformat.v4.new_code_cell(SOURCE, metadata={"nbgrader": {"grade_id": "total"}})
-    spec = Spec(total, cases, points=1, hints=("", "", ""), domain=domain)
-    return proofs.prove("total", spec, [cell], draws=50)
+    spec = Spec(total, cases, points=1, hints=("", "", ""), domain=domain, **options)
+    return proofs.prove("total", spec, [cell], others=others, draws=50)
 
 
 def test_a_check_that_covers_its_domain_has_no_holes():
@@ -57,8 +58,46 @@ def test_a_mutant_that_only_some_inputs_tell_apart_is_a_hole(monkeypatch):
     assert "the call: rows=" in holes
 
 
+def lax(got, expected, inputs):
+    return None if np.shape(got) == np.shape(expected) else Mismatch.of("another shape")
+
+
+def test_a_difference_that_the_check_accepts_is_a_hole():
+    holes = "\n".join(proof(NARROW, random_case("any rows", any_rows), compare=lax).holes)
+    assert "found = found - row * weight" in holes
+    assert "accepted, and not the same: the result is" in holes
+
+
+def test_where_several_results_are_right_the_check_decides():
+    either = random_case("any rows", any_rows)
+    found = proof(NARROW, either, compare=lax, others=[SOURCE.replace("return found", "return -found")])
+    assert found.own
+
+
+def test_other_right_answers_have_mutants_as_well():
+    other = "def total(rows, weight):\n    return np.sum([*rows, 0 * weight], axis=0) * weight"
+    alone = proof(NARROW, random_case("any rows", any_rows))
+    found = proof(NARROW, random_case("any rows", any_rows), others=[f"import numpy as np\n{other}"])
+    assert found.mutants > alone.mutants
+    assert not found.holes
+
+
+@pytest.mark.parametrize(
+    ("got", "says"),
+    [
+        (np.ones(2, np.float32) * (1 + 1e-6), None),
+        (np.ones(2, np.float32) * (1 + 1e-4), "the result is"),
+        (np.ones(2), "float64 (2,) for float32 (2,)"),
+        ([1.0, 1.0], "2 items for 1"),
+    ],
+)
+def test_results_are_alike_but_for_rounding(got, says):
+    found = alike.difference(got, np.ones(2, np.float32))
+    assert found is None if says is None else says in found
+
+
 def test_an_answer_that_does_not_pass_proves_nothing():
-    with pytest.raises(ValueError, match="the solution does not pass at seed 0"):
+    with pytest.raises(ValueError, match="a right answer does not pass at seed 0"):
         proof([case("two", rows=[], weight=np.ones(2, np.float32))], None)
 
 

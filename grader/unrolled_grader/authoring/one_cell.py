@@ -25,11 +25,15 @@ def function(cells: Sequence[NotebookNode], name: str) -> Any:
     return define(source, names)[name]
 
 
-def read(cells: Sequence[NotebookNode], name: str) -> tuple[str, dict[str, Any]]:
-    """Return the source of the cell with the grade_id `name`, and the names that it needs from those above it."""
+def read(cells: Sequence[NotebookNode], name: str, source: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Return the source of the cell with the grade_id `name`, and the names that it needs from those above it.
+
+    Another `source` may stand for its own.
+    """
     at = next(index for index, cell in enumerate(cells) if grade_id(cell) == name)
     above = [cell.source for cell in cells[:at] if cell.cell_type == "code"]
-    return cells[at].source, define("\n".join(needed(above, cells[at].source)), {})
+    source = cells[at].source if source is None else source
+    return source, define("\n".join(needed(above, source)), {})
 
 
 def define(source: str, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,7 +56,14 @@ def needed(above: Sequence[str], cell: str) -> list[str]:
 
 
 def _read(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    """The names that a tree reads, without those that are a function's own."""
+    found = {tree.id} if isinstance(tree, ast.Name) and isinstance(tree.ctx, ast.Load) else set()
+    found = found.union(*map(_read, ast.iter_child_nodes(tree)))
+    if isinstance(tree, ast.FunctionDef):
+        nodes = list(ast.walk(tree))
+        found -= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        found -= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return found
 
 
 def _bound(statement: ast.stmt) -> set[str]:

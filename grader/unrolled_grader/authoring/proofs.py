@@ -1,14 +1,17 @@
 """What a check does with wrong answers made by machine: refuses them, or else the difference is to be shown.
 
-A mutant that passes at any of the seeds is compared with the right answer over the exercise's domain. Where both give
-the same for every draw it is called equivalent: it is no wrong answer. Anything else is a hole in the check.
+Each mutant has to be refused at every seed. One that passes is compared with the answer that it was made of, over the
+exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison is.
+Anything else is a hole in the check.
+
+mutmut and cosmic-ray are not used for this: see `unrolled.checks.mutants`.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
-import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +19,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled import checks
+from unrolled.checks import foreign
 from unrolled.checks.causes import is_bare
+from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.mutants import mutants, plain
+from unrolled.checks.run import HERE, Place
 from unrolled.checks.spec import Spec
-from unrolled_grader.authoring import one_cell, slips
+from unrolled.checks.words import call
+from unrolled_grader.authoring import alike, one_cell, slips
 
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
-SECONDS, FEWEST = 20.0, 40
-"""Where the check itself takes so long that mutants, or draws for one of these, take longer: how many all the same."""
-SLOW = 1.0  # seconds of a check of which a fourth of these is tried
-PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
+SECONDS = 25.0
+"""For an exercise, of this process's CPU time: what is tried does not depend on what else the machine does. When they
+are over, no other mutant, seed or draw is begun."""
+SETTLING = 0.4  # share of these for more draws of what passed
+SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
+LUCK = 3  # trainings that decide about one that was refused after it had passed
+PATIENCE = 5.0  # times as long as the right answer takes, and half a second: then a case is stopped
 
 
 @dataclass
@@ -34,10 +44,13 @@ class Proof:
     """What became of an exercise's mutants. `holes` are texts: what passes, and the input that tells it apart."""
 
     exercise: str
-    mutants: int = 0
+    mutants: int = 0  # tried at one seed at least
+    seeds: int = 0  # at which all of them were tried
     refused: int = 0
     named: int = 0
     equivalent: int = 0
+    near: int = 0  # of these: results differ from the right answer's, by no more than the check's tolerance
+    own: int = 0  # of these: there are several right results, and the check's own comparison accepts this
     holes: list[str] = field(default_factory=list)
     unnamed: Counter[str] = field(default_factory=Counter)  # refused ones without a cause in words, by kind
     examples: dict[str, str] = field(default_factory=dict)  # one of each kind of these: the slip, and what was said
@@ -45,42 +58,111 @@ class Proof:
 
     def __str__(self) -> str:
         named = f", {self.named / self.refused:.0%} of these named" if self.refused else ""
+        alike = ", ".join(f"{count} {how}" for count, how in ((self.near, NEAR), (self.own, OWN)) if count)
         holes = f"{len(self.holes)} hole{'s' * (len(self.holes) != 1)}"
         return (
-            f"{self.exercise}: {self.mutants} mutants, {self.refused} refused{named}, {self.equivalent} equivalent, "
-            f"{holes}, {self.seconds:g} s"
+            f"{self.exercise}: {self.mutants} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
+            f"{f' ({alike})' * bool(alike)}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain data for the record."""
-        counts = {name: getattr(self, name) for name in ("mutants", "refused", "named", "equivalent", "seconds")}
-        return {**counts, "holes": len(self.holes)}
+        names = ("mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
+        return {**{name: getattr(self, name) for name in names}, "holes": len(self.holes)}
 
 
-def prove(name: str, spec: Spec, cells: Sequence[Any], *, seeds: int = 3, draws: int = 2000) -> Proof:
-    """Try an exercise's check with every mutant of the answer in its cell. Raises ValueError if that does not pass."""
-    started = time.perf_counter()
-    trial = _Trial(name, replace(spec, speed=None, rung=None), *one_cell.read(cells, name))
-    proof = Proof(name)
-    trial.require_right(seeds)
-    seeds = max(1, min(seeds, int(SECONDS / trial.typical)))
-    for kind, text, function in trial.chosen(list(trial.wrong(draws)), seeds):
-        proof.mutants += 1
-        trial.judge(proof, kind, text, function, seeds, draws)
-    proof.seconds = round(time.perf_counter() - started, 1)
+NEAR, OWN = "within the tolerance", "by the check's own comparison"
+
+
+@dataclass
+class _Wrong:
+    """A mutant: its kind, how it differs from the answer that it was made of, and what became of it."""
+
+    kind: str
+    text: str
+    function: Any
+    trial: _Trial
+    named: bool = False  # refused in words for the cause
+    passed: int | None = None  # at this seed
+    draws: int = 0  # for which it was compared since
+    lost: list[str] = field(default_factory=list)  # how it differed for some of these
+    near: bool = False
+    own: bool = False
+
+
+def prove(
+    name: str, spec: Spec, cells: Sequence[Any], *, others: Sequence[str] = (), seeds: int = 3, draws: int = 2000
+) -> Proof:
+    """Try an exercise's check with mutants of the answer in its cell, and of other right answers, given as sources.
+
+    Raises ValueError if one of these answers does not pass.
+    """
+    started, proof = time.process_time(), Proof(name)
+    spec = replace(spec, speed=None, rung=None)
+    trials = [_Trial(name, spec, *one_cell.read(cells, name, source)) for source in (None, *others)]
+    for trial in trials:
+        trial.require_right(seeds)
+    wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])
+    tried = _tried(proof, wrong, seeds, started)
+    passed = [each for each in tried if each.passed is not None]
+    for index, each in enumerate(passed):
+        now = time.process_time()
+        each.trial.compare(each, draws, now + (started + SECONDS - now) / (len(passed) - index))
+    _count(proof, tried)
+    proof.seconds = round(time.process_time() - started, 1)
     return proof
+
+
+def _spread(items: list[_Wrong]) -> list[_Wrong]:
+    """The same in an order of which each beginning is evenly chosen."""
+    return [items[index] for index in sorted(range(len(items)), key=lambda index: index * 0.6180339887 % 1)]
+
+
+def _tried(proof: Proof, waiting: list[_Wrong], seeds: int, started: float) -> list[_Wrong]:
+    """Try mutants seed by seed, each until it passes, while there is time; return those that were tried."""
+    tried = list[_Wrong]()
+    for seed in range(seeds):
+        refused = list[_Wrong]()
+        for wrong in waiting:
+            if time.process_time() > started + (1 - SETTLING if seed else 1) * SECONDS:
+                return tried
+            if not seed:
+                tried.append(wrong)
+            verdict = wrong.trial.judge(proof, wrong, seed)
+            if verdict == "pass":
+                wrong.passed = seed
+                wrong.trial.compare(wrong, FIRST)
+            elif verdict != "timeout":
+                refused.append(wrong)
+        waiting, proof.seeds = refused, seed + 1
+    return tried
+
+
+def _count(proof: Proof, tried: list[_Wrong]) -> None:
+    proof.mutants = len(tried)
+    for wrong in tried:
+        if wrong.passed is None:
+            proof.refused += 1
+            proof.named += wrong.named
+        elif 2 * len(wrong.lost) > (0 if wrong.trial.spec.domain else wrong.draws):
+            where = f"{proof.exercise}, {wrong.kind}: passes at seed {wrong.passed}"
+            proof.holes.append(f"{where}\n{wrong.text}\n{wrong.lost[0]}")
+        else:
+            proof.equivalent += 1
+            proof.near += wrong.near
+            proof.own += wrong.own
 
 
 @dataclass
 class _Trial:
-    """An exercise, the source of its answer, and the names that this needs."""
+    """An exercise, the source of a right answer, and the names that this needs."""
 
     name: str
     spec: Spec
     source: str
     names: Mapping[str, Any]
     limit: float = 10.0
-    typical: float = 0.0  # seconds that the check takes for the right answer
+    right_results: dict[int, list[Any] | None] = field(default_factory=dict)  # by the number of a draw
 
     def __post_init__(self) -> None:
         self.right = self.function(self.source)
@@ -92,76 +174,123 @@ class _Trial:
         """Raise ValueError unless the answer passes. Then a case may take a mutant some times as long as that."""
         times = []
         for seed in (0, *range(seeds)):  # the first also loads what is needed
-            started = time.perf_counter()
-            if not (report := self.report(self.right, seed)).passed:
-                raise ValueError(f"the solution does not pass at seed {seed}: {report}")
-            times.append(time.perf_counter() - started)
-            if sum(times) > SECONDS:
+            started = time.process_time()
+            if not (report := self.report(self.spec, self.right, seed)).passed:
+                raise ValueError(f"a right answer does not pass at seed {seed}: {report}")
+            times.append(time.process_time() - started)
+            if sum(times) > SECONDS / 10:
                 break
-        self.limit, self.typical = min(self.limit, 1 + PATIENCE * max(times)), statistics.median(times)
+        self.limit = min(self.limit, 0.5 + PATIENCE * max(times))
         self.spec = replace(self.spec, limit=None)
 
-    def report(self, function: Any, seed: int) -> checks.Report:
-        return checks.run(self.name, self.spec, function, seed=seed, case_limit=self.limit, climb=False)
+    def report(self, spec: Spec, function: Any, seed: int, place: Place | None = None) -> checks.Report:
+        place = place or GUARDED
+        return checks.run(self.name, spec, function, seed=seed, case_limit=self.limit, climb=False, place=place)
 
-    def wrong(self, draws: int) -> Iterator[tuple[str, str, Any]]:
-        """Yield kind, text and function of every mutant, of the source's first."""
+    def wrong(self, *, slipped: bool) -> Iterator[_Wrong]:
+        """Yield every mutant of the source, and besides what is made of the function itself where that is asked for."""
         original = plain(self.source)
         for mutant in mutants(self.source):
             try:
                 function = self.function(mutant.source)
             except Exception:  # a decorator that refuses its function, a definition that fails at once
                 continue
-            yield mutant.kind, _diff(original, mutant.source), function
-        if inspect.isfunction(self.right):
-            for kind, text, make in slips.slips(self._calls(draws), OFTEN):
-                yield kind, text, make(self.right)
+            yield _Wrong(mutant.kind, _diff(original, mutant.source), function, self)
+        if slipped and inspect.isfunction(self.right):
+            for kind, text, make in slips.slips(self._calls(), OFTEN):
+                yield _Wrong(kind, text, make(self.right), self)
 
-    def chosen(self, all_mutants: list[Any], seeds: int) -> list[Any]:
-        """Return some, evenly chosen, where all would take longer than `SECONDS` if they were refused at the end."""
-        fewest = FEWEST if self.typical < SLOW else FEWEST // 4
-        most = min(len(all_mutants), max(fewest, int(SECONDS / (seeds * self.typical))))
-        return [all_mutants[number * len(all_mutants) // most] for number in range(most)]
-
-    def _calls(self, draws: int) -> slips.Calls:
+    def _calls(self) -> slips.Calls:
         """How the domain's inputs lead to calls of the function; without one, how the cases do, which have no edges."""
         calls = slips.Calls()
-        for number in range(min(draws, 300) if self.spec.domain else 1):
-            self.drawn(slips.watched(self.right, calls), number)
+        for number in range(SEEN if self.spec.domain else 1):
+            self._drawn(slips.watched(self.right, calls), number)
         return calls if self.spec.domain else replace(calls, features=[])
 
-    def drawn(self, function: Any, number: int) -> checks.Report:
-        """What the check says for inputs of the domain, or of the cases where there is none, from this number on."""
-        cases = self.spec.cases if self.spec.domain is None else [self.spec.domain]
-        spec = replace(self.spec, cases=cases, domain=None)
-        return checks.run(self.name, spec, function, seed=10_000 + number, case_limit=self.limit, climb=False)
+    def judge(self, proof: Proof, wrong: _Wrong, seed: int) -> str:
+        """Return what the check says of a mutant: "pass", "timeout" or another verdict; at the first seed in words."""
+        if seed:
+            report = self.report(_brief(self.spec, []), wrong.function, seed)
+        elif not (report := self.report(self.spec, wrong.function, seed)).passed:
+            wrong.named = _is_named(report)
+            if not wrong.named:
+                proof.unnamed[wrong.kind] += 1
+                proof.examples.setdefault(wrong.kind, f"{wrong.text}\n{report}")
+        return next((found.verdict for found in report.findings if found.verdict != "pass"), "pass")
 
-    def judge(self, proof: Proof, kind: str, text: str, function: Any, seeds: int, draws: int) -> None:
-        """Note in the proof what the check says of a wrong answer."""
-        for seed in range(seeds):
-            report = self.report(function, seed)
-            if report.passed or any(finding.verdict == "timeout" for finding in report.findings):
-                break
+    def compare(self, wrong: _Wrong, draws: int, until: float = float("inf")) -> None:
+        """Compare what passed with the right answer until something differs, for so many inputs of the domain.
+
+        Without one, these are trainings, and others at other seeds: what learns as well is refused by bad luck as well.
+        """
+        if self.spec.domain is None:
+            draws = LUCK if wrong.lost or until < float("inf") else 1
+        while wrong.draws < draws and time.process_time() < until and not (self.spec.domain and wrong.lost):
+            if found := self._difference(wrong, wrong.draws):
+                wrong.lost.append(found)
+                draws = max(draws, LUCK)
+            wrong.draws += 1
+
+    def _difference(self, wrong: _Wrong, number: int) -> str | None:
+        """How a mutant's results differ for a draw, in words; None if they are right."""
+        report, pairs = self._drawn(wrong.function, number)
+        if number not in self.right_results:
+            rights, results = self._drawn(self.right, number)
+            if self.spec.domain and not rights.passed:
+                return (
+                    f"a right answer is refused\n{self.report(self._on_domain(self.spec), self.right, DRAWN + number)}"
+                )
+            self.right_results[number] = _sole_results(results, 2 * self.spec.tolerance)
         if not report.passed:
-            proof.refused += 1
-            if _is_named(report):
-                proof.named += 1
-            else:
-                proof.unnamed[kind] += 1
-                proof.examples.setdefault(kind, f"{text}\n{report}")
-            return
-        difference = self._difference(function, draws)
-        if difference is None:
-            proof.equivalent += 1
-        else:
-            proof.holes.append(f"{self.name}, {kind}: passes at seed {seed}\n{text}\n{difference}")
-
-    def _difference(self, function: Any, draws: int) -> str | None:
-        """The first input of the domain for which a function is wrong, in words; None if there is none."""
-        for number in range(min(draws, max(FEWEST // 4, int(SECONDS / self.typical)))):
-            if not (report := self.drawn(function, number)).passed:
-                return str(report)
+            return str(self.report(self._on_domain(self.spec), wrong.function, DRAWN + number))
+        if (right := self.right_results[number]) is None:
+            wrong.own = True
+            return None
+        for (got, _), expected, case in zip(pairs, right, self._on_domain(self.spec).cases, strict=True):
+            if alike.difference(got, expected):
+                wrong.near = True
+                if found := alike.difference(got, expected, 2 * self.spec.tolerance):
+                    return f"accepted, and not the same: {found}\nthe call: {call(case.inputs(DRAWN + number))}"
         return None
+
+    def _drawn(self, function: Any, number: int) -> tuple[checks.Report, list[tuple[Any, Any]]]:
+        """What the check says for a draw, and each result with the expected one."""
+        pairs = list[tuple[Any, Any]]()
+        return self.report(self._on_domain(_brief(self.spec, pairs)), function, DRAWN + number, UNGUARDED), pairs
+
+    def _on_domain(self, spec: Spec) -> Spec:
+        """The spec with inputs of the domain alone, or of the cases where there is none."""
+        return replace(spec, cases=spec.cases if spec.domain is None else [spec.domain], domain=None)
+
+
+DRAWN = 10_000
+"""The seed of the first draw: none of those that the check is tried at."""
+GUARDED = replace(HERE, borrowed=functools.lru_cache(1)(foreign.used_by))  # the same at every seed
+UNGUARDED = replace(HERE, withhold=False, borrowed=lambda function: None)
+"""For what has passed: that it takes no answer from a library was seen then."""
+
+
+def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:
+    """The spec without the words for a cause, which take most of the time; notes what it compares."""
+
+    def compare(got: Any, expected: Any, inputs: Any) -> Any:
+        pairs.append((got, expected))
+        found = (spec.compare or _compare)(got, expected, inputs)
+        return Mismatch.of("wrong") if isinstance(found, Mismatch) else found
+
+    def _compare(got: Any, expected: Any, inputs: Any) -> Mismatch | None:
+        return mismatch(got, expected, spec.tolerance, inputs)
+
+    return replace(spec, compare=compare, mistakes=())
+
+
+def _sole_results(pairs: list[tuple[Any, Any]], tolerance: float) -> list[Any] | None:
+    """The right answer's results; None if they are not the reference's, or no data: then others are right as well."""
+    try:
+        same = not any(alike.difference(got, expected, tolerance) for got, expected in pairs)
+    except TypeError:
+        return None
+    return [got for got, _ in pairs] if same else None
 
 
 def _is_named(report: checks.Report) -> bool:

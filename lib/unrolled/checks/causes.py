@@ -41,17 +41,11 @@ def of_arguments(got: Any, inputs: Inputs, called: Callable[..., Any], tolerance
 
     `called(name=value)` is what the reference gives then; it may raise.
     """
-    if sum(np.size(x) for x in inputs.values() if isinstance(x, np.ndarray)) > SMALL:
-        return None
-    for text, changed in _changed_arguments(inputs):
-        try:
-            with np.errstate(all="ignore"):
-                usual = called(**changed)
-        except Exception:  # not every change is legal
-            continue
-        if agree(got, usual, tolerance):
-            return f"this is the right result {text}"
-    return None
+    calls = (
+        (f"this is the right result {text}", functools.partial(called, **changed))
+        for text, changed in _changed_arguments(inputs)
+    )
+    return _leading_to(got, inputs, calls, tolerance)
 
 
 def of_slips(
@@ -61,16 +55,28 @@ def of_slips(
 
     `called(function)` is the result of a function in the place of the learner's.
     """
+    calls = (
+        (f"right code gives this if {kind}", functools.partial(called, function))
+        for answer in answers
+        for kind, function in _slipped(answer)
+    )
+    return _leading_to(got, inputs, calls, tolerance)
+
+
+def _leading_to(
+    got: Any, inputs: Inputs, calls: Iterable[tuple[str, Callable[[], Any]]], tolerance: float
+) -> str | None:
+    """The text of the first call that gives `got`. Each may raise; with many inputs none is made."""
     if sum(np.size(x) for x in inputs.values() if isinstance(x, np.ndarray)) > SMALL:
         return None
-    for kind, function in (slipped for answer in answers for slipped in _slipped(answer)):
+    for text, call in calls:
         try:
             with np.errstate(all="ignore"):
-                usual = called(function)
-        except Exception:  # most slips fit no inputs
+                usual = call()
+        except Exception:  # not every change is legal, and most slips fit no inputs
             continue
         if agree(got, usual, tolerance):
-            return f"right code gives this if {kind}"
+            return text
     return None
 
 
@@ -206,7 +212,7 @@ def _of_shape(ours: tuple[int, ...], right: tuple[int, ...], inputs: Mapping[str
 
 
 def _of_numbers(got: float, right: float) -> str | None:
-    if got == -right:
+    if abs(got + right) <= 1e-6 * abs(right):
         return "the sign is wrong"
     if got - right in (1, -1):
         return f"this is one too {'many' if got > right else 'few'}"
@@ -241,10 +247,26 @@ def _of_wrong(ours: Array, right: Array, wrong: Array, scale: float) -> Iterator
         with np.errstate(all="ignore"):
             factors = np.where(right == 0, np.nan, ours / right)
         yield from _of_axes(factors, "has a factor of its own", 1.0)
+        yield from _of_lines(ours, right, scale)
+        if np.abs(ours[wrong]).min() > 1000 * scale > 0:
+            yield "they are more than 1000 times too large: is a difference missing, or a division?"
     if (bad := int((~np.isfinite(ours) & np.isfinite(right)).sum())) and ours.size:
         yield f"{bad} of your values are not finite: a division by 0, or memory never written (np.empty)?"
     if not (wrong & (ours != 0)).any():
         yield f"{int(wrong.sum())} of your values are 0 and should not be: they are never written"
+
+
+def _of_lines(ours: Array, right: Array, scale: float) -> Iterator[str]:
+    """Whether all values, or those of each place along an axis, are a factor times the right ones plus an amount."""
+    for axis in (None, *range(ours.ndim if ours.ndim > 1 else 0)):
+        size = 1 if axis is None else ours.shape[axis]
+        x, y = (np.moveaxis(each, axis or 0, 0).reshape(size, -1) for each in (right, ours))
+        if x.shape[1] > 3:
+            x, y = (each - each.mean(axis=1, keepdims=True) for each in (x, y))
+            slope = (x * y).sum(axis=1, keepdims=True) / np.maximum((x * x).sum(axis=1, keepdims=True), 1e-30)
+            if slope.all() and np.abs(y - slope * x).max() <= 1e-4 * scale:
+                each = "" if axis is None else f", each place along axis {axis} by a factor and an amount of its own"
+                yield f"they are the right values, scaled and shifted{each}: is a sum or a mean wrong?"
 
 
 def _span(places: list[int], size: int) -> str:

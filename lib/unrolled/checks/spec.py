@@ -233,7 +233,11 @@ class Spec:
         return self.points + (self.speed.points if self.speed else 0)
 
     def drawn(self, seed: int) -> list[Case]:
-        """Return cases of the domain that cover it, with their inputs drawn from this seed."""
+        """Return cases of the domain that cover it, with their inputs drawn from this seed.
+
+        And a case a second time, with other values and, if there is such a one, the same shapes: what is kept of an
+        earlier call is wrong there.
+        """
         domain = self.domain
         if domain is None or (draw := domain.draw) is None:
             return []
@@ -242,13 +246,19 @@ class Spec:
         def drawing(index: int) -> Drawing:
             return lambda _: draw(np.random.default_rng([*start, index]))
 
-        return [replace(domain, draw=drawing(index)) for index in cover(draw, start)]
+        shaped = [case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values())]
+        again = [_with_seed(case, seed + 1) for case in (*shaped, *(case for case in self.cases if case.draw))]
+        return [*(replace(domain, draw=drawing(index)) for index in cover(draw, start)), *again[:1]]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:
         """Return what a timed call with these inputs returns: with ranks, the results of all."""
         if self.speed is None or self.speed.ranks == 1:
             return self.reference(**inputs)
         return np.stack([self.speed.baseline(**inputs)] * self.speed.ranks)
+
+
+def _with_seed(case: Case, seed: int) -> Case:
+    return replace(case, draw=lambda rng: case.inputs(seed))
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:

@@ -63,7 +63,7 @@ sequential_forward = Spec(
     reference=forward,
     cases=[
         by_hand(BY_HAND, layers=SMALL_LAYERS, x=[[1, 1]]),
-        case("one layer", layers=(training.Bend(),), x=normal(3, 4), training=False),
+        case("one layer", layers=(training.Bend(),), x=normal(3, 4)),
         case("one layer; in training", layers=(training.Bend(),), x=normal(3, 4), training=True),
     ],
     domain=random_case("any layers", layers_and_x),

@@ -17,16 +17,17 @@ from unrolled.device import Array
 def balanced_batches(images: Array, labels: Array, per_class: int, seed: int) -> Iterator[tuple[Array, Array]]:
     """Yield batches with per_class images of each class, until the rarest class has too few left."""
     rng = np.random.default_rng(seed)
-    orders = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+    classes = np.unique(labels)[::-1]  # in any order: theirs need not be the same
+    orders = [rng.permutation(np.flatnonzero(labels == label)) for label in classes]
     for start in range(0, min(map(len, orders)) - per_class + 1, per_class):
         chosen = np.concatenate([order[start : start + per_class] for order in orders])
         yield images[chosen], labels[chosen]
 
 
 def unbalanced(rng: np.random.Generator, counts: tuple[int, ...], per_class: int) -> Inputs:
-    """Draw numbered images of classes that are so frequent; the classes have any numbers."""
+    """Draw numbered images of classes that are so frequent; the classes have any numbers, that rise."""
     images = batches.numbered_images(rng, sum(counts))["images"]
-    classes = rng.choice(100, len(counts), replace=False)
+    classes = np.sort(rng.choice(100, len(counts), replace=False))
     labels = rng.permutation(np.repeat(classes, counts))
     return {"images": images, "labels": labels, "per_class": per_class, "seed": int(rng.integers(1000))}
 

@@ -38,8 +38,10 @@ in_step, in_leaky, in_sigmoid = (partial(_in_kind, kind) for kind in ("step", "l
 
 
 def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Compare, and say why a step came out in another dtype."""
+    """Compare, and say why a step came out in another dtype. A sigmoid near 0 may be rounded to it."""
     found = mismatch(got, expected, activation.tolerance)
+    if inputs["kind"] == "sigmoid" and getattr(got, "dtype", None) == expected.dtype:
+        found = mismatch(got + 1, expected + 1, activation.tolerance) and found
     if found is None or inputs["kind"] != "step" or not found.lines[0].startswith("the values are right, but dtype"):
         return found
     advice = (

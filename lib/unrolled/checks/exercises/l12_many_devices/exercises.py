@@ -107,7 +107,7 @@ ANY_SIZES = random_case("any sizes", schedules.any_size)
 SIZES = [
     case("two stages, three micro-batches", stages=2, micro_batches=3),
     case("one stage", stages=1, micro_batches=4),
-    case("four stages, six micro-batches", stages=4, micro_batches=6),
+    case("six stages, eight micro-batches", stages=6, micro_batches=8),
 ]
 
 pipeline_schedule = Spec(
