@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
-# and of a variable that this thread has not set.
+# What `Fault.kind` may be. Two are values that C leaves undefined: of a lane that takes no part in a shuffle, and of a
+# variable that this thread has not set. The last is one of two kernels or copies, on two streams.
 OUT_OF_BOUNDS = "out of bounds"
 RACE = "race"
 NOT_WRITTEN = "read before written"
@@ -18,15 +18,17 @@ THREADS = "threads"
 ENDLESS = "endless loop"
 SHUFFLE = "shuffle"
 UNSET = "unset variable"
+STREAMS = "race between streams"
 
 Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One finding: its kind, the line in the kernel's file or cell and the line's text, where, and what happened there.
+    """One finding: its kind, the line in its file or cell and the line's text, where, and what happened there.
 
-    thread and block are (x, y, z) as in `threadIdx` and `blockIdx`; index is that of the array, where there is one.
+    thread and block are (x, y, z) as in `threadIdx` and `blockIdx`; index is that of the array, where there is one. The
+    line is 0 where it is not known.
     """
 
     kind: str
@@ -48,10 +50,11 @@ class Fault:
     def finding(self) -> str:
         """All but the line's text, in one line."""
         where = "" if self.thread is None else f"thread {self.thread} of block {self.block} "
-        return f"line {self.line}: {self.kind}: {where}{self.text}"
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}{self.kind}: {where}{self.text}"
 
     def __str__(self) -> str:
-        return f"{self.finding}\n\n> {self.code.strip()}"
+        return f"{self.finding}\n\n> {self.code.strip()}" if self.code else self.finding
 
 
 class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)
