@@ -135,7 +135,7 @@ def test_a_race_is_named_by_both_lines_and_both_streams(pair: str, missing: str)
         (fault, _) = trace.faults
         assert (fault.kind, fault.line) == ("race between streams", line_of(other))
         assert str(caught.value) == str(fault)
-        assert f" in line {line_of(one)} " in fault.text
+        assert fault.other_line == line_of(one)
         names = [f"stream {stream.number}" if stream.number else "the default stream" for stream in (first, second)]
         here, there = fault.text.split(" what ")
         assert f" on {names[1]} " in here

@@ -59,7 +59,7 @@ class Done:
     kind: tuple[tuple[int, ...], str] = ((), "")
     """Shape and dtype of what it writes."""
     report: KernelReport | None = None
-    touches: Touches = tuple
+    touches: Touches = ()
 
 
 @dataclass(slots=True)

@@ -75,9 +75,9 @@ class LocalMachine(Machine):
         self._captures.check_growth(nbytes)
         buffer, grew = self._pool.take(nbytes, stream, bool(self._captures.streams))
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
-        self._recorder.note(
-            Allocation(nbytes, begun, False, grew, self._recorder.caller("")[1], bool(self._captures.streams))
-        )
+        if self._recorder:
+            where, captured = self._recorder.caller("")[1], bool(self._captures.streams)
+            self._recorder.note(Allocation(nbytes, begun, False, grew, where, captured))
         return buffer
 
     def free(self, buffer: int) -> None:
@@ -123,7 +123,7 @@ class LocalMachine(Machine):
             if arrays and (indexed := touches.indexed(op, arrays, results)) is not None:  # as it is before the launch
                 with naming(op):
                     key = operations.index_of(indexed, arrays[1:], options)
-                done.touches = partial(touches.of_launch, op, read, written, key)
+                done.touches = list(touches.of_launch(op, read, written, key))
             compute(results)
             self._memory.lost(outputs)
             return done
@@ -179,7 +179,7 @@ class LocalMachine(Machine):
         total = report.total
         seconds, work = price.seconds(total, report.blocks, self.profile)
         figures = report.bytes_read, report.bytes_written, total.operations
-        return Done(seconds, work, figures, report=report, touches=partial(list, touches.of_kernel(histories, arrays)))
+        return Done(seconds, work, figures, report=report, touches=touches.of_kernel(histories, arrays))
 
     def _ran(self, work: Work, done: Done, stream: int, issued: float, call: float, graph: int | None = None) -> None:
         """Put a kernel on the timeline, and into the traces."""
@@ -187,9 +187,10 @@ class LocalMachine(Machine):
         self._enter(stream, done.touches, name, work.line)
         gain = self.profile.graph_gain if graph is not None else 0.0
         start, end = self._timeline.enqueue(stream, done.seconds - gain, done.work, "compute")
-        self._recorder.note(
-            Launch(name, stream, issued, call, start, end, *done.figures, *done.kind, work.where, graph)
-        )
+        if not self._recorder:
+            return
+        where = work.where
+        self._recorder.note(Launch(name, stream, issued, call, start, end, *done.figures, *done.kind, where, graph))
         if done.report is not None:
             self._recorder.note(done.report)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import linecache
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,22 +25,23 @@ Clock: TypeAlias = dict[int, int]
 """For each stream, up to which count its work comes before. A stream that is not there: none of it."""
 Line: TypeAlias = tuple[str, int]
 """A file, or a cell of a notebook, and the number of a line in it."""
-Touches: TypeAlias = "Callable[[], Iterable[Touch]]"
-"""What some work touches. It is asked only if it matters, and then once or more often."""
+Touches: TypeAlias = "Callable[[], Iterable[Touch]] | Sequence[Touch]"
+"""What some work touches. What is called is called only if it matters; what may be large comes as a sequence."""
 READ, WRITE, ATOMIC = "read", "write", "atomic"
 _DOES = {READ: "reads", WRITE: "writes", ATOMIC: "changes"}
 MOST = 32
 """How many accesses of one piece of memory are kept. The oldest are forgotten, and races with them are not found."""
-LONGEST = 16384
-"""How many notes of a stream that works alone are kept."""
+LONGEST = 2**12
+"""How many notes are kept of a stream that works alone; the oldest are forgotten, too."""
+SEVERAL = -1
 
 
 @dataclass
 class Order:
     """The clocks of a machine. `host` is what the host has waited for; so it comes before all that is issued later.
 
-    Where only one stream has work that the host has not waited for, nothing can race. What that one does is noted in
-    `alone`, and looked at once another one gets work.
+    Where only one stream has work that the host has not waited for, nothing can race. What that one does is noted, and
+    looked at once another one gets work.
     """
 
     count: int = 1
@@ -48,9 +49,10 @@ class Order:
     streams: dict[int, Clock] = field(default_factory=lambda: {0: {}})
     newest: Clock = field(default_factory=dict)
     """At which count each stream was last given something."""
-    alone: deque[Note] = field(default_factory=lambda: deque(maxlen=LONGEST))
-    several: bool = False
-    """Whether several streams have such work."""
+    only: int | None = None
+    """The only stream with work that the host has not waited for; None for no stream, `SEVERAL` for more."""
+    notes: deque[Note] = field(default_factory=lambda: deque(maxlen=LONGEST))
+    """What that one did."""
 
 
 def follow(order: Order, stream: int) -> Clock:
@@ -82,8 +84,8 @@ def wait(order: Order, event: Mapping[int, int], stream: int | None) -> None:
         return
     merge(order.host, event)
     if all(count <= order.host.get(other, 0) for other, count in order.newest.items()):
-        order.streams, order.newest, order.several = {0: {}}, {}, False
-        order.alone.clear()
+        order.streams, order.newest, order.only = {0: {}}, {}, None
+        order.notes.clear()
 
 
 def wait_for_all(order: Order) -> None:
@@ -140,19 +142,23 @@ def enter(order: Order, stream: int, touches: Touches, name: str, line: Line | N
     """Note what a stream does to memory now. Return (earlier, this) for a race with what was done earlier, if any."""
     clock = follow(order, stream)
     now = Note(stream, order.count, name, line, touches)
-    if not order.several:
-        if not order.alone or order.alone[-1].stream == stream:
-            order.alone.append(now)
+    if order.only is None or order.only == stream:
+        order.only = stream
+        order.notes.append(now)
+        if callable(touches):
             return None
-        for note in order.alone:
+    if order.notes:
+        for note in order.notes:
             _enter(note, {}, order.host)
-        order.several = True
-        order.alone.clear()
+        order.notes.clear()
+    if order.only == stream:
+        return None
+    order.only = SEVERAL
     return _enter(now, clock, order.host)
 
 
 def _enter(now: Note, clock: Clock, host: Clock) -> tuple[Access, Access] | None:
-    for touch in now.touches():
+    for touch in now.touches() if callable(now.touches) else now.touches:
         kept, access = [], Access(touch, now)
         for old in touch.history.accesses:
             stream, moment, _, line, _ = old.by
@@ -198,20 +204,24 @@ def _goes_on(old: Touch, new: Touch) -> bool:
 
 def fault(earlier: Access, now: Access) -> Fault:
     """Return the finding for two accesses that race."""
-    number, code = _code(now.by.line)
-    before, text = _code(earlier.by.line)
     first, second = _stream(earlier.by.stream), _stream(now.by.stream)
-    does = f"`{now.by.name}` on {second} {_DOES[now.touch.kind]} what `{earlier.by.name}` on {first} "
-    does += _DOES[earlier.touch.kind] + (f" in line {before}" if before else "") + (f" (`{text}`)" if text else "")
+    done = f"{_name(earlier.by)} on {first} {_DOES[earlier.touch.kind]}"
     if earlier.touch.buffer != now.touch.buffer:
-        does += ", of an array that is gone: its memory was given out again"
+        done += ", of an array that is gone: its memory was given out again"
     missing = f"a wait_event on {second}, for an event that {first} records after that"
-    return Fault(STREAMS, number, code, f"{does}. Nothing orders the two: {missing}, is missing")
+    does = f"{_name(now.by)} on {second} {_DOES[now.touch.kind]} what"
+    (line, code), (other_line, other_code) = _code(now.by.line), _code(earlier.by.line)
+    text = f"{does} {done}. Nothing orders the two: {missing}, is missing"
+    return Fault(STREAMS, line, code, text, other_line=other_line, other_code=other_code)
 
 
 def _code(line: Line | None) -> tuple[int, str]:
     """The number of a line, and its text."""
     return (0, "") if line is None else (line[1], linecache.getline(*line).strip())
+
+
+def _name(by: Note) -> str:
+    return by.name if " " in by.name else f"`{by.name}`"
 
 
 def _stream(number: int) -> str:

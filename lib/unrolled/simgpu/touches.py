@@ -19,6 +19,10 @@ HIDDEN = ("random", "random.seed")
 """Operations whose last output is the state of a generator, which CuPy keeps to itself."""
 
 
+LARGEST = 2**16
+"""How many numbers an index may have to be kept. What a larger one names counts as all of the array."""
+
+
 def of_launch(op: str, inputs: Sequence[Place], outputs: Sequence[Place], key: Any = None) -> Iterator[Touch]:
     """Yield what an operation touches: it reads inputs, and writes outputs. key: of what index arrays name."""
     adds = op.endswith(".at")
@@ -42,7 +46,7 @@ def of_view(history: History, view: View, kind: str, key: Any = None) -> Iterato
     low = view.offset + sum(r for r in reach if r < 0)
     high = view.offset + sum(r for r in reach if r > 0) + itemsize
     cells: Any = Strided(view.offset - low, high - low, view.shape, view.strides, itemsize)
-    if key is not None:
+    if key is not None and sum(part.size for part in key if isinstance(part, np.ndarray)) <= LARGEST:
         cells = partial(cells, key)
     elif _is_gapless(view, itemsize):
         cells = None
@@ -76,6 +80,24 @@ class Strided:
         return found
 
 
+@dataclass(frozen=True)
+class Marked:
+    """Which of `count` cells, of `size` bytes each, were touched: a bit for each."""
+
+    bits: bytes
+    count: int
+    size: int
+
+    @classmethod
+    def of(cls, touched: Any, size: int) -> Marked:
+        return cls(np.packbits(touched).tobytes(), len(touched), size)
+
+    def __call__(self) -> Any:
+        """Return a bool for each byte."""
+        cells = np.unpackbits(np.frombuffer(self.bits, np.uint8), count=self.count)
+        return cells.astype(bool).repeat(self.size)
+
+
 def of_kernel(histories: Mapping[int, History], arrays: Iterable[GlobalArray]) -> list[Touch]:
     """Return what a kernel of the program's own touched, by what its lanes did; histories: by buffer."""
     found = []
@@ -86,6 +108,6 @@ def of_kernel(histories: Mapping[int, History], arrays: Iterable[GlobalArray]) -
             if len(places):
                 first, last = int(places[0]), int(places[-1]) + 1
                 size = array.data.itemsize // array.unit
-                part = None if len(places) == last - first else partial(np.repeat, touched[first:last].copy(), size)
+                part = None if len(places) == last - first else Marked.of(touched[first:last], size)
                 found.append(Touch(histories[array.buffer], array.buffer, kind, first * size, last * size, part))
     return found

@@ -28,7 +28,7 @@ class Fault:
     """One finding: its kind, the line in its file or cell and the line's text, where, and what happened there.
 
     thread and block are (x, y, z) as in `threadIdx` and `blockIdx`; index is that of the array, where there is one. The
-    line is 0 where it is not known.
+    line is 0 where it is not known. Where two streams race, `other_line` and `other_code` are the earlier access's.
     """
 
     kind: str
@@ -38,6 +38,8 @@ class Fault:
     thread: Place | None = None
     block: Place | None = None
     index: tuple[int, ...] | None = None
+    other_line: int = 0
+    other_code: str = ""
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Fault:
@@ -50,11 +52,18 @@ class Fault:
     def finding(self) -> str:
         """All but the line's text, in one line."""
         where = "" if self.thread is None else f"thread {self.thread} of block {self.block} "
-        line = f"line {self.line}: " if self.line else ""
-        return f"{line}{self.kind}: {where}{self.text}"
+        return f"line {self.line}: {self.kind}: {where}{self.text}"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of two accesses that race, the later one first, as far as they are known."""
+        lines = (self.line, self.code), (self.other_line, self.other_code)
+        return tuple(f"in line {line}" + f": {code}" * bool(code) for line, code in lines if line)
 
     def __str__(self) -> str:
-        return f"{self.finding}\n\n> {self.code.strip()}" if self.code else self.finding
+        if self.kind == STREAMS:
+            return "\n".join((self.text, *self.lines))
+        return f"{self.finding}\n\n> {self.code.strip()}"
 
 
 class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)
