@@ -401,7 +401,9 @@ if SIMULATED:
 # `ops.lstm` has all forms, also three that you did not write:
 #
 # - **streams**: a stream is a queue of launches. Two queues run side by side, if the GPU has room. So the product with
-#   the inputs goes to a stream of its own, beside the product with the previous output.
+#   the inputs goes to a stream of its own, beside the product with the previous output. Nothing orders two queues but
+#   events: `stream.wait_event(other.record())`. Where one is forgotten, two launches **race** for the same values. The
+#   simulated GPU names both lines.
 # - **transposed**: both weights are turned once before the first step, so that no product has to turn them.
 # - **persistent**: one launch for all steps, and a few before it. The recurrent weights stay in the registers of the
 #   GPU from the first step to the last, and the blocks exchange the outputs of each step. It is our own, and not among

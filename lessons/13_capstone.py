@@ -181,6 +181,9 @@ check.capturable_step(capturable_step)
 # Take a step of `descend` on each row of `order`, by one graph. The buffers are there; write the program, capture it
 # with `captured`, and launch it. Mind that `captured` runs the program once. At most {launches} launches a step are
 # allowed, and the graph is one. (`place += 1` in a function makes a new local name. Use `xp.add(place, 1, out=place)`.)
+#
+# Launch it inside of `with stream:`. Outside, it goes to the default stream, which does not wait for yours: they **race**.
+# The simulated GPU names both lines.
 
 
 # %% nbgrader={"grade": false, "grade_id": "replayed_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -111,7 +111,7 @@ WRONG = {  # the source, the verdict, and what is said
         "        total += count\n"
         "        count += 1\n",
         "fail",
-        ["values differ"],
+        ["two streams race", "reads what `copy` on stream 255 writes", "wait_event"],
     ),
     "a swallowed error": (
         HEAD + "def answer(x, total, count):\n"
@@ -121,6 +121,7 @@ WRONG = {  # the source, the verdict, and what is said
     ),
 }
 
+BEGINS = "    stream.wait_event(xp.cuda.Stream.null.record())\n"
 REPLAYED = (
     HEAD
     + """
@@ -139,4 +140,15 @@ def answer(x, steps):
     return y
 """
 )
+JOINS = "    xp.cuda.Stream.null.wait_event(stream.record())\n"
+RACES = {  # the source, and what is said
+    "does not wait for its inputs": (REPLAYED.replace(BEGINS, ""), "reads what `copy` on the default stream writes"),
+    "does not let others wait": (REPLAYED.replace(JOINS, ""), "a copy to the host on the default stream reads what"),
+    "launches outside": (
+        REPLAYED.replace("        stream.begin", "        y *= 1\n        stream.begin")
+        .replace("        for _", "    for _")
+        .replace("            graph", "        graph"),
+        "`with stream:` goes to the default stream",
+    ),
+}
 EAGER = "def answer(x, steps):\n    y = x.copy()\n    for _ in range(steps):\n        y += 1\n    return y\n"

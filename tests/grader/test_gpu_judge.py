@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +38,8 @@ def findings_under(verdicts: Verdicts, name: str) -> list[str]:
 
 
 def without_places(report: str) -> list[str]:
-    return [line for line in report.splitlines() if not line.strip().startswith("in line")]
+    lines = re.sub(r"stream \d+", "stream N", report).splitlines()  # each process counts its own
+    return [line for line in lines if not line.strip().startswith("in line")]
 
 
 def test_honest_work_earns_without_a_box_too() -> None:
@@ -55,7 +57,10 @@ ANSWERS = {
     "layers": (gpu_specs.LAYER, gpu_specs.RIGHT, [gpu_specs.ALWAYS_GPU, *sources(gpu_specs.WRONG)]),
     "clocks": (gpu_specs.GPU_TIME, gpu_specs.HONEST_TIME, gpu_specs.TIMED["the clock that lies"][:1]),
     "the judge's graphs": (graph_specs.STEP, graph_specs.RIGHT, sources(graph_specs.WRONG)),
-    "a worker's graphs": (graph_specs.EPOCH, graph_specs.REPLAYED, [graph_specs.EAGER]),
+    "a worker's graphs": (
+        *(graph_specs.EPOCH, graph_specs.REPLAYED),
+        [graph_specs.EAGER, *sources(graph_specs.RACES)],
+    ),
     "kernels": (kernel_specs.ADD, kernel_specs.GUARDED, sources(kernel_specs.WRONG)),
     "functions with kernels": (kernel_specs.TRANSPOSE, kernel_specs.TILED, sources(kernel_specs.SCATTERED)),
 }

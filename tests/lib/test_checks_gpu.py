@@ -59,6 +59,10 @@ WRONG = {  # the case that shows it, of None any one; its verdict, what is said
     **{name: (kernel_specs.ADD, source, None, "", says) for name, (source, says) in kernel_specs.WRONG.items()},
     **{name: (kernel_specs.TRANSPOSE, source, None, "", x) for name, (source, x) in kernel_specs.SCATTERED.items()},
     "a GPU array for NumPy arrays": (gpu_specs.LAYER, gpu_specs.ALWAYS_GPU, 0, *AS_ARRAYS),
+    **{
+        name: (graph_specs.EPOCH, source, None, "", ("two streams race", x))
+        for name, (source, x) in graph_specs.RACES.items()
+    },
     "an eager loop": (graph_specs.EPOCH, graph_specs.EAGER, 0, *NO_LAUNCH),
 }
 

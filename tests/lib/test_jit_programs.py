@@ -19,8 +19,8 @@ from jit_programs import ACCEPTED, REFUSED, Program, body, kernel
 from unrolled import simgpu as cp
 from unrolled.simgpu import current, jit
 from unrolled.simgpu.jit import CUDADriverError, KernelFault
+from unrolled.simgpu.limits import MachineLimits
 from unrolled.simgpu.lockstep.state import RunLimits
-from unrolled.simgpu.machine import MachineLimits
 
 ROWS, COLUMNS = 37, 53
 

@@ -129,6 +129,7 @@ def test_streams_run_beside_each_other_and_events_order_them() -> None:
 @pytest.mark.parametrize("non_blocking", [False, True])
 def test_the_default_stream_waits_for_others_but_for_non_blocking_ones(non_blocking: bool) -> None:
     x = cp.zeros((1024, 1024), dtype="float32")
+    cp.cuda.Device().synchronize()
     with cp.trace() as trace:
         with cp.cuda.Stream(non_blocking=non_blocking):
             x @ x

@@ -35,9 +35,9 @@ def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
     fork = machine.record(STREAM)
     machine.wait(fork, 140)
     machine.launch("sum", [y], [total], {"axis": (1,)}, 140)
-    assert machine.run_kernel(halved(y), STREAM) is None
     join = machine.record(140)
     machine.wait(join, STREAM)
+    assert machine.run_kernel(halved(y), STREAM) is None
     graph = machine.end_capture(STREAM)
     machine.upload_graph(graph, 1)
     for value in (1, 2):
@@ -117,6 +117,7 @@ def steps(launches: int) -> tuple[Trace, Trace]:
             with simgpu.trace() as trace:
                 run()
             traces.append(trace)
+    stream.synchronize()
     assert x.tolist() == [2 * launches] * 8
     return traces[0], traces[1]
 
@@ -243,6 +244,7 @@ def test_arrays_made_in_a_capture_are_told_apart() -> None:
         graph = stream.end_capture()
         graph.launch()
         other = x * 3
+    stream.synchronize()
     assert [event.captured for event in trace.allocations if not event.freed] == [True, False]
     assert (made[0], other[0]) == (2, 3)
 

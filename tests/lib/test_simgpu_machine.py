@@ -14,7 +14,8 @@ from simgpu_commands import empty, get, put, view_of
 from unrolled.simgpu import operations
 from unrolled.simgpu.chrome import chrome_events
 from unrolled.simgpu.command import InvalidCommandError, View
-from unrolled.simgpu.machine import LocalMachine, MachineLimits
+from unrolled.simgpu.limits import MachineLimits
+from unrolled.simgpu.machine import LocalMachine
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Launch, Synchronization, Trace, Transfer, covered
 
@@ -250,13 +251,13 @@ actions = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_laws_of_time(steps: list[tuple[str, Any, int]]) -> None:
     machine = LocalMachine("H200")
-    buffer = machine.allocate(4 * 10**5)
+    buffers = [machine.allocate(4 * 10**5) for _ in range(4)]  # one for each stream: no two of them race
     number = machine.start_trace()
     events: list[int] = []
     ends: dict[int, float] = {}
     clock = machine.clock()
     for action, stream, size in steps:
-        view = View(buffer, 0, (size,), (4,), "float32")
+        view = View(buffers[stream or 0], 0, (size,), (4,), "float32")
         if action == "launch":
             machine.launch("add", [view, 1], [view], {}, stream)
         elif action in ("upload", "enqueue"):

@@ -18,8 +18,9 @@ from simgpu_commands import HALVE, empty, get, halved, put, serving, start
 
 from unrolled.simgpu import process
 from unrolled.simgpu.command import InvalidCommandError, Machine, OutOfMemoryError, View
+from unrolled.simgpu.limits import MachineLimits
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault, OperatorError, UnsupportedError
-from unrolled.simgpu.machine import LocalMachine, MachineLimits
+from unrolled.simgpu.machine import LocalMachine
 from unrolled.simgpu.process import Link, LinkError
 
 
@@ -31,6 +32,7 @@ def session(machine: Machine) -> tuple[list[bytes], Any, list[Any]]:
     transposed = View(x.buffer, 0, (4, 3), (4, 16), "float32")
     machine.launch("exp", [transposed], [y])
     machine.launch("multiply", [y, float("nan")], [y], {}, 1)
+    machine.wait(machine.record(1), 2)
     machine.launch("where", [True, transposed, 1.5], [y], {}, 2)
     first = machine.record(2)
     machine.wait(first, 1)

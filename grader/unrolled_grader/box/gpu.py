@@ -256,8 +256,8 @@ class Facade(Machine):
         checked = (kind(argument) for kind, argument in zip(kinds[name], arguments, strict=True))
         return getattr(self.machine, name)(*checked)
 
-    def start_trace(self) -> int:
-        return self._added("trace", self.machine.start_trace())
+    def start_trace(self, idle: bool = False) -> int:
+        return self._added("trace", self.machine.start_trace(bool(idle)))
 
     def stop_trace(self, number: int) -> Trace:
         self._numbers["trace"].discard(self._own_number("trace", number))

@@ -7,7 +7,6 @@ takes every number that changes from an array. Its graph does the same again and
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from .gpu import places
 from .spec import Budget, Function, Inputs
 
 if TYPE_CHECKING:
-    from unrolled.simgpu.trace import GraphLaunch, Launch, Trace
+    from unrolled.simgpu.trace import Trace
 
 OWN_STREAM = 255  # of the simulated GPU's streams the last, which a function in another process cannot name by itself
 MADE = (
@@ -83,21 +82,8 @@ def beyond(trace: Trace, budget: Budget, function: Function) -> Iterator[str]:
     longest = max((graph.kernels for graph in trace.graphs), default=0)
     if budget.nodes is not None and longest > budget.nodes:
         yield f"{longest} kernels in a graph, at most {budget.nodes} allowed"
-    if astray := _on_default_stream(trace):
-        yield f"{len(astray)} launch{'es' * (len(astray) > 1)} on the default stream, which does not wait for yours"
-        yield from places(astray, function)
-        yield "on a GPU such a launch may begin before the work ahead of it is done: keep all inside `with stream:`"
     if len(trace.graphs) < budget.graphs:
         yield f"{len(trace.graphs) or 'no'} launch of a graph, at least {budget.graphs} expected"
-
-
-def _on_default_stream(trace: Trace) -> list[Any]:
-    """What was launched there between the first work on another stream and the last launch of a graph."""
-    single = [launch for launch in trace.launches if launch.graph is None]
-    begun = min((launch.issued for launch in single if launch.stream), default=math.inf)
-    ended = max((graph.issued for graph in trace.graphs), default=-math.inf)
-    events: list[Launch | GraphLaunch] = [*single, *trace.graphs]
-    return [event for event in events if not event.stream and begun < event.issued <= ended]
 
 
 def _copied(module: Any, buffers: Inputs) -> Inputs:

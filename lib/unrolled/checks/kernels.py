@@ -35,12 +35,18 @@ IN_STEP = (
     "a tree adds in pairs: in each round half as many threads, neighbours, take a partner's sum each. One thread that "
     "adds them all, or threads that lie apart, ask more often"
 )
+RACED = "two streams race"
+STREAMS = "race between streams"  # a fault's kind, and the error where no trace is open; names: most checks need no GPU
+RACE_ERROR = "StreamRaceError"
 MEANINGS = {  # by the fault's kind
     "out of bounds": "where the last block has threads to spare, a guard such as `if i < n:` keeps them out, with a "
     "condition for each axis. blockIdx.x counts along the last axis, blockIdx.y along the one before. An index such as "
     "4,294,967,295 is an unsigned number that went below 0: cast it, cp.int32(...)",
     "race": "jit.syncthreads() between the two orders the threads of a block; nothing orders blocks",
     "read before written": "each value of shared memory that is read needs a thread that writes it, and then a barrier",
+    STREAMS: "a stream keeps its own order, and what stands outside of `with stream:` goes to the default "
+    "stream. later.wait_event(earlier.record()) orders two of them. So a stream of a function's own waits at first for "
+    "the stream that made the inputs, and at the end lets that one wait",
     "barrier": "every thread of a block has to come to its barrier: no `if`, loop or return on the way for some only",
 }
 
@@ -51,7 +57,14 @@ def faults(trace: Trace | None) -> tuple[str, ...]:
         return ()
     fault = trace.faults[0]
     means = [MEANINGS[fault.kind]] if fault.kind in MEANINGS else []
-    return ("a kernel failed", fault.finding, f"> {fault.code.strip()}", *means)
+    if fault.kind != STREAMS:
+        return ("a kernel failed", fault.finding, f"> {fault.code.strip()}", *means)
+    return (RACED, fault.text, *fault.lines, *means)
+
+
+def race(error: Exception) -> tuple[str, ...]:
+    """Return what the function's streams did wrong that only shows where a result is looked at; or nothing."""
+    return (RACED, *f"{error}".splitlines(), MEANINGS[STREAMS]) if type(error).__name__ == RACE_ERROR else ()
 
 
 def beyond(trace: Trace, budget: Budget, inputs: Inputs, got: Any) -> Iterator[str]:

@@ -197,7 +197,7 @@ class _Check:
             found = self._mismatch(case, got, given, pristine, earlier, module)
         except Exception as error:  # what was returned is an object with ideas of its own
             line = f"what your function returned cannot be compared: {type(error).__name__}"
-            return Finding(case.name, "fail", (line,))
+            return Finding(case.name, "fail", kernels.race(error) or (line,))
         if isinstance(found, Mismatch):
             return Finding(case.name, "fail", found.lines, found)
         lines = () if trace is None else self._beyond(trace, case, pristine, got)

@@ -183,8 +183,13 @@ class ndarray:  # noqa: N801 (CuPy's name)
         """
         if out is not None:
             self._check_host(out, "obtained from", "Expected shape: {}, actual shape: {}")
-        whole = self if self.flags.forc else self.copy()
-        data = current.machine().download(place(whole, current.machine()), current.number(stream))
+        number = current.number(stream)
+        current.streams.append(number)  # CuPy makes the copy there, too
+        try:
+            whole = self if self.flags.forc else self.copy()
+        finally:
+            current.streams.pop()
+        data = current.machine().download(place(whole, current.machine()), number)
         host = np.frombuffer(data, self.dtype).reshape(self.shape)
         if out is not None:
             out[...] = host

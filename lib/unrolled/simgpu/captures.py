@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, Options, View
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep.faults import UnsupportedError
+from unrolled.simgpu.ordering import Line, Touches
 from unrolled.simgpu.timeline import NON_BLOCKING
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ RELAXED = 2
 """cudaStreamCaptureModeRelaxed; 0 is the global mode, 1 that of a thread."""
 ORIGIN = 0
 """The lane of a graph that is the stream on which its capture began."""
-LANES = 256
-"""The streams of a graph's other lanes have numbers from here on, which no program's stream has."""
 NODES = 20_000
 """Most nodes of one graph."""
 GRAPHS = 1000
@@ -60,6 +59,7 @@ class Done:
     kind: tuple[tuple[int, ...], str] = ((), "")
     """Shape and dtype of what it writes."""
     report: KernelReport | None = None
+    touches: Touches = ()
 
 
 @dataclass(slots=True)
@@ -69,6 +69,8 @@ class Work:
     name: str
     run: Callable[[], Done]
     where: str | None = None
+    line: Line | None = None
+    """The program's; `where` may be one of the library."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ in one of its own (`process.Link`), and it checks everything that a command says
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -37,16 +38,31 @@ class CUDARuntimeError(RuntimeError):
     """What CUDA's runtime refuses: the name of its error, a colon, and what that means."""
 
 
+class StreamRaceError(RuntimeError):
+    """Two streams reach the same bytes, one of them to write, and nothing orders the two; the text names both."""
+
+
 RAISED: Mapping[str, type[Exception]] = {
     kind.__name__: kind
     for kind in (
-        *(InvalidCommandError, OutOfMemoryError, CUDARuntimeError),
+        *(InvalidCommandError, OutOfMemoryError, CUDARuntimeError, StreamRaceError),
         *(faults.UnsupportedError, faults.OperatorError, faults.CompileException),
         *(TypeError, ValueError, MemoryError, RuntimeError, NameError, AttributeError, IndexError),
         *(OverflowError, ZeroDivisionError, SyntaxError, AssertionError, NotImplementedError),
     )
 }
 """What a machine elsewhere may raise, by name: it comes as a name and a text, from which the error is made here."""
+
+
+@contextmanager
+def naming(op: str) -> Iterator[None]:
+    """In this block, whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
+    try:
+        yield
+    except (TypeError, ValueError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -176,9 +192,9 @@ class Machine(ABC):
         """Return the seconds on the modelled host clock."""
         return float(self._call("clock"))
 
-    def start_trace(self) -> int:
-        """Begin a trace and return its number."""
-        return int(self._call("start_trace"))
+    def start_trace(self, idle: bool = False) -> int:
+        """Begin a trace and return its number. idle: when all work so far is done, which orders nothing."""
+        return int(self._call("start_trace", idle))
 
     @abstractmethod
     def stop_trace(self, number: int) -> Trace:

@@ -84,8 +84,7 @@ def trace() -> Iterator[Trace]:
     The trace begins when the device has done all work so far; `t.seconds` counts until the device has done the block's.
     """
     traced, found = machine(), Trace()
-    traced.synchronize()
-    number = traced.start_trace()
+    number = traced.start_trace(idle=True)
     try:
         yield found
     finally:

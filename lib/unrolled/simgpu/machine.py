@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu import cost, operations
-from unrolled.simgpu.captures import (
-    LANES,
-    ORIGIN,
-    Capture,
-    CapturedEvent,
-    Captures,
-    Done,
-    Work,
-    failure,
-    library_of,
+from unrolled.simgpu import cost, operations, ordering, touches
+from unrolled.simgpu.captures import ORIGIN, Capture, CapturedEvent, Captures, Done, Work, failure, library_of
+from unrolled.simgpu.command import (
+    Inputs,
+    InvalidCommandError,
+    KernelOrder,
+    Machine,
+    Options,
+    StreamRaceError,
+    View,
+    Views,
+    naming,
 )
-from unrolled.simgpu.command import Inputs, InvalidCommandError, KernelOrder, Machine, Options, View, Views
 from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.limits import MachineLimits
 from unrolled.simgpu.lockstep import launch as lockstep
 from unrolled.simgpu.lockstep import price
 from unrolled.simgpu.lockstep.arrays import GlobalArray
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
-from unrolled.simgpu.lockstep.state import RunLimits
-from unrolled.simgpu.pool import Pool, array_of, real_memory
+from unrolled.simgpu.memory import Memory
+from unrolled.simgpu.ordering import READ, WRITE, Clock, History, Line, Order, Touches
+from unrolled.simgpu.pool import Pool, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
-from unrolled.simgpu.timeline import Timeline
-from unrolled.simgpu.trace import Allocation, Event, GraphLaunch, Launch, Synchronization, Trace, Transfer
-
-
-@dataclass(frozen=True)
-class MachineLimits:
-    """What a machine refuses, so that no command takes unbounded time or memory."""
-
-    elements: int = 2**30
-    """Values of one view, and those that one command handles."""
-    flops: int = 10**14
-    """Floating-point operations of one command."""
-    operands: int = 64
-    buffers: int = 10**6
-    streams: int = 256
-    events: int = 10**6
-    """CUDA events, and events of one trace."""
-    traces: int = 64
-    """Traces open at a time."""
-    kernels: RunLimits = field(default_factory=RunLimits)
-    """Of each launch of a program's own kernel; what its source may hold, `lockstep.source` says."""
+from unrolled.simgpu.recorder import Recorder
+from unrolled.simgpu.timeline import LANES, Timeline
+from unrolled.simgpu.trace import Allocation, GraphLaunch, Launch, Synchronization, Trace, Transfer
 
 
 class LocalMachine(Machine):
@@ -74,11 +56,10 @@ class LocalMachine(Machine):
         self._pool = Pool(min(int(self.profile.memory), memory_limit or real_memory()))
         self._timeline = Timeline()
         self._captures = Captures(self._pool)
-        self._events: list[float | CapturedEvent] = []
-        self._traces: dict[int, Trace] = {}
-        self._next_trace = 0
-        self._own: dict[int, Any] = {}
-        """Of each buffer that kernels of the program's own wrote: which bytes one of these wrote last."""
+        self._order = Order()
+        self._events: list[tuple[float, Clock] | CapturedEvent] = []
+        self._recorder = Recorder(self.limits.traces, self.limits.events, self.limits.lines)
+        self._memory = Memory(self._pool, self.limits.elements)
         self._seed = seed
         self._kernels = self._graph_launches = 0
 
@@ -92,19 +73,20 @@ class LocalMachine(Machine):
         self._check_stream(stream)
         self._captures.check(stream, purpose)
         self._captures.check_growth(nbytes)
-        buffer, grew = self._pool.take(nbytes)
+        buffer, grew = self._pool.take(nbytes, stream, bool(self._captures.streams))
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
-        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1], bool(self._captures.streams)))
+        if self._recorder:
+            where, captured = self._recorder.caller("")[1], bool(self._captures.streams)
+            self._recorder.note(Allocation(nbytes, begun, False, grew, where, captured))
         return buffer
 
     def free(self, buffer: int) -> None:
         if type(buffer) is int and buffer < 0:
             self._captures.drop(buffer)
             return
-        self._own.pop(buffer, None)
-        nbytes = self._pool.give(buffer)
-        if nbytes is not None and self._traces:  # `where` would be that of a finalizer
-            self._note(Allocation(nbytes, self._timeline.host, True))
+        nbytes = self._memory.free(buffer)
+        if nbytes is not None and self._recorder:  # `where` would be that of a finalizer
+            self._recorder.note(Allocation(nbytes, self._timeline.host, True))
 
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         options = options or {}
@@ -118,15 +100,15 @@ class LocalMachine(Machine):
     def _work(self, op: str, inputs: Inputs, outputs: Views, options: Options, later: bool) -> Work:
         """A launch, checked. What is to run later runs once now, on copies: so errors come at the call."""
         operation = operations.find(op)
-        arrays = [x if x is None else self._array(x) if isinstance(x, View) else operations.scalar(x) for x in inputs]
-        results = [self._array(x) for x in outputs]
+        arrays = list(map(self._memory.operand, inputs))
+        results = [self._memory.array(x) for x in outputs]
         kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
 
         def compute(outputs: list[Any]) -> None:
-            with _naming(op), np.errstate(all="ignore"):  # a GPU does not warn
+            with naming(op), np.errstate(all="ignore"):  # a GPU does not warn
                 operation(arrays, outputs, options)
 
-        with _naming(op):
+        with naming(op):
             price = cost.of(op, inputs, outputs, options, self.profile)
             sizes = {"operations": price.flops, "values": price.elements, "operands": len(arrays) + len(results)}
             mosts = self.limits.flops, self.limits.elements, self.limits.operands
@@ -134,16 +116,22 @@ class LocalMachine(Machine):
                 if size > most:
                     raise InvalidCommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
         done = Done(price.seconds, price.work, (price.bytes_read, price.bytes_written, price.flops), kind)
+        read, written = self._memory.places(inputs), self._memory.places(outputs)
+        done.touches = partial(touches.of_launch, op, read, written)
 
         def run() -> Done:
+            if arrays and (indexed := touches.indexed(op, arrays, results)) is not None:  # as it is before the launch
+                with naming(op):
+                    key = operations.index_of(indexed, arrays[1:], options)
+                done.touches = list(touches.of_launch(op, read, written, key))
             compute(results)
-            self._disown(outputs)
+            self._memory.lost(outputs)
             return done
 
         if later:
             compute([x.copy() for x in results])
         name = str(options["name"]) if op == "kernel" else op
-        return Work(name, run, self._caller("", later)[1])
+        return Work(name, run, self._recorder.caller("", later)[1], self._recorder.line())
 
     def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         self._check_stream(stream)
@@ -151,9 +139,14 @@ class LocalMachine(Machine):
             text = f"a kernel with {len(order.arguments):,} arguments, at most {self.limits.operands:,} are taken"
             raise InvalidCommandError(text)
         capture = self._captures.of(stream)
-        arguments = [self._global(x) if isinstance(x, View) else _number(*x) for x in order.arguments]
+        arguments = list(map(self._memory.argument, order.arguments))
         name = lockstep.check(order, arguments, self.limits.kernels) if capture else ""
-        work = Work(name, lambda: self._kernel_run(order, arguments), self._caller("", bool(capture))[1])
+        histories = {view.buffer: history for history, view in self._memory.places(order.arguments)}
+
+        def run() -> Done:
+            return self._kernel_run(order, arguments, histories)
+
+        work = Work(name, run, self._recorder.caller("", bool(capture))[1], self._recorder.line())
         return self._issue(work, order.arguments, stream, capture, self.profile.host["kernel"], 0.0)
 
     def _issue(
@@ -169,8 +162,8 @@ class LocalMachine(Machine):
             self._ran(work, done, stream, issued, call)
         return done.report if done else None
 
-    def _kernel_run(self, order: KernelOrder, arguments: list[Any]) -> Done:
-        """Run a program's own kernel, blocks in an order of its own."""
+    def _kernel_run(self, order: KernelOrder, arguments: list[Any], histories: Mapping[int, History]) -> Done:
+        """Run a program's own kernel, blocks in an order of its own; histories: by buffer."""
         self._kernels += 1
         drawn = hashlib.blake2b(f"{self._seed} {self._kernels}".encode(), digest_size=7)
         seed = int.from_bytes(drawn.digest(), "big")
@@ -179,21 +172,27 @@ class LocalMachine(Machine):
         except CUDADriverError:  # the kernel never ran
             raise
         except KernelFault as error:
-            self._note(error.fault)
+            self._recorder.note(error.fault)
             raise
-        self._note_own(x for x in arguments if isinstance(x, GlobalArray))
+        arrays = [x for x in arguments if isinstance(x, GlobalArray)]
+        self._memory.wrote(arrays)
         total = report.total
         seconds, work = price.seconds(total, report.blocks, self.profile)
-        return Done(seconds, work, (report.bytes_read, report.bytes_written, total.operations), report=report)
+        figures = report.bytes_read, report.bytes_written, total.operations
+        return Done(seconds, work, figures, report=report, touches=touches.of_kernel(histories, arrays))
 
     def _ran(self, work: Work, done: Done, stream: int, issued: float, call: float, graph: int | None = None) -> None:
         """Put a kernel on the timeline, and into the traces."""
+        name = done.report.name if done.report else work.name
+        self._enter(stream, done.touches, name, work.line)
         gain = self.profile.graph_gain if graph is not None else 0.0
         start, end = self._timeline.enqueue(stream, done.seconds - gain, done.work, "compute")
-        name = done.report.name if done.report else work.name
-        self._note(Launch(name, stream, issued, call, start, end, *done.figures, *done.kind, work.where, graph))
+        if not self._recorder:
+            return
+        where = work.where
+        self._recorder.note(Launch(name, stream, issued, call, start, end, *done.figures, *done.kind, where, graph))
         if done.report is not None:
-            self._note(done.report)
+            self._recorder.note(done.report)
 
     # graphs
 
@@ -223,33 +222,36 @@ class LocalMachine(Machine):
         if capture:
             self._captures.add_graph(capture, stream, found)
             return 0
-        begun, events, lines = self._timeline.record(stream), dict[int, float](), 0
+        begun, events, lines = self._timeline.record(stream), dict[int, tuple[float, Clock]](), 0
         kernels = sum(node.work is not None for node in found.nodes)
         self._graph_launches += 1
         for node in found.nodes:
-            lane = stream if node.lane == ORIGIN else LANES + node.lane
+            lane = stream if node.lane == ORIGIN else LANES * node.lane + stream
             if node.work:
                 done = node.work.run()
                 self._ran(node.work, done, lane, issued, 0.0, self._graph_launches)
                 lines += 0 if done.report is None else 1 + len(done.report.lines)
             elif node.waits:
-                self._timeline.hold(lane, events[node.event])
+                self._hold(lane, events[node.event])
             else:
-                events[node.event] = self._timeline.record(lane)
+                events[node.event] = self._timeline.record(lane), ordering.record(self._order, lane)
         end = self._timeline.end(stream)
-        note = GraphLaunch(self._graph_launches, kernels, stream, issued, call, begun, end, self._caller("")[1])
-        self._note(note)
+        note = GraphLaunch(
+            self._graph_launches, kernels, stream, issued, call, begun, end, self._recorder.caller("")[1]
+        )
+        self._recorder.note(note)
         return lines
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check_stream(stream)
         self._captures.check(stream, "H2D")
         self._captures.of(stream)
-        array = self._array(view)
+        array = self._memory.array(view)
         if len(data) != array.nbytes:
             raise InvalidCommandError(f"{len(data):,} bytes for an array of {array.nbytes:,}")
+        self._copies(view, WRITE, "a copy to the device", stream)
         array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
-        self._disown([view])
+        self._memory.lost([view])
         bandwidth = self.profile.pageable_bandwidth if blocking else self.profile.link_bandwidth
         self._transfer("to device", array.nbytes, stream, bandwidth, blocking)
 
@@ -257,13 +259,23 @@ class LocalMachine(Machine):
         self._check_stream(stream)
         self._captures.check(stream, "D2H")
         self._captures.of(stream)
-        array = self._array(view)
+        array = self._memory.array(view)
+        self._copies(view, READ, "a copy to the host", stream)
+        ordering.wait(self._order, ordering.record(self._order, stream), None)
         self._transfer("to host", array.nbytes, stream, self.profile.pageable_bandwidth, True)
         return bytes(array.tobytes())
 
     # time: streams, events, the clock
 
     def synchronize(self, stream: int | None = None) -> None:
+        self._synchronize(stream)
+        if stream is None:
+            ordering.wait_for_all(self._order)
+        else:
+            ordering.wait(self._order, ordering.record(self._order, stream), None)
+
+    def _synchronize(self, stream: int | None) -> None:
+        """Let the host's clock wait."""
         if stream is not None:
             self._check_stream(stream)
         self._captures.check_wait(stream)
@@ -276,42 +288,48 @@ class LocalMachine(Machine):
             raise InvalidCommandError(f"more than {self.limits.events:,} events")
         self._timeline.call(self.profile.host["event"])
         captured = self._captures.record(stream, len(self._events))
-        self._events.append(self._timeline.record(stream) if captured is None else captured)
+        now = self._timeline.record(stream), ordering.record(self._order, stream)
+        self._events.append(now if captured is None else captured)
         return len(self._events) - 1
 
     def wait(self, event: int, stream: int | None) -> None:
         if stream is None:
-            time = self._event(event)
+            time, clock = self._event(event)
             self._timeline.call(self.profile.host["event"])
             self._wait(time, "event")
+            ordering.wait(self._order, clock, None)
             return
         self._check_stream(stream)
         found = self._recorded(event)
         self._timeline.call(self.profile.host["event"])
         if not self._captures.wait(found, stream):
-            self._timeline.hold(stream, self._event(event))
+            self._hold(stream, self._event(event))
+
+    def _hold(self, stream: int, event: tuple[float, Clock]) -> None:
+        """Let a stream wait for an event."""
+        self._timeline.hold(stream, event[0])
+        ordering.wait(self._order, event[1], stream)
 
     def elapsed(self, first: int, last: int) -> float:
-        if max(self._event(first), self._event(last)) > self._timeline.host:
+        (begun, *_), (ended, *_) = events = self._event(first), self._event(last)
+        if max(begun, ended) > self._timeline.host:
             raise RuntimeError("cudaErrorNotReady: device not ready")
-        return self._event(last) - self._event(first)
+        for _, clock in events:  # the host has seen that they are over
+            ordering.wait(self._order, clock, None)
+        return ended - begun
 
     def clock(self) -> float:
         return self._timeline.host
 
     # what is recorded, and memory in numbers
 
-    def start_trace(self) -> int:
-        if len(self._traces) >= self.limits.traces:
-            raise InvalidCommandError(f"more than {self.limits.traces} open traces")
-        self._next_trace += 1
-        self._traces[self._next_trace] = Trace(self.profile.name, self._timeline.host)
-        return self._next_trace
+    def start_trace(self, idle: bool = False) -> int:
+        if idle:
+            self._synchronize(None)
+        return self._recorder.start(self.profile.name, self._timeline.host)
 
     def stop_trace(self, number: int) -> Trace:
-        trace = self._traces.pop(number, None) if type(number) is int else None
-        if trace is None:
-            raise InvalidCommandError(f"trace {number!r:.40} is not open")
+        trace = self._recorder.stop(number)
         trace.end, trace.device_end = self._timeline.host, self._timeline.end(None)
         return trace
 
@@ -323,55 +341,21 @@ class LocalMachine(Machine):
         self._pool.drop()
 
     def own_bytes(self, view: View) -> int:
-        self._array(view)
-        if view.buffer not in self._own:
-            return 0
-        return sum(array_of(view, self._own, self.limits.elements).tobytes())
-
-    def _note_own(self, arrays: Iterable[GlobalArray]) -> None:
-        """Note which bytes of these a kernel of the program's own has written."""
-        for array in arrays:
-            if array.shadow is not None and (memory := self._pool.buffers.get(array.buffer)) is not None:
-                own = self._own.setdefault(array.buffer, np.zeros(memory.nbytes, np.uint8))
-                cells = array.shadow.written(np.arange(array.shadow.cells))
-                written = cells.repeat(array.data.itemsize // array.unit)[: len(own)]
-                own[: len(written)] |= written
-
-    def _disown(self, views: Views) -> None:
-        """Note that what is not the program's own has written to these."""
-        for view in views:
-            if view.buffer in self._own:
-                array_of(view, self._own, self.limits.elements)[...] = 0
+        return self._memory.own_bytes(view)
 
     # checks and the timeline
-
-    def _array(self, view: View) -> Any:
-        if not isinstance(view, View):
-            raise InvalidCommandError(f"an operand of type {type(view).__name__}; expected a View")
-        return array_of(view, self._pool.buffers, self.limits.elements)
-
-    def _global(self, view: View) -> GlobalArray:
-        """An array as a kernel sees it: all of its buffer, and where in it the array lies."""
-        array = self._array(view)
-        memory = self._pool.buffers[view.buffer]
-        itemsize = array.itemsize
-        if any(n % itemsize for n in (view.offset, *view.strides)):
-            raise InvalidCommandError(f"a view of {array.dtype} that lies askew in its memory")
-        flat = memory[: memory.nbytes // itemsize * itemsize].view(array.dtype)
-        steps = tuple(stride // itemsize for stride in view.strides)
-        return GlobalArray("", flat, view.offset // itemsize, tuple(view.shape), steps, view.buffer)
 
     def _check_stream(self, stream: int) -> None:
         if type(stream) is not int or not 0 <= stream < self.limits.streams:
             raise InvalidCommandError(f"stream is {stream!r:.40}; expected 0 to {self.limits.streams - 1}")
 
-    def _recorded(self, event: int) -> float | CapturedEvent:
+    def _recorded(self, event: int) -> tuple[float, Clock] | CapturedEvent:
         if type(event) is not int or not 0 <= event < len(self._events):
             raise InvalidCommandError(f"event {event!r:.40} was never recorded")
         return self._events[event]
 
-    def _event(self, event: int) -> float:
-        """The time of an event. Raises CUDARuntimeError for one that was captured."""
+    def _event(self, event: int) -> tuple[float, Clock]:
+        """The time of an event, and what it comes after. Raises CUDARuntimeError for one that was captured."""
         found = self._recorded(event)
         if isinstance(found, CapturedEvent):
             found.capture.invalid = True
@@ -385,53 +369,20 @@ class LocalMachine(Machine):
         start, end = self._timeline.enqueue(stream, self.profile.link_latency + work, work, direction)
         if blocking:
             self._timeline.wait(end)
-        cause, where = self._caller("copy")
-        self._note(Transfer(direction, nbytes, stream, issued, call, start, end, blocking, cause, where))
+        cause, where = self._recorder.caller("copy")
+        self._recorder.note(Transfer(direction, nbytes, stream, issued, call, start, end, blocking, cause, where))
+
+    def _copies(self, view: View, kind: str, name: str, stream: int) -> None:
+        (place,) = self._memory.places([view])
+        self._enter(stream, partial(touches.of_view, *place, kind), name, self._recorder.line())
+
+    def _enter(self, stream: int, reached: Touches, name: str, line: Line | None) -> None:
+        """Note what a stream reads and writes. Raises StreamRaceError where nothing orders it after other work."""
+        if found := ordering.enter(self._order, stream, reached, name, line):
+            fault = ordering.fault(*found)
+            self._recorder.note(fault)
+            raise StreamRaceError(str(fault))
 
     def _wait(self, until: float, cause: str) -> None:
         start, end = self._timeline.wait(until)
-        self._note(Synchronization(start, end, *self._caller(cause)))
-
-    def _note(self, event: Event) -> None:
-        for trace in list(self._traces.values()):
-            if len(trace) >= self.limits.events:
-                raise InvalidCommandError(f"a trace of more than {self.limits.events:,} events: stop it earlier")
-            trace.add(event)
-
-    def _caller(self, otherwise: str, always: bool = False) -> tuple[str, str | None]:
-        return _calling(otherwise) if self._traces or always else (otherwise, None)
-
-
-@contextmanager
-def _naming(op: str) -> Iterator[None]:
-    """In this block, whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
-    try:
-        yield
-    except (TypeError, ValueError, MemoryError):
-        raise
-    except Exception as error:
-        raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error
-
-
-def _calling(otherwise: str) -> tuple[str, str | None]:
-    """What of this package or of `device` the program called ("to_host", "__float__"), and file:line of that.
-
-    The name is `otherwise` where the program calls the machine itself.
-    """
-    frame, name = sys._getframe(1), otherwise
-    while frame.f_back is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if not module.startswith(("unrolled.simgpu", "unrolled.device")) and module != "contextlib":
-            break
-        if module not in (__name__, "contextlib"):
-            name = frame.f_code.co_name
-        frame = frame.f_back
-    return name, f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _number(dtype: str, number: bool | int | float) -> Any:
-    """A kernel's argument that is no array."""
-    try:
-        return operations.dtype_of(dtype).type(operations.scalar(number))
-    except (OverflowError, TypeError) as error:
-        raise InvalidCommandError(f"a number that is no {dtype}: {error}") from None
+        self._recorder.note(Synchronization(start, end, *self._recorder.caller(cause)))

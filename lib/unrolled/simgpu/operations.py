@@ -246,8 +246,8 @@ def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: O
     return prod(named) * prod(n for axis, n in enumerate(shape) if axis not in axes)
 
 
-def _index(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...]:
-    """The index that addresses x: the given one on the axes named, all of the other axes. Wraps around."""
+def index_of(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...]:
+    """Return the index that addresses x: the given one on the axes named, all of the other axes. Wraps around."""
     addressed(x.shape, [np.shape(index) for index in indices], options)
     key: list[Any] = [slice(None)] * x.ndim
     for axis, index in zip(options["axes"], indices, strict=True):
@@ -262,18 +262,18 @@ def _index(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...
 def _getitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (x, *indices), (out,) = inputs, outputs
     _check_size(addressed(x.shape, [np.shape(index) for index in indices], options), out)
-    np.copyto(out, x[_index(x, indices, options)])
+    np.copyto(out, x[index_of(x, indices, options)])
 
 
 def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (value, *indices), (x,) = inputs, outputs
-    x[_index(x, indices, options)] = value
+    x[index_of(x, indices, options)] = value
 
 
 def _at(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (value, *indices), (x,) = inputs, outputs
-        function.at(x, _index(x, indices, options), value)
+        function.at(x, index_of(x, indices, options), value)
 
     return compute
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from unrolled.simgpu import operations
 from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
+from unrolled.simgpu.ordering import History
 
 BLOCK = 512
 """The pool gives out multiples of so many bytes, as CuPy's does."""
@@ -20,8 +20,22 @@ INTEGER = 2**62
 """No offset, length or stride is larger."""
 
 
+class Block:
+    """Memory that arrays get one after another, all of them made on one stream: so it is reused in that one's order."""
+
+    __slots__ = ("history", "memory", "nbytes", "stream")
+
+    def __init__(self, nbytes: int, stream: int) -> None:
+        self.memory = np.zeros(nbytes, np.uint8)  # zeros: nobody sees what this process had there
+        self.nbytes, self.stream = nbytes, stream
+        self.history = History()
+
+
 class Pool:
-    """Blocks of memory: live ones by id, and free ones by size, kept for the next array of that size."""
+    """Blocks of memory: live ones by id, and free ones by stream and size, kept for the next such array.
+
+    A free block goes to arrays of the stream on which its first one was made, as CuPy has it.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -31,40 +45,48 @@ class Pool:
         """Bytes of blocks that graphs hold and no array uses."""
         self._holds: dict[int, int] = {}
         """How many captures and graphs hold a block, by its id()."""
-        self.blocks: dict[int, Any] = {}
+        self.blocks: dict[int, Block] = {}
         """The blocks of the buffers that live."""
-        self._free: dict[int, list[Any]] = {}
+        self._free: dict[tuple[int, int], list[Block]] = {}
         self.newest = 0
         """The id of the buffer that was taken last."""
         self._lock = threading.RLock()  # arrays are freed by finalizers, at any time and in any thread
 
-    def take(self, nbytes: int) -> tuple[int, bool]:
-        """Return a new buffer's id, and whether the pool had to grow. Raises OutOfMemoryError if there is no room."""
+    def take(self, nbytes: int, stream: int = 0, others: bool = False) -> tuple[int, bool]:
+        """Return a new buffer's id, and whether the pool had to grow. Raises OutOfMemoryError if there is no room.
+
+        others: take a free block of another stream before the pool grows.
+        """
         size = -(-nbytes // BLOCK) * BLOCK
         with self._lock:
-            kept = self._free.get(size)
+            kept = self._free.get((stream, size)) or (self._of_any(size) if others else None)
             grew = not kept
-            block = kept.pop() if kept else self._grow(nbytes, size)
+            block = kept.pop() if kept else self._grow(nbytes, size, stream)
+            if block.stream != stream:  # where CuPy would give other memory: so nothing was done to it
+                block.stream, block.history = stream, History()
             self.newest += 1
-            self.buffers[self.newest], self.blocks[self.newest] = block[:nbytes], block
+            self.buffers[self.newest], self.blocks[self.newest] = block.memory[:nbytes], block
             self.used += size
             return self.newest, grew
 
     def has(self, nbytes: int) -> bool:
-        """Return whether a free block is there for so many bytes; none need no block."""
-        return not nbytes or bool(self._free.get(-(-nbytes // BLOCK) * BLOCK))
+        """Return whether a free block is there for so many bytes, of whatever stream; none need no block."""
+        return not nbytes or self._of_any(-(-nbytes // BLOCK) * BLOCK) is not None
 
-    def hold(self, blocks: Iterable[Any]) -> None:
+    def _of_any(self, size: int) -> list[Block] | None:
+        return next((free for (_, nbytes), free in self._free.items() if nbytes == size and free), None)
+
+    def hold(self, blocks: Iterable[Block]) -> None:
         """Give these blocks to no array until they are released: those that are free now, others once they are."""
         with self._lock:
             for block in blocks:
                 self._holds[id(block)] = self._holds.get(id(block), 0) + 1
-                free = self._free.get(block.nbytes, [])
+                free = self._free.get((block.stream, block.nbytes), [])
                 place = next((i for i, other in enumerate(free) if other is block), None)
                 if place is not None:
                     self._kept += free.pop(place).nbytes
 
-    def release(self, blocks: Iterable[Any]) -> None:
+    def release(self, blocks: Iterable[Block]) -> None:
         """Take back one `hold` of each block; what no array uses is free then."""
         with self._lock:
             used = {id(block) for block in self.blocks.values()}
@@ -74,7 +96,7 @@ class Pool:
                     del self._holds[id(block)]
                     if id(block) not in used:
                         self._kept -= block.nbytes
-                        self._free.setdefault(block.nbytes, []).append(block)
+                        self._keep(block)
 
     def give(self, buffer: int) -> int | None:
         """Take a buffer back and return its bytes, or None for an unknown id."""
@@ -85,7 +107,7 @@ class Pool:
             if id(block) in self._holds:
                 self._kept += block.nbytes
             else:
-                self._free.setdefault(block.nbytes, []).append(block)
+                self._keep(block)
             self.used -= block.nbytes
             return int(self.buffers.pop(buffer).nbytes)
 
@@ -95,7 +117,10 @@ class Pool:
             self._free.clear()
             self.total = self.used + self._kept
 
-    def _grow(self, nbytes: int, size: int) -> Any:
+    def _keep(self, block: Block) -> None:
+        self._free.setdefault((block.stream, block.nbytes), []).append(block)
+
+    def _grow(self, nbytes: int, size: int, stream: int) -> Block:
         if self.total + size > self.capacity:
             self.drop()
         if self.total + size > self.capacity:
@@ -104,7 +129,7 @@ class Pool:
                 f"in use: {self.used:,} bytes, limit set to: {self.capacity:,} bytes)."
             )
         try:
-            block = np.zeros(size, np.uint8)  # zeros: nobody sees what this process had there
+            block = Block(size, stream)
         except MemoryError:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes: this computer has no more") from None
         self.total += size
@@ -122,21 +147,26 @@ def array_of(view: View, buffers: Mapping[int, Any], elements: int) -> Any:
         raise InvalidCommandError(f"buffer {view.buffer!r:.40} does not exist")
     if type(view.shape) is not tuple or type(view.strides) is not tuple:
         raise InvalidCommandError("shape and strides of a view are tuples")
-    numbers = (view.offset, *view.shape, *view.strides)
-    if not all(type(n) is int and -INTEGER < n < INTEGER for n in numbers) or len(view.shape) != len(view.strides):
+    shape, strides = view.shape, view.strides
+    if len(shape) != len(strides) or not all(map(_is_whole, (view.offset, *shape, *strides))):
         raise InvalidCommandError("offset, shape and strides of a view are whole numbers, one stride for each length")
-    if len(view.shape) > DIMENSIONS or min((0, *view.shape)) < 0 or prod(n or 1 for n in view.shape) > elements:
-        raise InvalidCommandError(
-            f"shape is {view.shape!r:.80}; expected at most {DIMENSIONS} axes, {elements:,} elements"
-        )
-    if not prod(view.shape):
-        return np.empty(view.shape, dtype)
-    reach = [(n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True)]
-    low = view.offset + sum(min(0, r) for r in reach)
-    high = view.offset + sum(max(0, r) for r in reach) + dtype.itemsize
+    low = high = view.offset
+    size = most = 1
+    for n, stride in zip(shape, strides, strict=True):
+        size, most, reach = size * n, most * (n or 1), (n - 1) * stride
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    if len(shape) > DIMENSIONS or min(shape, default=0) < 0 or most > elements:
+        raise InvalidCommandError(f"shape is {shape!r:.80}; expected at most {DIMENSIONS} axes, {elements:,} elements")
+    if not size:
+        return np.empty(shape, dtype)
+    high += dtype.itemsize
     if not 0 <= low < high <= memory.nbytes:
         raise InvalidCommandError(f"a view of bytes {low:,} to {high:,} of a buffer with {memory.nbytes:,}")
-    return np.ndarray(view.shape, dtype, memory, view.offset, view.strides)
+    return np.ndarray(shape, dtype, memory, view.offset, strides)
+
+
+def _is_whole(n: Any) -> bool:
+    return type(n) is int and -INTEGER < n < INTEGER
 
 
 def real_memory() -> int:

@@ -35,8 +35,9 @@ from unrolled.simgpu.command import (
     result_of,
 )
 from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.limits import MachineLimits
 from unrolled.simgpu.lockstep.state import RunLimits
-from unrolled.simgpu.machine import LocalMachine, MachineLimits
+from unrolled.simgpu.machine import LocalMachine
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.trace import Trace
 
@@ -51,7 +52,7 @@ CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "w
 CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
 CALLS |= {"run_kernel", "own_bytes", "start_trace", "stop_trace", "memory", "free_all"}
 """The methods of a machine that a message may call."""
-_LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
+_LIMITS = MachineLimits(kernels=RunLimits(cells=2**24), lines=False)
 """Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NON_BLOCKING = 128
+LANES = 256
+"""Side streams of graphs have numbers from here on, which no program's stream has."""
 
 
 @dataclass

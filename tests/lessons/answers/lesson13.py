@@ -372,7 +372,7 @@ MUTANTS = {
         Mutant(lambda **given: graphs_of(**given, inside=False), "110 allowed (two a step, and 30 for the start)"),
         Mutant(in_pairs, "the last step of an odd epoch is missing"),
         Mutant(forty_steps, "always forty steps are taken"),
-        Mutant(launched_outside, "launches on the default stream, which does not wait for yours"),
+        Mutant(launched_outside, "what stands outside of `with stream:` goes to the default stream"),
         Mutant(lambda **given: graphs_of(**given, fetched=all_rows_taken), "the batch is rows[0]"),
     ],
     "time_to_accuracy": [

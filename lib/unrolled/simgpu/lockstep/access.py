@@ -13,7 +13,7 @@ import numpy as np
 
 from unrolled.simgpu.kernel_report import SECTOR
 from unrolled.simgpu.lockstep import faults
-from unrolled.simgpu.lockstep.arrays import Reach, Region, Shared
+from unrolled.simgpu.lockstep.arrays import GlobalArray, Reach, Region, Shared
 from unrolled.simgpu.lockstep.faults import KernelFault
 from unrolled.simgpu.lockstep.lanes import Mask, Value, value_at
 from unrolled.simgpu.lockstep.state import Run
@@ -59,6 +59,8 @@ def load(run: Run, element: Region, mask: Mask, line: int) -> Value:
     _count(run, element, mask, line, "read")
     if element.space.shadow is not None:
         _noted(run, element, mask, line, "read")
+    elif isinstance(element.space, GlobalArray):
+        element.space.fetched[mask.active(element.place, mask.batch.blocks)] = True
     return element.space.take(element.place, mask)
 
 

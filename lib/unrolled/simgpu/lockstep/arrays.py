@@ -84,6 +84,8 @@ class GlobalArray:
     shadow: Shadow | None = None
     """None where nothing is written, so that no race can be."""
     unit: int = 1
+    fetched: Any = None
+    """Which values were read, where there is no shadow to tell it."""
 
     def take(self, places: Value, mask: Mask) -> Value:
         """Return the values at each lane's place; anything for idle lanes."""

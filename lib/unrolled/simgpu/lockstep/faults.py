@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
-# and of a variable that this thread has not set.
+# What `Fault.kind` may be. Two are values that C leaves undefined: of a lane that takes no part in a shuffle, and of a
+# variable that this thread has not set. The last is one of two kernels or copies, on two streams.
 OUT_OF_BOUNDS = "out of bounds"
 RACE = "race"
 NOT_WRITTEN = "read before written"
@@ -18,15 +18,17 @@ THREADS = "threads"
 ENDLESS = "endless loop"
 SHUFFLE = "shuffle"
 UNSET = "unset variable"
+STREAMS = "race between streams"
 
 Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One finding: its kind, the line in the kernel's file or cell and the line's text, where, and what happened there.
+    """One finding: its kind, the line in its file or cell and the line's text, where, and what happened there.
 
-    thread and block are (x, y, z) as in `threadIdx` and `blockIdx`; index is that of the array, where there is one.
+    thread and block are (x, y, z) as in `threadIdx` and `blockIdx`; index is that of the array, where there is one. The
+    line is 0 where it is not known. Where two streams race, `other_line` and `other_code` are the earlier access's.
     """
 
     kind: str
@@ -36,6 +38,8 @@ class Fault:
     thread: Place | None = None
     block: Place | None = None
     index: tuple[int, ...] | None = None
+    other_line: int = 0
+    other_code: str = ""
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Fault:
@@ -50,7 +54,15 @@ class Fault:
         where = "" if self.thread is None else f"thread {self.thread} of block {self.block} "
         return f"line {self.line}: {self.kind}: {where}{self.text}"
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of two accesses that race, the later one first, as far as they are known."""
+        lines = (self.line, self.code), (self.other_line, self.other_code)
+        return tuple(f"in line {line}" + f": {code}" * bool(code) for line, code in lines if line)
+
     def __str__(self) -> str:
+        if self.kind == STREAMS:
+            return "\n".join((self.text, *self.lines))
         return f"{self.finding}\n\n> {self.code.strip()}"
 
 

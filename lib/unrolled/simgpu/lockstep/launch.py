@@ -116,6 +116,8 @@ def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) 
                 raise ValueError(f"a kernel that writes {cells:,} values of arrays; at most {limits.cells:,} are taken")
             for array in group:
                 array.shadow, array.unit = shadow, array.data.itemsize // unit
+        for array in group:
+            array.fetched = None if array.shadow else np.zeros(len(array.data), bool)
 
 
 def _execute(order: KernelOrder, planned: Plan, arguments: dict[str, Any], limits: RunLimits, seed: int) -> Counts:

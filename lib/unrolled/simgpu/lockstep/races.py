@@ -162,6 +162,10 @@ class Shadow:
                 return other, found
         return None
 
+    def touched(self) -> dict[str, Any]:
+        """Return which cells the kernel touched, by what it did: "read", "write", "atomic"."""
+        return {kind: record.who != NOBODY for kind, record in self.records.items()}
+
     def written(self, cells: Any) -> Any:
         """Return which of the cells hold what the kernel wrote."""
         found = np.zeros(np.shape(cells), bool)
