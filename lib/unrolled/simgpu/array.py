@@ -377,20 +377,6 @@ def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
         raise OverflowError(f"Python integer {x} out of bounds for {dtype}")
 
 
-def check_apart(source: ndarray, target: ndarray) -> None:
-    """Raise RuntimeError where one launch would read what it writes elsewhere: arrays that overlap and are not one."""
-    first, second = source.as_view(), target.as_view()
-    if first.buffer != second.buffer or first == second:
-        return
-    try:
-        overlap = np.shares_memory(source._layout, target._layout, max_work=100_000)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:  # strides of many axes
-        overlap = False
-    if overlap:
-        text = f"what is read {source.shape} and what is written {target.shape} overlap: a GPU copies in no order, so"
-        raise RuntimeError(f"{text} values are lost where there are many. Copy first, as in x[1:] = x[:-1].copy()")
-
-
 def place(x: ndarray, machine: Machine) -> View:
     if x._memory.machine is not machine:
         raise ValueError("this array lies on a simulated GPU that is gone: use(), reset() or connect() came after it")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import check, check_apart, check_fits, check_types, empty_like, launch, ndarray
+from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
 from unrolled.simgpu.views import stack
 
 
@@ -142,6 +142,20 @@ def assign(target: ndarray, value: Any) -> None:
         if value.dtype == target.dtype and value.flags.c_contiguous and target.flags.c_contiguous:
             check_apart(value, target)
         launch("copy", [fitting(value, target.shape)], [target])
+
+
+def check_apart(source: ndarray, target: ndarray) -> None:
+    """Raise RuntimeError where one launch would read what it writes elsewhere: arrays that overlap and are not one."""
+    first, second = source.as_view(), target.as_view()
+    if first.buffer != second.buffer or first == second:
+        return
+    try:
+        overlap = np.shares_memory(source._layout, target._layout, max_work=100_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:  # strides of many axes
+        overlap = False
+    if overlap:
+        text = f"what is read {source.shape} and what is written {target.shape} overlap: a GPU copies in no order, so"
+        raise RuntimeError(f"{text} values are lost where there are many. Copy first, as in x[1:] = x[:-1].copy()")
 
 
 def copyto(dst: ndarray, src: Any, casting: Any = "same_kind") -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import SCALARS, broadcast_shape, check_apart, check_types, launch, ndarray
+from unrolled.simgpu.array import SCALARS, broadcast_shape, check_types, launch, ndarray
+from unrolled.simgpu.creation import check_apart
 
 
 class ElementwiseKernel:
