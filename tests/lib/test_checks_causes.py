@@ -34,6 +34,8 @@ SPEC = Spec(scaled, CASES, points=1, hints=("", "", ""))
         (lambda x, bias: np.where(x == 6, 0, 3 * x + bias).astype(np.float32), "only the last place, 1, is wrong"),
         (lambda x, bias: (3 * x + bias)[:, :2], "axis 1 is 1 too short"),
         (lambda x, bias: (3 * x + bias).sum(0), "yours has 1 axes, not 2"),
+        (lambda x, bias: 3 * x + bias * [0, 1, 1], "for zeros in piece 0 of 3 along axis -1 of bias"),
+        (lambda x, bias: 3 * x + bias[[0, 2, 2]], "for piece 2 in piece 1 of 3 along axis -1 of bias"),
         (lambda x, bias: (3 * x + bias) ** 6, "more than 1000 times too large"),
         (lambda x, bias: 7 * (3 * x + bias) - 2, "the right values, scaled and shifted: is a sum"),
         (lambda x, bias: (3 * x + bias).astype(np.float32) * np.float32(1.001) + x % 2 / 99, "nearly right"),

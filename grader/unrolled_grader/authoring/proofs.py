@@ -36,7 +36,7 @@ are over, no other mutant, seed or draw is begun."""
 SETTLING = 0.4  # share of these for more draws of what passed
 SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
-PATIENCE = 5.0  # times as long as the right answer takes, and half a second: then a case is stopped
+PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
 @dataclass
@@ -44,7 +44,8 @@ class Proof:
     """What became of an exercise's mutants. `holes` are texts: what passes, and the input that tells it apart."""
 
     exercise: str
-    mutants: int = 0  # tried at one seed at least
+    made: int = 0
+    mutants: int = 0  # of these, tried at one seed at least
     seeds: int = 0  # at which all of them were tried
     refused: int = 0
     named: int = 0
@@ -61,13 +62,13 @@ class Proof:
         alike = ", ".join(f"{count} {how}" for count, how in ((self.near, NEAR), (self.own, OWN)) if count)
         holes = f"{len(self.holes)} hole{'s' * (len(self.holes) != 1)}"
         return (
-            f"{self.exercise}: {self.mutants} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
+            f"{self.exercise}: {self.mutants}{f' of {self.made}' * (self.made > self.mutants)} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
             f"{f' ({alike})' * bool(alike)}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain data for the record."""
-        names = ("mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
+        names = ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
         return {**{name: getattr(self, name) for name in names}, "holes": len(self.holes)}
 
 
@@ -103,7 +104,7 @@ def prove(
     for trial in trials:
         trial.require_right(seeds)
     wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])
-    tried = _tried(proof, wrong, seeds, started)
+    proof.made, tried = len(wrong), _tried(proof, wrong, seeds, started)
     passed = [each for each in tried if each.passed is not None]
     for index, each in enumerate(passed):
         now = time.process_time()
@@ -174,13 +175,13 @@ class _Trial:
         """Raise ValueError unless the answer passes. Then a case may take a mutant some times as long as that."""
         times = []
         for seed in (0, *range(seeds)):  # the first also loads what is needed
-            started = time.process_time()
+            started = time.perf_counter()
             if not (report := self.report(self.spec, self.right, seed)).passed:
                 raise ValueError(f"a right answer does not pass at seed {seed}: {report}")
-            times.append(time.process_time() - started)
+            times.append(time.perf_counter() - started)
             if sum(times) > SECONDS / 10:
                 break
-        self.limit = min(self.limit, 0.5 + PATIENCE * max(times))
+        self.limit = min(self.spec.limit or self.limit, 1 + PATIENCE * max(times))
         self.spec = replace(self.spec, limit=None)
 
     def report(self, spec: Spec, function: Any, seed: int, place: Place | None = None) -> checks.Report:
