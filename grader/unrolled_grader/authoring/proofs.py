@@ -58,18 +58,24 @@ class Proof:
     seconds: float = 0.0
 
     def __str__(self) -> str:
+        of = f" of {self.made}" if self.mutants < self.made else ""
         named = f", {self.named / self.refused:.0%} of these named" if self.refused else ""
-        alike = ", ".join(f"{count} {how}" for count, how in ((self.near, NEAR), (self.own, OWN)) if count)
-        holes = f"{len(self.holes)} hole{'s' * (len(self.holes) != 1)}"
+        how = ", ".join(f"{count} {how}" for count, how in ((self.near, NEAR), (self.own, OWN)) if count)
+        equivalent = f"{self.equivalent} equivalent" + (f" ({how})" if how else "")
+        holes, seeds = _counted(len(self.holes), "hole"), _counted(self.seeds, "seed")
         return (
-            f"{self.exercise}: {self.mutants}{f' of {self.made}' * (self.made > self.mutants)} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
-            f"{f' ({alike})' * bool(alike)}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
+            f"{self.exercise}: {self.mutants}{of} mutants, {self.refused} refused{named}, {equivalent}, {holes}, "
+            f"at {seeds}, {self.seconds:g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain data for the record."""
         names = ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
         return {**{name: getattr(self, name) for name in names}, "holes": len(self.holes)}
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + "s" * (count != 1)
 
 
 NEAR, OWN = "within the tolerance", "by the check's own comparison"
