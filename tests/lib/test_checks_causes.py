@@ -109,3 +109,17 @@ def test_a_check_meets_the_edges_of_its_domain_at_every_seed():
         report = checks.run("doubled", wide, wrong_alone, seed=seed)
         assert not report.passed
         assert report.findings[-1].case == "any size"
+
+
+def test_what_is_kept_of_an_earlier_call_is_wrong_in_the_next():
+    kept = {}
+
+    def keeping(x):
+        return kept.setdefault(x.shape, 2 * x)
+
+    def any_size(rng):
+        return {"x": rng.normal(size=int(rng.integers(5, 10**4)))}
+
+    domain = random_case("any size", any_size)
+    spec = Spec(lambda x: 2 * x, [case("five", x=normal(5))], points=1, hints=("", "", ""), domain=domain)
+    assert checks.run("doubled", spec, keeping).findings[-1].case == "five, other values"

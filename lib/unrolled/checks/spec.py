@@ -247,7 +247,7 @@ class Spec:
             return lambda _: draw(np.random.default_rng([*start, index]))
 
         shaped = [case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values())]
-        again = [_with_seed(case, seed + 1) for case in (*shaped, *(case for case in self.cases if case.draw))]
+        again = [_repeated(case, seed + 1) for case in (*shaped, *(case for case in self.cases if case.draw))]
         return [*(replace(domain, draw=drawing(index)) for index in cover(draw, start)), *again[:1]]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:
@@ -257,8 +257,8 @@ class Spec:
         return np.stack([self.speed.baseline(**inputs)] * self.speed.ranks)
 
 
-def _with_seed(case: Case, seed: int) -> Case:
-    return replace(case, draw=lambda rng: case.inputs(seed))
+def _repeated(case: Case, seed: int) -> Case:
+    return replace(case, name=f"{case.name}, other values", draw=lambda rng: case.inputs(seed))
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:
