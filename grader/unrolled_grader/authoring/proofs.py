@@ -272,8 +272,9 @@ class _Trial:
 
 DRAWN = 10_000
 """The seed of the first draw: none of those that the check is tried at."""
-GUARDED = replace(HERE, borrowed=functools.lru_cache(1)(foreign.used_by))  # the same at every seed
-UNGUARDED = replace(HERE, withhold=False, borrowed=lambda function: None)
+GUARDED = replace(HERE, borrowed=functools.lru_cache(1)(foreign.used_by), ported=lambda function: None)
+"""On the simulated GPU alone. What a function borrows is looked up once, as it is the same at every seed."""
+UNGUARDED = replace(GUARDED, withhold=False, borrowed=lambda function: None)
 """For what has passed: that it takes no answer from a library was seen then."""
 
 
