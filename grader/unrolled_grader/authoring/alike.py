@@ -18,8 +18,7 @@ def difference(got: Any, right: Any, tolerance: float | None = None) -> str | No
     """Return where a result is not the right one, in words; None if it is.
 
     Items of lists, tuples and dictionaries have the same places; arrays the same dtype and shape, and values within
-    `tolerance` times the largest, by default rounding. Raises TypeError if the right
-    result is no data.
+    `tolerance` times the largest, by default rounding. Raises TypeError if the right result is no data.
     """
     ours, theirs = dict(_leaves(got)), dict(_leaves(right))
     if not all(map(_kind, theirs.values())):
