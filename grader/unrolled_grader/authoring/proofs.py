@@ -10,7 +10,6 @@ mutmut and cosmic-ray are not used for this: see `unrolled.checks.mutants`.
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 import time
 from collections import Counter
@@ -18,15 +17,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from unrolled import checks
-from unrolled.checks import foreign
 from unrolled.checks.causes import is_bare
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, agree, as_numbers, mismatch, shortened
 from unrolled.checks.mutants import mutants, plain
 from unrolled.checks.run import HERE, Place
 from unrolled.checks.spec import Spec
 from unrolled.checks.words import call
-from unrolled_grader.authoring import alike, one_cell, slips
+from unrolled_grader.authoring import one_cell, slips
 
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
@@ -36,6 +36,12 @@ are over, no other mutant, seed or draw is begun."""
 SETTLING = 0.4  # share of these for more draws of what passed
 SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
+ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
+SHOWN = 60  # characters of a result
+DRAWN = 10_000  # the seed of the first draw: none of those that the check is tried at
+GUARDED = replace(HERE, ported=lambda function: None)
+UNGUARDED = replace(GUARDED, withhold=False, borrowed=lambda function: None)
+"""On the simulated GPU alone; and for what has passed, and so takes no answer from a library."""
 PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
@@ -60,25 +66,17 @@ class Proof:
     def __str__(self) -> str:
         of = f" of {self.made}" if self.mutants < self.made else ""
         named = f", {self.named / self.refused:.0%} of these named" if self.refused else ""
-        how = ", ".join(f"{count} {how}" for count, how in ((self.near, NEAR), (self.own, OWN)) if count)
-        equivalent = f"{self.equivalent} equivalent" + (f" ({how})" if how else "")
-        holes, seeds = _counted(len(self.holes), "hole"), _counted(self.seeds, "seed")
+        how = f" ({self.near} within the tolerance, {self.own} by the check alone)" if self.near + self.own else ""
+        holes = f"{len(self.holes)} hole{'s' * (len(self.holes) != 1)}"
         return (
-            f"{self.exercise}: {self.mutants}{of} mutants, {self.refused} refused{named}, {equivalent}, {holes}, "
-            f"at {seeds}, {self.seconds:g} s"
+            f"{self.exercise}: {self.mutants}{of} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
+            f"{how}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain data for the record."""
         names = ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
         return {**{name: getattr(self, name) for name in names}, "holes": len(self.holes)}
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + "s" * (count != 1)
-
-
-NEAR, OWN = "within the tolerance", "by the check's own comparison"
 
 
 @dataclass
@@ -190,8 +188,7 @@ class _Trial:
         self.limit = min(self.spec.limit or self.limit, 1 + PATIENCE * max(times))
         self.spec = replace(self.spec, limit=None)
 
-    def report(self, spec: Spec, function: Any, seed: int, place: Place | None = None) -> checks.Report:
-        place = place or GUARDED
+    def report(self, spec: Spec, function: Any, seed: int, place: Place = GUARDED) -> checks.Report:
         return checks.run(self.name, spec, function, seed=seed, case_limit=self.limit, climb=False, place=place)
 
     def wrong(self, *, slipped: bool) -> Iterator[_Wrong]:
@@ -254,10 +251,10 @@ class _Trial:
             wrong.own = True
             return None
         for (got, _), expected, case in zip(pairs, right, self._on_domain(self.spec).cases, strict=True):
-            if alike.difference(got, expected):
-                wrong.near = True
-                if found := alike.difference(got, expected, 2 * self.spec.tolerance):
-                    return f"accepted, and not the same: {found}\nthe call: {call(case.inputs(DRAWN + number))}"
+            wrong.near |= not _same(got, expected)
+            if wrong.near and not _same(got, expected, 2 * self.spec.tolerance):
+                differ = f"{shortened(got, SHOWN)}, not {shortened(expected, SHOWN)}"
+                return f"accepted, and not the same: {differ}\nthe call: {call(case.inputs(DRAWN + number))}"
         return None
 
     def _drawn(self, function: Any, number: int) -> tuple[checks.Report, list[tuple[Any, Any]]]:
@@ -272,10 +269,6 @@ class _Trial:
 
 DRAWN = 10_000
 """The seed of the first draw: none of those that the check is tried at."""
-GUARDED = replace(HERE, borrowed=functools.lru_cache(1)(foreign.used_by), ported=lambda function: None)
-"""On the simulated GPU alone. What a function borrows is looked up once, as it is the same at every seed."""
-UNGUARDED = replace(GUARDED, withhold=False, borrowed=lambda function: None)
-"""For what has passed: that it takes no answer from a library was seen then."""
 
 
 def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:
@@ -295,10 +288,22 @@ def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:
 def _sole_results(pairs: list[tuple[Any, Any]], tolerance: float) -> list[Any] | None:
     """The right answer's results; None if they are not the reference's, or no data: then others are right as well."""
     try:
-        same = not any(alike.difference(got, expected, tolerance) for got, expected in pairs)
+        return [got for got, _ in pairs] if all(_same(got, expected, tolerance) for got, expected in pairs) else None
     except TypeError:
         return None
-    return [got for got, _ in pairs] if same else None
+
+
+def _same(got: Any, right: Any, tolerance: float | None = None) -> bool:
+    """Whether a result is the right one, by default but for rounding. Raises TypeError if that is no data."""
+    if isinstance(right, Mapping):
+        return got.keys() == right.keys() and all(_same(got[name], right[name], tolerance) for name in right)
+    if isinstance(right, (list, tuple)):
+        return len(got) == len(right) and all(_same(*pair, tolerance) for pair in zip(got, right, strict=True))
+    if not (right is None or isinstance(right, str)) and as_numbers(right) is None:
+        raise TypeError(f"{type(right).__name__} is no data")
+    dtype = getattr(right, "dtype", None)
+    alike = np.ndim(right) == 0 or getattr(got, "dtype", None) == dtype
+    return alike and agree(got, right, tolerance or ROUNDING.get(str(dtype), 1e-10))
 
 
 def _is_named(report: checks.Report) -> bool:
