@@ -128,13 +128,13 @@ def _changing(right: Function, name: str) -> Function:
 
 
 def _keeping(right: Function) -> Function:
-    kept = dict[tuple[Any, ...], Any]()
+    kept = dict[str, Any]()
 
     @functools.wraps(right)
     def wrong(*positional: Any, **named: Any) -> Any:
-        given = arguments(right, positional, named).values()
-        form = tuple(getattr(x, "shape", None) or str(x) for x in given)
-        return kept.setdefault(form, right(*positional, **named))
+        y = right(*positional, **named)
+        form = repr([getattr(x, "shape", None) or x for x in arguments(right, positional, named).values()])
+        return y if "<" in form else kept.setdefault(form, y)  # not what objects gave: another may have their place
 
     return wrong
 
