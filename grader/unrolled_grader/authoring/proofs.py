@@ -241,12 +241,10 @@ class _Trial:
         if number not in self.right_results:
             rights, results = self._drawn(self.right, number)
             if self.spec.domain and not rights.passed:
-                return (
-                    f"a right answer is refused\n{self.report(self._on_domain(self.spec), self.right, DRAWN + number)}"
-                )
+                return f"a right answer is refused\n{self._in_words(self.right, number)}"
             self.right_results[number] = _sole_results(results, 2 * self.spec.tolerance)
         if not report.passed:
-            return str(self.report(self._on_domain(self.spec), wrong.function, DRAWN + number))
+            return self._in_words(wrong.function, number)
         if (right := self.right_results[number]) is None:
             wrong.own = True
             return None
@@ -261,6 +259,9 @@ class _Trial:
         """What the check says for a draw, and each result with the expected one."""
         pairs = list[tuple[Any, Any]]()
         return self.report(self._on_domain(_brief(self.spec, pairs)), function, DRAWN + number, UNGUARDED), pairs
+
+    def _in_words(self, function: Any, number: int) -> str:
+        return str(self.report(self._on_domain(self.spec), function, DRAWN + number))
 
     def _on_domain(self, spec: Spec) -> Spec:
         """The spec with inputs of the domain alone, or of the cases where there is none."""
