@@ -12,7 +12,7 @@ from unrolled import checks
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.spec import Spec, case, random_case
 from unrolled.cli import checkout
-from unrolled_grader.authoring import alike, proofs, prove, variants
+from unrolled_grader.authoring import proofs, prove, variants
 
 SOURCE = """
 def total(rows, weight):
@@ -65,7 +65,7 @@ def lax(got, expected, inputs):
 def test_a_difference_that_the_check_accepts_is_a_hole():
     holes = "\n".join(proof(NARROW, random_case("any rows", any_rows), compare=lax).holes)
     assert "found = found - row * weight" in holes
-    assert "accepted, and not the same: the result is" in holes
+    assert "accepted, and not the same: " in holes
 
 
 def test_where_several_results_are_right_the_check_decides():
@@ -80,20 +80,6 @@ def test_other_right_answers_have_mutants_as_well():
     found = proof(NARROW, random_case("any rows", any_rows), others=[f"import numpy as np\n{other}"])
     assert found.mutants > alone.mutants
     assert not found.holes
-
-
-@pytest.mark.parametrize(
-    ("got", "says"),
-    [
-        (np.ones(2, np.float32) * (1 + 1e-6), None),
-        (np.ones(2, np.float32) * (1 + 1e-4), "the result is"),
-        (np.ones(2), "float64 (2,) for float32 (2,)"),
-        ([1.0, 1.0], "2 items for 1"),
-    ],
-)
-def test_results_are_alike_but_for_rounding(got, says):
-    found = alike.difference(got, np.ones(2, np.float32))
-    assert found is None if says is None else says in found
 
 
 def test_an_answer_that_does_not_pass_proves_nothing():

@@ -34,6 +34,8 @@ SPEC = Spec(scaled, CASES, points=1, hints=("", "", ""))
         (lambda x, bias: np.where(x == 6, 0, 3 * x + bias).astype(np.float32), "only the last place, 1, is wrong"),
         (lambda x, bias: (3 * x + bias)[:, :2], "axis 1 is 1 too short"),
         (lambda x, bias: (3 * x + bias).sum(0), "yours has 1 axes, not 2"),
+        (lambda x, bias: 3 * x + bias * [0, 1, 1], "for zeros in piece 0 of 3 along axis -1 of bias"),
+        (lambda x, bias: 3 * x + bias[[0, 2, 2]], "for piece 2 in piece 1 of 3 along axis -1 of bias"),
         (lambda x, bias: (3 * x + bias) ** 6, "more than 1000 times too large"),
         (lambda x, bias: 7 * (3 * x + bias) - 2, "the right values, scaled and shifted: is a sum"),
         (lambda x, bias: (3 * x + bias).astype(np.float32) * np.float32(1.001) + x % 2 / 99, "nearly right"),
@@ -107,3 +109,17 @@ def test_a_check_meets_the_edges_of_its_domain_at_every_seed():
         report = checks.run("doubled", wide, wrong_alone, seed=seed)
         assert not report.passed
         assert report.findings[-1].case == "any size"
+
+
+def test_what_is_kept_of_an_earlier_call_is_wrong_in_the_next():
+    kept = {}
+
+    def keeping(x):
+        return kept.setdefault(x.shape, 2 * x)
+
+    def any_size(rng):
+        return {"x": rng.normal(size=int(rng.integers(5, 10**4)))}
+
+    domain = random_case("any size", any_size)
+    spec = Spec(lambda x: 2 * x, [case("five", x=normal(5))], points=1, hints=("", "", ""), domain=domain)
+    assert checks.run("doubled", spec, keeping).findings[-1].case == "five, other values"

@@ -10,7 +10,6 @@ mutmut and cosmic-ray are not used for this: see `unrolled.checks.mutants`.
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 import time
 from collections import Counter
@@ -18,15 +17,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from unrolled import checks
-from unrolled.checks import foreign
 from unrolled.checks.causes import is_bare
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, agree, as_numbers, mismatch, shortened
 from unrolled.checks.mutants import mutants, plain
 from unrolled.checks.run import HERE, Place
 from unrolled.checks.spec import Spec
 from unrolled.checks.words import call
-from unrolled_grader.authoring import alike, one_cell, slips
+from unrolled_grader.authoring import one_cell, slips
 
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
@@ -36,7 +36,13 @@ are over, no other mutant, seed or draw is begun."""
 SETTLING = 0.4  # share of these for more draws of what passed
 SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
-PATIENCE = 5.0  # times as long as the right answer takes, and half a second: then a case is stopped
+ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
+SHOWN = 60  # characters of a result
+DRAWN = 10_000  # the seed of the first draw: none of those that the check is tried at
+GUARDED = replace(HERE, ported=lambda function: None)
+UNGUARDED = replace(GUARDED, withhold=False, borrowed=lambda function: None)
+"""On the simulated GPU alone; and for what has passed, and so takes no answer from a library."""
+PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
 @dataclass
@@ -44,7 +50,8 @@ class Proof:
     """What became of an exercise's mutants. `holes` are texts: what passes, and the input that tells it apart."""
 
     exercise: str
-    mutants: int = 0  # tried at one seed at least
+    made: int = 0
+    mutants: int = 0  # of these, tried at one seed at least
     seeds: int = 0  # at which all of them were tried
     refused: int = 0
     named: int = 0
@@ -57,21 +64,19 @@ class Proof:
     seconds: float = 0.0
 
     def __str__(self) -> str:
+        of = f" of {self.made}" if self.mutants < self.made else ""
         named = f", {self.named / self.refused:.0%} of these named" if self.refused else ""
-        alike = ", ".join(f"{count} {how}" for count, how in ((self.near, NEAR), (self.own, OWN)) if count)
+        how = f" ({self.near} within the tolerance, {self.own} by the check alone)" if self.near + self.own else ""
         holes = f"{len(self.holes)} hole{'s' * (len(self.holes) != 1)}"
         return (
-            f"{self.exercise}: {self.mutants} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
-            f"{f' ({alike})' * bool(alike)}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
+            f"{self.exercise}: {self.mutants}{of} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
+            f"{how}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain data for the record."""
-        names = ("mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
+        names = ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
         return {**{name: getattr(self, name) for name in names}, "holes": len(self.holes)}
-
-
-NEAR, OWN = "within the tolerance", "by the check's own comparison"
 
 
 @dataclass
@@ -103,7 +108,7 @@ def prove(
     for trial in trials:
         trial.require_right(seeds)
     wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])
-    tried = _tried(proof, wrong, seeds, started)
+    proof.made, tried = len(wrong), _tried(proof, wrong, seeds, started)
     passed = [each for each in tried if each.passed is not None]
     for index, each in enumerate(passed):
         now = time.process_time()
@@ -174,17 +179,16 @@ class _Trial:
         """Raise ValueError unless the answer passes. Then a case may take a mutant some times as long as that."""
         times = []
         for seed in (0, *range(seeds)):  # the first also loads what is needed
-            started = time.process_time()
+            started = time.perf_counter()
             if not (report := self.report(self.spec, self.right, seed)).passed:
                 raise ValueError(f"a right answer does not pass at seed {seed}: {report}")
-            times.append(time.process_time() - started)
+            times.append(time.perf_counter() - started)
             if sum(times) > SECONDS / 10:
                 break
-        self.limit = min(self.limit, 0.5 + PATIENCE * max(times))
+        self.limit = min(self.spec.limit or self.limit, 1 + PATIENCE * max(times))
         self.spec = replace(self.spec, limit=None)
 
-    def report(self, spec: Spec, function: Any, seed: int, place: Place | None = None) -> checks.Report:
-        place = place or GUARDED
+    def report(self, spec: Spec, function: Any, seed: int, place: Place = GUARDED) -> checks.Report:
         return checks.run(self.name, spec, function, seed=seed, case_limit=self.limit, climb=False, place=place)
 
     def wrong(self, *, slipped: bool) -> Iterator[_Wrong]:
@@ -237,26 +241,27 @@ class _Trial:
         if number not in self.right_results:
             rights, results = self._drawn(self.right, number)
             if self.spec.domain and not rights.passed:
-                return (
-                    f"a right answer is refused\n{self.report(self._on_domain(self.spec), self.right, DRAWN + number)}"
-                )
+                return f"a right answer is refused\n{self._in_words(self.right, number)}"
             self.right_results[number] = _sole_results(results, 2 * self.spec.tolerance)
         if not report.passed:
-            return str(self.report(self._on_domain(self.spec), wrong.function, DRAWN + number))
+            return self._in_words(wrong.function, number)
         if (right := self.right_results[number]) is None:
             wrong.own = True
             return None
         for (got, _), expected, case in zip(pairs, right, self._on_domain(self.spec).cases, strict=True):
-            if alike.difference(got, expected):
-                wrong.near = True
-                if found := alike.difference(got, expected, 2 * self.spec.tolerance):
-                    return f"accepted, and not the same: {found}\nthe call: {call(case.inputs(DRAWN + number))}"
+            wrong.near |= not _same(got, expected)
+            if wrong.near and not _same(got, expected, 2 * self.spec.tolerance):
+                differ = f"{shortened(got, SHOWN)}, not {shortened(expected, SHOWN)}"
+                return f"accepted, and not the same: {differ}\nthe call: {call(case.inputs(DRAWN + number))}"
         return None
 
     def _drawn(self, function: Any, number: int) -> tuple[checks.Report, list[tuple[Any, Any]]]:
         """What the check says for a draw, and each result with the expected one."""
         pairs = list[tuple[Any, Any]]()
         return self.report(self._on_domain(_brief(self.spec, pairs)), function, DRAWN + number, UNGUARDED), pairs
+
+    def _in_words(self, function: Any, number: int) -> str:
+        return str(self.report(self._on_domain(self.spec), function, DRAWN + number))
 
     def _on_domain(self, spec: Spec) -> Spec:
         """The spec with inputs of the domain alone, or of the cases where there is none."""
@@ -265,9 +270,6 @@ class _Trial:
 
 DRAWN = 10_000
 """The seed of the first draw: none of those that the check is tried at."""
-GUARDED = replace(HERE, borrowed=functools.lru_cache(1)(foreign.used_by))  # the same at every seed
-UNGUARDED = replace(HERE, withhold=False, borrowed=lambda function: None)
-"""For what has passed: that it takes no answer from a library was seen then."""
 
 
 def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:
@@ -287,10 +289,22 @@ def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:
 def _sole_results(pairs: list[tuple[Any, Any]], tolerance: float) -> list[Any] | None:
     """The right answer's results; None if they are not the reference's, or no data: then others are right as well."""
     try:
-        same = not any(alike.difference(got, expected, tolerance) for got, expected in pairs)
+        return [got for got, _ in pairs] if all(_same(got, expected, tolerance) for got, expected in pairs) else None
     except TypeError:
         return None
-    return [got for got, _ in pairs] if same else None
+
+
+def _same(got: Any, right: Any, tolerance: float | None = None) -> bool:
+    """Whether a result is the right one, by default but for rounding. Raises TypeError if that is no data."""
+    if isinstance(right, Mapping):
+        return got.keys() == right.keys() and all(_same(got[name], right[name], tolerance) for name in right)
+    if isinstance(right, (list, tuple)):
+        return len(got) == len(right) and all(_same(*pair, tolerance) for pair in zip(got, right, strict=True))
+    if not (right is None or isinstance(right, str)) and as_numbers(right) is None:
+        raise TypeError(f"{type(right).__name__} is no data")
+    dtype = getattr(right, "dtype", None)
+    alike = np.ndim(right) == 0 or getattr(got, "dtype", None) == dtype
+    return alike and agree(got, right, tolerance or ROUNDING.get(str(dtype), 1e-10))
 
 
 def _is_named(report: checks.Report) -> bool:

@@ -102,14 +102,9 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
     return failed
 
 
-def proved(
-    root: Path, names: Sequence[str], seeds: int, draws: int, workers: int | None = None
-) -> Iterator[proofs.Proof]:
-    """Yield the proofs of exercises as they end, each in a process of its own, and print what they say.
-
-    So many at once; by default as many as there are cores.
-    """
-    workers = max(1, min(len(names), workers or os.cpu_count() or 1))
+def proved(root: Path, names: Sequence[str], seeds: int, draws: int, most: int = 99) -> Iterator[proofs.Proof]:
+    """Yield the proofs of exercises as they end, each in a process of its own, and print what they say."""
+    workers = max(1, min(len(names), os.cpu_count() or 1, most))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
         for done in as_completed([pool.submit(_proof, root, name, seeds=seeds, draws=draws) for name in names]):
             yield _shown(done.result())
@@ -137,8 +132,9 @@ def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
     warnings.simplefilter("ignore")
     with open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing), blas_threads(1):
         try:
-            cells, others = cells_of(root, name), honest(root, name)
-            return proofs.prove(name, _spec(name), cells, others=others, seeds=seeds, draws=draws)
+            theirs = sample.changed(root, "another_way", variants.checks(root)[name])
+            others = [theirs[name]] if name in theirs else []
+            return proofs.prove(name, _spec(name), cells_of(root, name), others=others, seeds=seeds, draws=draws)
         except ValueError as error:
             return proofs.Proof(name, holes=[f"{name}: {error}"])
 
@@ -159,12 +155,6 @@ def cells_of(root: Path, name: str) -> list[NotebookNode]:
 
         found += jupytext.read(file, fmt="py:percent").cells
     return found
-
-
-def honest(root: Path, name: str) -> list[str]:
-    """Return the sources of the sample class's right answers to an exercise that are not the lesson's."""
-    theirs = sample.changed(root, "another_way", variants.checks(root)[name])
-    return [theirs[name]] if name in theirs else []
 
 
 def _indented(text: str) -> str:

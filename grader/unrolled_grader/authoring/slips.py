@@ -27,7 +27,6 @@ class Calls:
 
     features: list[set[str]] = field(default_factory=list)
     arrays: set[str] = field(default_factory=set)  # the arguments that were arrays
-    acts: bool = False  # whether it did more than return: on the GPU, or with an object that it got
     axes: int = 0  # of results, at most
     dtypes: set[str] = field(default_factory=set)  # of results
 
@@ -45,7 +44,6 @@ def watched(function: Function, calls: Calls) -> Function:
         given = arguments(function, positional, named)
         calls.features.append(set(features_of(given)))
         calls.arrays |= {name for name, x in given.items() if hasattr(x, "dtype") and x.ndim}
-        calls.acts |= any(_acts(x) for x in given.values())
         y = function(*positional, **named)
         for each in y if isinstance(y, tuple) else (y,):
             if hasattr(each, "dtype"):
@@ -77,17 +75,10 @@ def slips(calls: Calls, share: float) -> Iterator[Slip]:
         yield "an input is changed", f"adds 1 to {name} after all is done", functools.partial(_changing, name=name)
     if calls.arrays and calls.dtypes:
         yield "a result is kept", "gives what it gave before for arrays of such shapes", _keeping
-    if calls.acts:
-        yield "all is done twice", "calls itself before, and leaves that result alone", _twice
     if calls.dtypes & {"float32", "float64"}:
         yield "a dtype is narrowed", "results went through float16", functools.partial(_each, change=_narrowed)
     if "float32" in calls.dtypes:
         yield "a dtype is widened", "results in float64", functools.partial(_each, change=_widened)
-
-
-def _acts(x: Any) -> bool:
-    """Whether something is done with a value that is seen from outside: with a GPU's array, a function, ranks."""
-    return callable(x) or (not isinstance(x, np.ndarray) and (hasattr(x, "ndim") or hasattr(x, "rank")))
 
 
 def _where(right: Function, feature: str) -> Function:
@@ -137,22 +128,13 @@ def _changing(right: Function, name: str) -> Function:
 
 
 def _keeping(right: Function) -> Function:
-    kept = dict[tuple[Any, ...], Any]()
+    kept = dict[str, Any]()
 
     @functools.wraps(right)
     def wrong(*positional: Any, **named: Any) -> Any:
-        given = arguments(right, positional, named).values()
-        form = tuple(getattr(x, "shape", None) or str(x) for x in given)
-        return kept.setdefault(form, right(*positional, **named))
-
-    return wrong
-
-
-def _twice(right: Function) -> Function:
-    @functools.wraps(right)
-    def wrong(*positional: Any, **named: Any) -> Any:
-        right(*positional, **named)
-        return right(*positional, **named)
+        y = right(*positional, **named)
+        form = repr([getattr(x, "shape", None) or x for x in arguments(right, positional, named).values()])
+        return y if "<" in form else kept.setdefault(form, y)  # not what objects gave: another may have their place
 
     return wrong
 

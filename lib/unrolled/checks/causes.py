@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,23 @@ def of_arguments(got: Any, inputs: Inputs, called: Callable[..., Any], tolerance
 
 
 def of_slips(
-    got: Any, inputs: Inputs, called: Callable[[Function], Any], answers: Iterable[Function], tolerance: float
+    got: Any, inputs: Inputs, called: Callable[..., Any], answers: Sequence[Function], tolerance: float
 ) -> str | None:
     """Return the kind of slip with which one of the answers gives `got`, in words; None if none does with any.
 
-    `called(function)` is the result of a function in the place of the learner's.
+    Slips in what is done to a piece of the arguments, such as to one of four gates, are tried with the first answer.
+    `called(function, name=value)` is the result of a function in the place of the learner's, with arguments changed.
     """
-    calls = (
+    slips = (
         (f"right code gives this if {kind}", functools.partial(called, function))
         for answer in answers
         for kind, function in _slipped(answer)
     )
-    return _leading_to(got, inputs, calls, tolerance)
+    pieces = (
+        (f"this is the right result {text}", functools.partial(called, answers[0], **changed))
+        for text, changed in _changed_pieces(inputs)
+    )
+    return _leading_to(got, inputs, itertools.chain(slips, pieces), tolerance)
 
 
 def _leading_to(
@@ -121,6 +127,33 @@ def _changed_arguments(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Inputs]
     for index, (one, shape) in enumerate(arrays):
         for other in (name for name, theirs in arrays[index + 1 :] if theirs == shape):
             yield f"for {one} and {other} exchanged", {one: inputs[other], other: inputs[one]}
+
+
+def _changed_pieces(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Inputs]]:
+    """Change one of two, three or four equal pieces along an axis: of one array, or of all that have the same size."""
+    arrays = {name: x for name, x in inputs.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size}
+    groups: list[tuple[str, ...]] = [(name,) for name in arrays]
+    for first in (0, -1):
+        groups += [tuple(n for n, y in arrays.items() if y.shape[first:] == x.shape[first:]) for x in arrays.values()]
+    for names in dict.fromkeys(groups):
+        for axis in range(-1, -1 - min(arrays[name].ndim for name in names), -1):
+            sizes = {arrays[name].shape[axis] for name in names}
+            count = next((count for count in (4, 3, 2) if len(sizes) == 1 and min(sizes) % count == 0), 0)
+            for place in range(count):
+                where = f"in piece {place} of {count} along axis {axis} of {' and '.join(names)}"
+                for text, other, factor in (
+                    (f"for zeros {where}: is a term left out there?", place, 0),
+                    (f"for another sign {where}", place, -1),
+                    *((f"for piece {at} {where}: is an index wrong?", at, 1) for at in range(count) if at != place),
+                ):
+                    yield text, {name: _with_piece(arrays[name], axis, count, place, other, factor) for name in names}
+
+
+def _with_piece(x: Array, axis: int, count: int, place: int, other: int, factor: int) -> Array:
+    """An array with `factor` times another of its pieces in a piece's place."""
+    pieces = np.split(x, count, axis)
+    pieces[place] = factor * pieces[other]
+    return np.concatenate(pieces, axis)
 
 
 def _others(name: str, value: Any) -> Iterator[tuple[str, Any]]:

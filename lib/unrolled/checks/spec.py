@@ -235,8 +235,7 @@ class Spec:
     def drawn(self, seed: int) -> list[Case]:
         """Return cases of the domain that cover it, with their inputs drawn from this seed.
 
-        And a case a second time, with other values and, if there is such a one, the same shapes: what is kept of an
-        earlier call is wrong there.
+        And a case once more, with other values, of the same shapes if it can be: what is kept of a call is wrong there.
         """
         domain = self.domain
         if domain is None or (draw := domain.draw) is None:
@@ -246,9 +245,10 @@ class Spec:
         def drawing(index: int) -> Drawing:
             return lambda _: draw(np.random.default_rng([*start, index]))
 
-        shaped = [case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values())]
-        again = [_with_seed(case, seed + 1) for case in (*shaped, *(case for case in self.cases if case.draw))]
-        return [*(replace(domain, draw=drawing(index)) for index in cover(draw, start)), *again[:1]]
+        shaped = (case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values()))
+        again = [*shaped, *(case for case in self.cases if case.draw)][:1]
+        drawn = (replace(domain, draw=drawing(index)) for index in cover(draw, start))
+        return [*drawn, *(_repeated(case, seed + 1) for case in again)]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:
         """Return what a timed call with these inputs returns: with ranks, the results of all."""
@@ -257,8 +257,8 @@ class Spec:
         return np.stack([self.speed.baseline(**inputs)] * self.speed.ranks)
 
 
-def _with_seed(case: Case, seed: int) -> Case:
-    return replace(case, draw=lambda rng: case.inputs(seed))
+def _repeated(case: Case, seed: int) -> Case:
+    return replace(case, name=f"{case.name}, other values", draw=lambda rng: case.inputs(seed))
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:

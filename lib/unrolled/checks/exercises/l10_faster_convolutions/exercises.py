@@ -6,7 +6,7 @@ from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l10_faster_convolutions import methods, transforms
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case
+from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, normal, random_case
 
 count_multiplications = Spec(
     reference=methods.multiplications,
@@ -84,6 +84,7 @@ winograd_transforms = Spec(
             weight=np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3),
             products=np.arange(16, dtype=np.float32).reshape(1, 4, 4) ** 2,
         ),
+        case("two of each", tiles=normal(2, 4, 4), weight=normal(2, 3, 3), products=normal(2, 4, 4)),
     ],
     domain=random_case("any number of them", transforms.any_tiles),
     points=2,

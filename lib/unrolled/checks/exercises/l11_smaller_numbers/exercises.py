@@ -187,6 +187,7 @@ prune = Spec(
         # The share is 13.86 of 18 weights, of which 13 go.
         random_case("filters, and a share that does not come out even", fewer.one_update, 0.77, 2, 1, 3, 3),
         case("no update", weight=array([3, -1], [0.5, -4]), fraction=0.5, updates=[]),
+        random_case("a share of less than one weight", fewer.one_update, 0.2, 2, 2),
     ],
     domain=random_case("any weights and updates", fewer.any_pruning),
     points=2,
@@ -245,7 +246,8 @@ straight_through = Spec(
             grad=array([1, 2], [3, -1]),
             x=array([2, 0, -2], [0.5, -0.5, 1.5]),
             weight=array([3, 0.5, -0.5], [0, -0.5, -2]),
-        )
+        ),
+        case("three samples", grad=normal(3, 2), x=normal(3, 4), weight=normal(2, 4)),
     ],
     domain=random_case("any layer", fewer.any_layer),
     points=2,
