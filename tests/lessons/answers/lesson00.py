@@ -44,7 +44,7 @@ MUTANTS = {
     "ink": [
         Mutant(mean_in_a_list, "return them as an array"),
         Mutant(mean_in_float32_always, "dtype is float32, expected float64"),
-    ],
+    ]
 }
 
 HONEST = {"ink": [image_by_image, sum_divided]}

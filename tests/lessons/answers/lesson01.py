@@ -138,19 +138,13 @@ MUTANTS = {
         Mutant(result_of("batch_affine", list), "return them as an array"),
     ],
     "amdahl_speedup": [
-        Mutant(result_of("amdahl_speedup", lambda speedup: 0 if speedup == 1 else speedup), "got 0, expected 1"),
+        Mutant(result_of("amdahl_speedup", lambda speedup: 0 if speedup == 1 else speedup), "got 0, expected 1")
     ],
 }
 
-HONEST = {
-    "matmul_rows": [rows_by_einsum, columns_instead],
-    "batch_affine": [affine_in_chunks, affine_turned_twice],
-}
+HONEST = {"matmul_rows": [rows_by_einsum, columns_instead], "batch_affine": [affine_in_chunks, affine_turned_twice]}
 
-LOOP = {
-    "matmul_rows": rows_dot_by_dot,
-    "batch_affine": affine_sample_by_sample,
-}
+LOOP = {"matmul_rows": rows_dot_by_dot, "batch_affine": affine_sample_by_sample}
 
 RIGHT = {
     "merge": [merge_from_copies, merge_from_the_back, merge_by_inserting, merge_recursively],

@@ -200,19 +200,12 @@ MUTANTS = {
         Mutant(columns_out_of_order_off_the_diagonal, "your values are right, in another order"),
         Mutant(lambda **given: ops.im2col(**given | {"stride": min(given.get("stride", 1), 2)}), "expected (8, 18)"),
     ],
-    "im2col_fast": [
-        Mutant(changed("im2col_fast", ("shifted.swapaxes(0, 1)", "shifted")), "could not broadcast"),
-    ],
-    "conv2d_gemm": [
-        Mutant(changed("conv2d_gemm", ("bias[:, None]", "bias")), "ValueError"),
-    ],
+    "im2col_fast": [Mutant(changed("im2col_fast", ("shifted.swapaxes(0, 1)", "shifted")), "could not broadcast")],
+    "conv2d_gemm": [Mutant(changed("conv2d_gemm", ("bias[:, None]", "bias")), "ValueError")],
 }
 
 HONEST = {
-    "conv2d_gemm": [
-        gemm_with_loop_filled_columns,
-        gemm_windows_times_filters,
-    ],
+    "conv2d_gemm": [gemm_with_loop_filled_columns, gemm_windows_times_filters],
     "im2col_fast": [im2col_slice_by_slice, columns_of_views],
 }
 
@@ -230,12 +223,7 @@ RIGHT = {
             1 + divmod(size[1] - kernel_size[1] + padding + padding, stride)[0],
         ),
     ],
-    "conv2d_loops": [
-        loops_with_a_sum,
-        loops_inside_the_image,
-        convolution_by_einsum,
-        gemm_with_loop_filled_columns,
-    ],
+    "conv2d_loops": [loops_with_a_sum, loops_inside_the_image, convolution_by_einsum, gemm_with_loop_filled_columns],
     "im2col": [im2col_slice_by_slice, columns_position_by_position, columns_in_a_list, columns_by_indices],
     "im2col_fast": [columns_by_indices, columns_in_a_list],
     "conv2d_gemm": [convolution_by_einsum, gemm_image_by_image],

@@ -271,16 +271,11 @@ MUTANTS = {
         Mutant(mask_given_all_values, "a value for each True of the mask"),
         Mutant(mask_less_its_winners, "True and False have no minus"),
     ],
-    "max_pool2d_overlapping": [
-        Mutant(overlapping_with_open_slices, "i : i + OH * step : step"),
-    ],
+    "max_pool2d_overlapping": [Mutant(overlapping_with_open_slices, "i : i + OH * step : step")],
 }
 
 HONEST = {
-    "max_unpool2d_mask": [
-        mask_by_windows_copied,
-        mask_by_rows_and_winners,
-    ],
+    "max_unpool2d_mask": [mask_by_windows_copied, mask_by_rows_and_winners],
     "max_pool2d_overlapping": [pool_of_windows_copied, pool_channel_by_channel],
     "max_unpool2d_overlapping": [mask_by_windows_copied, by_index_in_float64],
 }

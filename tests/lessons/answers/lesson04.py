@@ -243,16 +243,12 @@ MUTANTS = {
         Mutant(result_of("numeric_gradient", np.ravel), "shape (6,), expected (2, 3)"),
         Mutant(result_of("numeric_gradient", np.float32), "dtype is float32, expected float64"),
     ],
-    "affine_backward": [
-        Mutant(result_of("affine_backward", itemgetter(0)), "return grad_x, grad_weight, grad_bias"),
-    ],
+    "affine_backward": [Mutant(result_of("affine_backward", itemgetter(0)), "return grad_x, grad_weight, grad_bias")],
     "softmax_cross_entropy": [
         Mutant(softmax_along_the_batch, "loss: got"),
         Mutant(result_of("softmax_cross_entropy", itemgetter(0)), "return loss, grad"),
     ],
-    "col2im": [
-        Mutant(solution("04_backprop", "col2im", ("j].swapaxes(0, 1)", "j]")), "two axes exchanged"),
-    ],
+    "col2im": [Mutant(solution("04_backprop", "col2im", ("j].swapaxes(0, 1)", "j]")), "two axes exchanged")],
     "conv2d_backward": [
         Mutant(result_of("conv2d_backward", lambda grads: (grads[0], None, None)), "you return None for it"),
         Mutant(lambda **given: ops.conv2d_backward(**given | {"stride": 1}), "ValueError"),

@@ -317,9 +317,7 @@ def normalized_as_rows(x, gamma, beta, epsilon=1e-5):
 
 
 MUTANTS = {
-    "sequential_forward": [
-        Mutant(forward_calling_the_layers, "call a method of it"),
-    ],
+    "sequential_forward": [Mutant(forward_calling_the_layers, "call a method of it")],
     "sequential_backward": [
         Mutant(lambda layers, grad: layers.reverse(), "reversed(layers) goes through it backwards"),
         Mutant(backward_reversing_in_place, "'tuple' object has no attribute 'reverse'"),
@@ -332,12 +330,8 @@ MUTANTS = {
             "the last batch is missing: 23 images, 8 at a time, leave one of 7",
         ),
     ],
-    "momentum_step": [
-        Mutant(result_of("momentum_step", itemgetter(0)), "return parameters, velocity"),
-    ],
-    "adam_step": [
-        Mutant(result_of("adam_step", itemgetter(0)), "expected a tuple of 3"),
-    ],
+    "momentum_step": [Mutant(result_of("momentum_step", itemgetter(0)), "return parameters, velocity")],
+    "adam_step": [Mutant(result_of("adam_step", itemgetter(0)), "expected a tuple of 3")],
     "evaluate": [
         Mutant(evaluated_with_all_labels, "take the labels of this batch alone"),
         Mutant(evaluated_at_once, "you gave the network 40 images in one call; its memory has room for 8"),

@@ -232,12 +232,8 @@ MUTANTS = {
         Mutant(solution("09_lstm", "lstm_step", ("    c = ", "    c[...] = ")), "changed its input c"),
         Mutant(on_the_host("lstm_step"), "transfers, none allowed"),
     ],
-    "combined_gates": [
-        Mutant(sequences.by_gate, "48 matrix products, at most 12 allowed"),
-    ],
-    "inputs_at_once": [
-        Mutant(sequences.two_products, "12 matrix products, at most 7 allowed"),
-    ],
+    "combined_gates": [Mutant(sequences.by_gate, "48 matrix products, at most 12 allowed")],
+    "inputs_at_once": [Mutant(sequences.two_products, "12 matrix products, at most 7 allowed")],
     "fused_cell": [
         Mutant(sequences.point_wise, "no launch of a kernel of your own"),
         Mutant(cell(("bias[unit]\n", "bias[unit] * 0\n"), ("    if at", "    if at")), "differ"),

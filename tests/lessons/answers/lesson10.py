@@ -188,9 +188,7 @@ def from_the_end(image, kernel, step, convolve):
 
 
 MUTANTS = {
-    "count_multiplications": [
-        Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 5, kernel 3"),
-    ],
+    "count_multiplications": [Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 5, kernel 3")],
     "fft_conv2d": [
         Mutant(as_one_product, "operations, at most"),
         Mutant(weight_by_weight, "launches, at most 60 allowed"),
@@ -202,9 +200,7 @@ MUTANTS = {
             "return the transformed pixels, the transformed weights, the results",
         ),
     ],
-    "winograd_conv2d": [
-        Mutant(winograd_summed_late, "operations, at most"),
-    ],
+    "winograd_conv2d": [Mutant(winograd_summed_late, "operations, at most")],
     "choose_algorithm": [
         Mutant(always_gemm, "at most twice the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),

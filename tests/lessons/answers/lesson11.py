@@ -167,15 +167,9 @@ MUTANTS = {
         Mutant(asymmetric, "-127 to 127"),
         Mutant(result_of("quantize_int8", itemgetter(0)), "return q, scale"),
     ],
-    "prune": [
-        Mutant(for_two_axes_alone, "too many values to unpack"),
-    ],
-    "binary_matmul": [
-        Mutant(result_of("binary_matmul", np.int64), "dtype is int64, expected int32"),
-    ],
-    "straight_through": [
-        Mutant(result_of("straight_through", lambda grads: grads[::-1]), "the gradient by x"),
-    ],
+    "prune": [Mutant(for_two_axes_alone, "too many values to unpack")],
+    "binary_matmul": [Mutant(result_of("binary_matmul", np.int64), "dtype is int64, expected int32")],
+    "straight_through": [Mutant(result_of("straight_through", lambda grads: grads[::-1]), "the gradient by x")],
 }
 
 RIGHT = {
