@@ -4,7 +4,6 @@ MUTANTS: wrong functions a learner might write, each with a phrase that the chec
 HONEST:  two correct, imperfect but fast enough functions for each check with a speed part (1.5 T or more).
 RIGHT:   correct functions of other styles, so that with these two and LOOP each check meets five.
 LOOP:    a correct function that the speed part must not pass (0.67 T or less), where it is not the baseline.
-RIGHT:   other right answers, in other styles; with HONEST and LOOP there are five of each exercise.
 """
 
 import re

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -259,9 +258,6 @@ def decay_by_a_number(x, target, weight, velocity, rate, error, grad, decayed):
 
 
 MUTANTS = {
-    "softmax_cross_entropy_smoothing": [
-        Mutant(result_of("softmax_cross_entropy_smoothing", itemgetter(0)), "return loss, grad")
-    ],
     "minibatches_balanced": [
         Mutant(balanced_by_chance, "expected per_class = 3 of every class"),
         Mutant(result_of("minibatches_balanced", lambda batches: list(batches)[:-1]), "4 batches; expected 5"),
