@@ -83,10 +83,7 @@ WRONG = {
         _ADD + "    i = jit.grid(1)\n    if i < n:\n        out[i] = x[i] + y[i]\n    out[0] = cp.float32(i)\n",
         ("line 10: race: thread", "which another thread wrote, with no barrier between", "jit.syncthreads()"),
     ),
-    "a difference": (
-        _ADD + "    i = jit.grid(1)\n    if i < n:\n        out[i] = x[i] - y[i]\n",
-        ("values differ",),
-    ),
+    "a difference": (_ADD + "    i = jit.grid(1)\n    if i < n:\n        out[i] = x[i] - y[i]\n", ("values differ",)),
     "refused": (_ADD + "    i = j = jit.grid(1)\n", ("raised UnsupportedError: line 7: an assignment to several",)),
     "other parameters": (_ADD.replace("n)", "n, m)") + "    pass\n", ("the function cannot be called as f(x=…",)),
 }

@@ -128,8 +128,7 @@ def test_traces_and_events_of_the_judge_are_not_its(front: Front, machine: Local
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["use", "free", "free_all", "close", "profile", "_call", "__class__", "machine", "do", "", None, 5],
+    "command", ["use", "free", "free_all", "close", "profile", "_call", "__class__", "machine", "do", "", None, 5]
 )
 def test_nothing_else_is_a_command(command: Any, front: Front) -> None:
     refused("there is no command", front.do, command)

@@ -158,9 +158,7 @@ def test_the_same_notebook_again_keeps_the_first_time(desk: Desk) -> None:
 def test_times_are_those_of_handing_in_not_of_the_download(desk: Desk) -> None:
     made = handin.make(notebook("made"), {"rungs": 1}, GRACE.id, LESSON)
     report = desk.take_zip(
-        canvas_zip(
-            [*uploads([ADA]), *uploads([ALAN], late=True), Upload(GRACE, made, f"{LESSON}.{GRACE.id}.zip")],
-        )
+        canvas_zip([*uploads([ADA]), *uploads([ALAN], late=True), Upload(GRACE, made, f"{LESSON}.{GRACE.id}.zip")])
     )
     assert outcomes(report) == ["newest"] * 3
     assert desk.stamp(ADA) == ""  # in time, as Canvas says; the zip's time is the download's

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
+from unrolled_grader.classroom.gradebook import opened
 from unrolled_grader.export import Canvas, Moodle
 
 LESSONS = ("01_matrix_parallelism", "02_convolution")
@@ -33,19 +36,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gradebook of two lessons, each a check (3 points) and an answer in words (2). Eve handed in nothing."""
     file = tmp_path_factory.mktemp("course") / "gradebook.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")  # nbgrader calls alembic by name
-        with Gradebook(f"sqlite:///{file}") as book:
-            for lesson in LESSONS:
-                book.add_assignment(lesson)
-                book.add_notebook(lesson, lesson)
-                for name, points in (("check_im2col", 3), ("explain_gemm", 2)):
-                    book.add_grade_cell(name, lesson, lesson, max_score=points, cell_type="code")
-            for student, (first, last) in NAMES.items():
-                book.add_student(student, first_name=first, last_name=last, email=f"{student}@x.org", lms_user_id="7")
-            for student in ("ann", "bob", "cem", "-dan"):
-                hand_in(book, LESSONS[0], student, 2.5, 1.0)
-            hand_in(book, LESSONS[1], "ann", 3.0, None)
+    config = Config({"CourseDirectory": {"db_url": f"sqlite:///{file}"}})
+    with opened(CourseDirectory(config=config)) as book:
+        for lesson in LESSONS:
+            book.add_assignment(lesson)
+            book.add_notebook(lesson, lesson)
+            for name, points in (("check_im2col", 3), ("explain_gemm", 2)):
+                book.add_grade_cell(name, lesson, lesson, max_score=points, cell_type="code")
+        for student, (first, last) in NAMES.items():
+            book.add_student(student, first_name=first, last_name=last, email=f"{student}@x.org", lms_user_id="7")
+        for student in ("ann", "bob", "cem", "-dan"):
+            hand_in(book, LESSONS[0], student, 2.5, 1.0)
+        hand_in(book, LESSONS[1], "ann", 3.0, None)
     return file
 
 

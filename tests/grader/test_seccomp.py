@@ -60,10 +60,7 @@ def test_the_other_set_of_calls_is_refused() -> None:
     assert done.stdout.split() == ["x32", "-1", "1"]
 
 
-HEADERS = {
-    "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",
-    "aarch64": "/usr/include/asm-generic/unistd.h",
-}
+HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h"}
 
 
 @pytest.mark.parametrize("machine", HEADERS)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import linalg, ndimage
-from sklearn.datasets import load_digits
 from strict_arrays import strict
 
 from unrolled import cli, data, device
@@ -19,6 +17,8 @@ from unrolled.data import fetching
 
 
 def test_digits_are_the_originals_resized_kept_in_memory_and_cannot_be_changed_by_accident() -> None:
+    from sklearn.datasets import load_digits
+
     originals, digits = load_digits(), data.digits()
     assert (digits.images.shape, digits.images.dtype, digits.labels.dtype) == ((1797, 1, 28, 28), np.float32, np.int64)
     assert (digits.images.min(), digits.images.max()) == (0, 1)
@@ -33,6 +33,8 @@ def test_digits_are_the_originals_resized_kept_in_memory_and_cannot_be_changed_b
 
 def test_resizing_agrees_with_pytorchs_bilinear_interpolation() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
+    from sklearn.datasets import load_digits
+
     small = torch.tensor(load_digits().images[:20, None] / 16)
     expected = torch.nn.functional.interpolate(small, (28, 28), mode="bilinear", align_corners=False)
     np.testing.assert_allclose(data.digits().images[:20], expected, atol=1e-6)
@@ -115,6 +117,8 @@ def test_the_seed_decides_the_order() -> None:
     seed=st.integers(0, 100),
 )
 def test_each_image_is_moved_as_a_whole(shape: tuple[int, ...], most: int, seed: int) -> None:
+    from scipy import ndimage
+
     images = np.random.default_rng(seed).uniform(1, 2, shape).astype(np.float32)
     before = images.copy()
     moved = data.shifted(images, np.random.default_rng(seed), most)
@@ -162,6 +166,8 @@ def test_whitened_pixels_have_no_mean_and_no_correlation() -> None:
 
 
 def test_all_are_whitened_by_the_inverse_root_of_the_training_covariance() -> None:
+    from scipy import linalg
+
     train, first, second = correlated(1200, seed=1), correlated(30, seed=2), correlated(1, seed=3)
     rows = train.reshape(1200, -1).astype(np.float64)
     matrix = np.linalg.inv(linalg.sqrtm(np.cov(rows.T) + 0.5 * np.eye(24)))

@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from paper_trace import PaperTrace
-from pictures import (
-    DIAGONALS,
-    HISTORY,
-    KERNEL,
-    NETWORK,
-    SQUARE,
-    forms,
-    node,
-)
+from pictures import DIAGONALS, HISTORY, KERNEL, NETWORK, SQUARE, forms, node
 
 from unrolled import show
 

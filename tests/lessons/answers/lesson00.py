@@ -2,16 +2,6 @@
 
 import numpy as np
 
-from . import Mutant
-
-
-def mean_in_a_list(images):
-    return [float(image.mean()) for image in images]
-
-
-def mean_in_float32_always(images):
-    return images.mean(axis=(1, 2, 3)).astype(np.float32)
-
 
 def image_by_image(images):
     return np.array([image.mean() for image in images])
@@ -39,13 +29,6 @@ def flattened_first(images):
     flat = images.copy().reshape(len(images), -1)
     return np.average(flat, axis=-1)
 
-
-MUTANTS = {
-    "ink": [
-        Mutant(mean_in_a_list, "return them as an array"),
-        Mutant(mean_in_float32_always, "dtype is float32, expected float64"),
-    ],
-}
 
 HONEST = {"ink": [image_by_image, sum_divided]}
 

@@ -75,8 +75,7 @@ MUTANTS = {
             "Unsupported type <class 'numpy.ndarray'>",
         ),
         Mutant(
-            changed("activation", ("(x > 0)", "xp.where(x > 0, 1.0, 0.0)")),
-            "1 float64 launch, none allowed: 1 x where",
+            changed("activation", ("(x > 0)", "xp.where(x > 0, 1.0, 0.0)")), "1 float64 launch, none allowed: 1 x where"
         ),
         Mutant(on_the_host("activation"), "2 transfers, none allowed: 1 x to host, 1 x to device"),
     ],

@@ -156,7 +156,6 @@ MUTANTS = {
     "find_bottleneck": [
         Mutant(result_of("find_bottleneck", lambda pair: pair[::-1]), "the pair is the other way round"),
         Mutant(result_of("find_bottleneck", itemgetter(0)), "expected a pair (line, seconds) of numbers, got int"),
-        Mutant(result_of("find_bottleneck", lambda pair: dict([pair])), "of numbers, got dict"),
     ],
     "repaired_step": [
         Mutant(step_without_its_factor, "the factor in the last line of your step is missing"),

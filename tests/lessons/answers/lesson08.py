@@ -16,10 +16,7 @@ def changed(exercise: str, *changes: tuple[str, str]) -> Any:
 MUTANTS = {
     "add_kernel": [
         Mutant(changed("add_kernel", ("if i < n:", "if i <= n:")), "reads x[6]; its shape is (6,)"),
-        Mutant(
-            changed("add_kernel", ("    if i < n:\n        out", "    if n > 0:\n        out")),
-            "out of bounds",
-        ),
+        Mutant(changed("add_kernel", ("    if i < n:\n        out", "    if n > 0:\n        out")), "out of bounds"),
         Mutant(
             changed("add_kernel", ("jit.grid(1)", "jit.threadIdx.x * jit.gridDim.x + jit.blockIdx.x")),
             "a warp takes the fewest sectors where neighbouring threads touch neighbouring values",
@@ -97,10 +94,7 @@ HONEST = {  # tiles by more threads or with more room between rows, and sums by 
         changed("transpose_tiled", ("TILE, 8)", "TILE, 16)")),
         changed("transpose_tiled", ("32, 33, 256", "32, 37, 256")),
     ],
-    "row_sum": [
-        changed("row_sum", ("32, 33, 256", "32, 33, 64")),
-        changed("row_sum", ("32, 33, 256", "32, 33, 512")),
-    ],
+    "row_sum": [changed("row_sum", ("32, 33, 256", "32, 33, 64")), changed("row_sum", ("32, 33, 256", "32, 33, 512"))],
 }
 
 WALK = "    for column in range(t, columns, THREADS):\n        total += x[row, column]\n"

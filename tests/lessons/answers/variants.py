@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -259,9 +258,6 @@ def decay_by_a_number(x, target, weight, velocity, rate, error, grad, decayed):
 
 
 MUTANTS = {
-    "softmax_cross_entropy_smoothing": [
-        Mutant(result_of("softmax_cross_entropy_smoothing", itemgetter(0)), "return loss, grad"),
-    ],
     "minibatches_balanced": [
         Mutant(balanced_by_chance, "expected per_class = 3 of every class"),
         Mutant(result_of("minibatches_balanced", lambda batches: list(batches)[:-1]), "4 batches; expected 5"),
@@ -269,19 +265,15 @@ MUTANTS = {
         Mutant(balanced_with_replacement, "come more than once in an epoch"),
     ],
     "row_sum_maximum": [
-        Mutant(maxima(("partial[t + half])\n        jit.syncthreads()", "partial[t + half])")), "race: thread"),
+        Mutant(maxima(("partial[t + half])\n        jit.syncthreads()", "partial[t + half])")), "race: thread")
     ],
-    "lstm_step_coupled": [
-        Mutant(on_the_host("lstm_step_coupled"), "transfers, none allowed"),
-    ],
+    "lstm_step_coupled": [Mutant(on_the_host("lstm_step_coupled"), "transfers, none allowed")],
     "choose_algorithm_backward": [
         Mutant(always_gemm, "at most twice the time of the fastest is allowed"),
         Mutant(always_fft, "at most twice the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
     ],
-    "prune_filters": [
-        Mutant(pruned_by_largest, "differ"),
-    ],
+    "prune_filters": [Mutant(pruned_by_largest, "differ")],
     "ring_allreduce_left": [
         Mutant(ring.ring_allreduce, "in the ring it sends to rank"),
         Mutant(receiving_first, "deadlock"),
