@@ -67,6 +67,7 @@ MISSING: dict[str, Callable[[Any, Any, Any], Any]] = {
     "a wait for a third stream": lambda first, second, third: second.wait_event(third.record()),
     "a wait of a third stream": lambda first, second, third: third.wait_event(first.record()),
     "a host that waits for a third": lambda first, second, third: third.synchronize(),
+    "a trace that begins": lambda first, second, third: cp.trace().__enter__(),
 }
 ENOUGH: dict[str, Callable[[Any, Any, Any], Any]] = {
     "an event": lambda first, second, third: second.wait_event(first.record()),
@@ -161,7 +162,6 @@ PARTS: dict[str, tuple[Any, Any, Any]] = {  # what one stream writes, and what a
     "every other value": (np.s_[::2, ::2], np.s_[::2, 1::2], np.s_[::2, ::3]),
     "rows from the last on": np.s_[7:3:-1, :4, :5],
     "a row": (2, np.s_[3:, 3], np.s_[:, 3]),
-    "a square": (np.s_[:4, :4], np.s_[4:, :4], np.s_[3:5, 3:5]),
     "all": np.s_[:, :0, :1],
     "rows by their numbers": ([0, 2], [1, 3], [2, 3]),
     "rows and their numbers": ([5, 6], np.s_[:5], np.s_[6:]),
@@ -178,6 +178,8 @@ MORE: dict[str, tuple[bool, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "values in a loop": (False, lambda x: [x[i : i + 1].fill(1) for i in range(4)], lambda x: x[4:].sum()),
     "values in a loop, and one": (True, lambda x: [x[i : i + 1].fill(1) for i in range(4)], lambda x: x[2:].sum()),
     "bytes of a value": (False, lambda x: x.view("i2")[::2].fill(1), lambda x: x.view("i2")[1::2].sum()),
+    "columns in a loop": (False, lambda x: [x[i::8].fill(1) for i in range(2)], lambda x: x[2::8].sum()),
+    "written, then read": (True, lambda x: (x.fill(1), x.sum()), lambda x: x.sum()),
     "reads": (False, lambda x: x.sum(), lambda x: x.get()),
     "random numbers": (False, lambda x: cp.random.random(3), lambda x: cp.random.random(3)),
 }
@@ -246,13 +248,25 @@ def graph_beside(ordered: bool, one: Callable[[Any, Any], Any], other: Callable[
 
 def memory_given_out_again(ordered: bool) -> None:
     x = array()
-    side, *_ = named("side, default")
+    side, null, _ = named("side, default")
     done = on(side, lambda x: x.sum(), x)
     if ordered:
-        cuda.Stream.null.wait_event(side.record())
+        null.wait_event(side.record())
     del x
-    cp.ones((8, 8), np.float32)
-    del done
+    done, _ = cp.ones((8, 8), np.float32), done
+
+
+def default_stream_between(ordered: bool) -> None:
+    """A blocking stream waits for what the default stream has waited for, and for nothing that came later."""
+    x, y = array(), array()
+    first, second, _ = named("blocking, other blocking")
+    for early in (True, False):
+        if early is ordered:
+            on(first, lambda x: x.fill(1), x)
+        if early:
+            on(first, lambda y: y.fill(1), y)
+            y.fill(2)
+    on(second, lambda x: x.sum(), x)
 
 
 def an_event_recorded_again(ordered: bool) -> None:
@@ -297,7 +311,7 @@ def first_touched_long_ago(ordered: bool) -> None:
 GRAPHED: list[Callable[[Any, Any], Any]] = [lambda x, graph: graph.launch(), lambda x, graph: x.sum()]
 PROGRAMS: list[Any] = [partial(graph_beside, one=GRAPHED[i], other=GRAPHED[k]) for i, k in ((0, 0), (0, 1), (1, 0))]
 PROGRAMS += [beside_in_a_graph, memory_given_out_again, an_event_recorded_again, double_buffers]
-PROGRAMS += [first_touched_long_ago]
+PROGRAMS += [default_stream_between, first_touched_long_ago]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
