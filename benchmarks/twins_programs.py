@@ -137,6 +137,12 @@ class Drawing:
             self.see((name or self.array(self.chance.choice(SHAPES))) + self.chance.choice(VIEWS))
         return self.text
 
+    def fill_full(self) -> str:
+        """An array of at least one axis, none of them empty: CuPy does not look where it writes."""
+        if not self.text:
+            self.see(self.array(self.chance.choice([shape for shape in SHAPES if shape and 0 not in shape])))
+        return self.text
+
     def fill_m(self) -> str:
         """A matrix."""
         if not self.text:

@@ -116,8 +116,13 @@ class Side:
         return None
 
     def values(self) -> dict[str, list[Any]]:
-        """Return what the program's names hold, on the host: arrays, numbers, and lists of them."""
-        found = {name: list(self.plain(x)) for name, x in self.names.items() if name not in self.given}
+        """Return what the program's names hold, on the host: arrays, numbers, and lists of them; words for an error."""
+        found = {}
+        for name, x in self.names.items():
+            try:
+                found[name] = [] if name in self.given else list(self.plain(x))
+            except Exception as error:
+                found[name] = [f"{type(error).__name__} when it is read"]
         return {name: values for name, values in found.items() if values}
 
     def plain(self, x: Any) -> Iterator[Any]:
