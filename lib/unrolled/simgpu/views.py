@@ -145,8 +145,8 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
     shape = tuple(before + n + after for (before, after), n in zip(widths, array.shape, strict=True))
     result = ndarray(shape, array.dtype)
     launch("fill", [constant_values], [result])
-    inner: Any = [slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True)]
-    launch("copy", [array], [result.seen_as(result._layout[(*inner, Ellipsis)])])
+    inner: Any = (*(slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True)), Ellipsis)
+    launch("copy", [array], [result.seen_as(result._layout[inner])])
     return result
 
 
