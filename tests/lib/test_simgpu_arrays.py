@@ -345,6 +345,17 @@ AS_A_GPU = {
     "a running sum of float32": (lambda cp: cp.asarray(MANY_ONES).cumsum()[-1:] > 3.3e7, [1]),
     "columns moved on": (lambda cp: _moved(cp, lambda x: (x[:, 1:], x[:, :-1])), [[0, 0, 1], [3, 3, 4], [6, 6, 7]]),
     "in place by a ufunc": (lambda cp: _added(cp), [0, 1, 3, 5]),
+    "the dtype of a range up to a float": (lambda cp: cp.zeros(1) + (cp.arange(2.5).dtype == "float64"), [1]),
+    "the norm of complex numbers": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]]), axis=1), [5]),
+    "and of all of them": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]], "F")), 5),
+    "tens of integers": (lambda cp: cp.around(cp.asarray([-15, 25, 26, 2**62], "q"), -1), [-20, 20, 30, 2**62 - 4]),
+    "a bool rounded": (lambda cp: cp.around(cp.asarray([True])) / 2, [0.5]),
+    "a triangle of one row": (lambda cp: cp.tril(cp.arange(1, 3)), [[1, 0], [1, 2]]),
+    "a border of a single number": (lambda cp: cp.pad(cp.asarray(7), 2), 7),
+    "a single number turned": (lambda cp: cp.flip(cp.asarray(7)), 7),
+    "a power of uint64": (lambda cp: cp.asarray([2**64 - 1], "Q") ** cp.asarray([2**64 - 1], "Q"), [2**64 - 1]),
+    "bounds of another dtype": (lambda cp: cp.asarray([5, 100], "b").clip(np.uint8(200), None), [200, 200]),
+    "a number of another dtype": (lambda cp: cp.full(1, np.uint8(200), "b"), [-56]),
 }
 
 
@@ -377,3 +388,17 @@ def test_sorts_are_stable_or_refused():
         assert sort(cp.arange(3), kind="stable").get().tolist() == [0, 1, 2]
         with pytest.raises(ValueError, match="kind"):
             sort(cp.arange(3), kind="quicksort")
+
+
+REFUSED_AS_A_GPU = {
+    "infinity where a mask holds": (lambda cp, x: x.__setitem__(x > 1, float("inf")), OverflowError),
+    "a place on an axis of length 0": (lambda cp, x: x[:0].take(cp.asarray([0])), IndexError),
+    "a running sum that keeps its axis": (lambda cp, x: cp.cumsum(x, axis=0, keepdims=True), TypeError),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_AS_A_GPU)
+def test_a_program_is_refused_as_on_a_gpu(name):
+    program, kind = REFUSED_AS_A_GPU[name]
+    with pytest.raises(kind):
+        program(cp, cp.arange(4))

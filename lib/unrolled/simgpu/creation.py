@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
-from unrolled.simgpu.views import stack
+from unrolled.simgpu.views import broadcast_to, stack
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0) -> ndarray:
@@ -85,7 +85,8 @@ def copy(a: ndarray, order: str = "K") -> ndarray:
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> ndarray:
     """Return start, start + step, ... up to but without stop; arange(n) counts from 0."""
     first, last = (0, start) if stop is None else (start, stop)
-    kind = np.arange(first, first + step, step).dtype if dtype is None else np.dtype(dtype)
+    real = any(np.asarray(x).dtype.kind == "f" for x in (first, last, step) if not isinstance(x, ndarray))
+    kind = np.dtype(dtype or (float if real else int))
     size = max(0, int(np.ceil((last - first) / step)))
     return _born("arange", ndarray(size, kind), {"start": _plain(first), "step": _plain(step)})
 
@@ -108,12 +109,12 @@ def identity(n: int, dtype: Any = float) -> ndarray:
 
 def tril(m: ndarray, k: int = 0) -> ndarray:
     """Return a copy of the array with zeros above diagonal k."""
-    return _born("tril", ndarray(check(m).shape, m.dtype), {"k": int(k)}, m)
+    return _triangle("tril", m, k)
 
 
 def triu(m: ndarray, k: int = 0) -> ndarray:
     """Return a copy of the array with zeros below diagonal k."""
-    return _born("triu", ndarray(check(m).shape, m.dtype), {"k": int(k)}, m)
+    return _triangle("triu", m, k)
 
 
 def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None) -> Any:
@@ -179,6 +180,8 @@ def fill(x: ndarray, value: Any) -> None:
         value = value.item()
     check_types([value])
     check_fits(value, x.dtype)
+    if isinstance(value, np.integer) and x.dtype.kind in "iu":
+        value = value.astype(x.dtype)  # keeps the last bits
     launch("fill", [value], [x])
 
 
@@ -207,6 +210,14 @@ def _filled(x: ndarray, value: Any) -> ndarray:
 def _born(op: str, x: ndarray, options: dict[str, Any], *inputs: ndarray) -> ndarray:
     launch(op, inputs, [x], options)
     return x
+
+
+def _triangle(op: str, m: ndarray, k: int) -> ndarray:
+    """A single row stands for a square of such rows, as in NumPy. Raises TypeError for an array without axes."""
+    if not check(m).ndim:
+        raise TypeError(f"{op} takes an array with at least one axis")
+    x = broadcast_to(m, (m.size, m.size)) if m.ndim == 1 else m
+    return _born(op, ndarray(x.shape, x.dtype), {"k": int(k)}, x)
 
 
 def _plain(x: Any) -> Any:

@@ -165,11 +165,21 @@ UFUNCS = {name: ufunc(getattr(np, name)) for name in NAMES.split()}
 
 
 def round_(a: ndarray, decimals: int = 0) -> ndarray:
-    """Return the values rounded to so many decimals, halves to even; integers are copied as they are."""
-    if a.dtype.kind not in "fc":
-        return a.copy()
+    """Return the values rounded to so many decimals, halves to even; of integers what stands before the point."""
+    if a.dtype.kind == "b":
+        return a.astype(np.float16)
+    if a.dtype.kind in "iu":
+        return _rounded_integers(a, 10**-decimals) if decimals < 0 else a.copy()
     if not decimals:
         return UFUNCS["rint"](a)  # type: ignore[no-any-return]
     there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     scaled = UFUNCS["rint"](UFUNCS[there](a, 10.0 ** abs(decimals)))
     return UFUNCS[back](scaled, 10.0 ** abs(decimals))  # type: ignore[no-any-return]
+
+
+def _rounded_integers(a: ndarray, unit: int) -> ndarray:
+    """The nearest multiples of a unit, the even one of two, in int64: a float would lose the last digits."""
+    whole, rest = UFUNCS["divmod"](a.astype(np.int64), unit)
+    double = UFUNCS["multiply"](rest, 2)
+    up = (double > unit) | ((double == unit) & (whole % 2 == 1))
+    return UFUNCS["multiply"](whole + up, unit).astype(a.dtype)  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import SCALARS, check, check_fits, launch, ndarray
+from unrolled.simgpu.array import SCALARS, check, launch, ndarray
 from unrolled.simgpu.creation import arange, asarray, assign, fitting
 
 _BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
@@ -40,7 +40,8 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
     if not isinstance(value, (ndarray, *SCALARS)):
         value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
     value = fitting(value, _picked(seen, start, indices))
-    check_fits(value, x.dtype)
+    if not isinstance(value, ndarray):
+        value = np.asarray(value, x.dtype)[()]  # on the host, as in CuPy: raises for a number that has no such value
     launch("setitem", [value, *indices], [seen], _axes(start, indices))
 
 
@@ -202,13 +203,15 @@ def _of_mask(x: ndarray, mask: ndarray, axis: int) -> tuple[ndarray, ...]:
 
 
 def _picked(seen: ndarray, start: int, indices: Sequence[ndarray]) -> tuple[int, ...]:
-    """The shape of what the indices pick."""
+    """The shape of what the indices pick. Raises IndexError where they pick from nothing, or do not go together."""
     try:
         middle = np.broadcast_shapes(*(i.shape for i in indices))
     except ValueError:
         text = " ".join(str(i.shape).replace(" ", "") for i in indices)
         message = f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
         raise IndexError(message) from None
+    if 0 in seen.shape[start : start + len(indices)] and 0 not in middle:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
     return (*seen.shape[:start], *middle, *seen.shape[start + len(indices) :])
 
 

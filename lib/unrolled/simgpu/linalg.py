@@ -116,7 +116,7 @@ def norm(x: ndarray, ord: Any = None, axis: Any = None, keepdims: bool = False) 
 
     For vectors also ord 1 and inf: the sum and the maximum of the absolute values. Raises ValueError for other norms.
     """
-    floats = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    floats = UFUNCS["absolute"](x) if x.dtype.kind == "c" else x if x.dtype.kind == "f" else x.astype(np.float64)
     if ord in (None, 2) and axis is None and (ord is None or x.ndim == 1):
         flat = reshape(floats, -1)
         found = UFUNCS["sqrt"](dot(flat, flat))

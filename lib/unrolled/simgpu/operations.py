@@ -84,7 +84,8 @@ def _bounded_power(inputs: Sequence[Any], out: Array) -> tuple[Any, Any]:
     _check_fit(inputs, out)
     kind, negative = np.result_type(base, exponent), np.less(exponent, 0)
     vanishes = np.logical_and(negative, np.logical_and(np.not_equal(base, 1), np.not_equal(base, -1)))
-    bounded = np.where(negative, np.bitwise_and(exponent, 1) + 2 * vanishes, exponent)
+    exponent = np.asarray(exponent).astype(kind)  # no whole number of 64 bits becomes a float on the way
+    bounded = np.where(negative, (exponent & 1) + 2 * vanishes.astype(kind), exponent)
     return np.where(vanishes, 0, base).astype(kind), bounded.astype(kind)
 
 
@@ -159,7 +160,7 @@ def _where(inputs: Sequence[Any], out: Array, options: Options) -> Any:
 def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (x, low, high), (out,) = inputs, outputs
     _check_fit([v for v in inputs if v is not None], out)
-    np.clip(x, low, high, out=out)
+    np.clip(x, low, high, out=out, dtype=out.dtype, casting="unsafe")
 
 
 def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:

@@ -33,6 +33,8 @@ def reduction(name: str) -> Callable[..., Any]:
         check(a)
         if dtype is not None and op not in TYPED:
             raise TypeError(f"{op}() got an unexpected keyword argument 'dtype'")
+        if keepdims and op in SCANS:
+            raise TypeError(f"{op}() got an unexpected keyword argument 'keepdims'")
         options: dict[str, Any] = {"axis": _axes(op, a, axis)}
         if dtype is None and out is not None and op in ("sum", "prod", *SCANS):
             dtype = out.dtype

@@ -28,6 +28,8 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
     def view(a: ndarray, *args: Any, **kwargs: Any) -> Any:
         check(a)
         found = function(a._layout, *args, **kwargs)
+        if isinstance(found, np.generic):  # of an array without axes
+            return a.seen_as(a._layout)
         return [a.seen_as(layout) for layout in found] if isinstance(found, (list, tuple)) else a.seen_as(found)
 
     view.__name__ = view.__qualname__ = function.__name__
@@ -143,7 +145,7 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
     shape = tuple(before + n + after for (before, after), n in zip(widths, array.shape, strict=True))
     result = ndarray(shape, array.dtype)
     launch("fill", [constant_values], [result])
-    inner = tuple(slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True))
+    inner: Any = (*(slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True)), Ellipsis)
     launch("copy", [array], [result.seen_as(result._layout[inner])])
     return result
 

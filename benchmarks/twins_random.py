@@ -1,0 +1,407 @@
+"""Random programs on CuPy and on the simulated GPU in one process: what differs, and the smallest programs that do.
+
+    python benchmarks/twins_random.py [--quick] [--programs N] [--kernels N] [--seed N] [--seconds N] [--processes N]
+        [--first cupy] [--second unrolled.simgpu] [--json benchmarks/results/twins_random.json]
+
+After each line both sides are to have raised the same kind of error, or to hold the same values, dtypes and shapes:
+bits, or units in the last place where the hardware may differ (`twins_rows.CLOSE`). `EXPECTED` names what differs on
+purpose; what is left is unexplained, and is shrunk by Hypothesis. Exit code 1: something is unexplained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import itertools
+import linecache
+import os
+import re
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing import get_context
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import hypothesis
+import numpy as np
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
+
+import common
+import gpu_common
+import twins_programs
+from twins_programs import NAMES, Line, Palette, Program
+from twins_rows import CLOSE
+
+SHRINKING = hypothesis.settings(
+    max_examples=200,
+    database=None,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+SHRINK = 20.0  # seconds for one key
+GRACE = 60.0  # seconds beyond the end after which a process is given up
+CHUNK = 100  # programs that share a palette, so that CuPy compiles fewer kernels
+JIT = {"cupy": "cupyx.jit", "unrolled.simgpu": "unrolled.simgpu.jit"}
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two modules part: at which operation, on which dtypes, how; `detail` shows both."""
+
+    op: str
+    dtypes: tuple[str, ...]
+    kind: str
+    detail: str
+    line: str
+    program: Program
+    reason: str = ""
+
+    @property
+    def key(self) -> tuple[str, tuple[str, ...], str]:
+        return self.op, self.dtypes, self.kind
+
+
+Expected = Callable[[Difference, Sequence[Any]], bool]
+"""Whether this explains a difference; its arrays are the operands of the line, on the host."""
+EXPECTED: dict[str, Expected] = {
+    "a copy between places that overlap is refused": lambda d, _: "overlap: a GPU copies in no order" in d.detail,
+    "argmax and argmin promise no place among several NaNs": lambda d, arrays: (
+        re.search("arg(max|min)", d.line) is not None and any(_bad(x) for x in arrays)
+    ),
+    "sums overflow in another order": lambda d, arrays: (
+        d.kind in ("value", "nan") and d.op in ("sum", "mean", "dot") and any(_huge(x) for x in arrays)
+    ),
+    "complex numbers that are not finite: C leaves their parts open": lambda d, arrays: (
+        d.kind in ("value", "nan") and any(x.dtype.kind == "c" for x in arrays) and any(map(_bad, arrays))
+    ),
+}
+"""The differences on purpose, by the reason: docs/gpu.md has them as rows."""
+
+
+class Side:
+    """A module with the names of one program."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        path = JIT.get(module.__name__)
+        self.names: dict[str, Any] = {"cp": module, "jit": path and importlib.import_module(path), **NAMES}
+        self.given = {*self.names}
+
+    def step(self, text: str) -> BaseException | None:
+        """Run one statement; return what it raised."""
+        file = f"<twins {next(_numbers)}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # where jit finds the source
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                exec(compile(text, file, "exec"), self.names)
+                if self.module is not np:
+                    self.module.cuda.runtime.deviceSynchronize()
+        except Exception as error:
+            return error
+        finally:
+            del linecache.cache[file]
+        return None
+
+    def values(self) -> dict[str, list[Any]]:
+        """Return what the program's names hold, on the host: arrays, numbers, and lists of them; words for an error."""
+        found = {}
+        for name, x in self.names.items():
+            try:
+                found[name] = [] if name in self.given else list(self.plain(x))
+            except Exception as error:
+                found[name] = [f"{type(error).__name__} when it is read"]
+        return {name: values for name, values in found.items() if values}
+
+    def plain(self, x: Any) -> Iterator[Any]:
+        if isinstance(x, (self.module.ndarray, np.ndarray, np.generic)):
+            yield np.asarray(x) if isinstance(x, (np.ndarray, np.generic)) else self.module.asnumpy(x)
+        elif isinstance(x, (list, tuple)):
+            yield from (value for part in x for value in self.plain(part))
+        elif isinstance(x, (bool, int, float, complex, str, bytes)):
+            yield x
+
+    def make(self, name: str, values: Sequence[Any]) -> None:
+        """Give an array these values, so that the next line starts from the same on both sides."""
+        x = self.names[name]
+        if isinstance(x, self.module.ndarray) and len(values) == 1 and x.size:
+            x[...] = self.module.asarray(values[0])
+
+
+def kind_of(error: BaseException | None) -> str:
+    """Return the kind of error that a program catches, a built-in one; "none"."""
+    kinds = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
+    return kinds[0] if error is not None else "none"
+
+
+def run(program: Program, modules: Sequence[ModuleType]) -> Difference | None:
+    """Run a program on both modules, line by line; return the first difference."""
+    sides = [Side(module) for module in modules]
+    before: dict[str, list[Any]] = {}
+    for line in program:
+        errors = [side.step(line.text) for side in sides]
+        named = re.findall(r"\b[a-z]\b", line.text)
+        arrays = [x for name in named for x in before.get(name, ()) if isinstance(x, np.ndarray)]
+        dtypes = tuple(sorted({x.dtype.name for x in arrays}))
+        found = partial(Difference, line.op, dtypes, line=line.text, program=program)
+        if any(errors):
+            kinds = [kind_of(error) for error in errors]
+            detail = "; ".join(f"{type(error).__name__}: {error}"[:200] if error else "none" for error in errors)
+            return _judged(found(f"error {kinds[0]}, {kinds[1]}", detail), arrays) if kinds[0] != kinds[1] else None
+        first, second = (side.values() for side in sides)
+        for name in first.keys() | second.keys():
+            one, other = first.get(name, []), second.get(name, [])
+            if how := parted(one, other, line, arrays):
+                return _judged(found(how, f"{name} = {one}; {other}"[:600]), arrays)
+            if _bytes(one) != _bytes(other):
+                sides[1].make(name, one)
+        before = first
+    return None
+
+
+def parted(ones: Sequence[Any], others: Sequence[Any], line: Line, arrays: Sequence[Any]) -> str:
+    """Return how two lists of values differ, "" if they do not; `arrays` are the operands of the line."""
+    if [type(x) for x in ones] != [type(x) for x in others]:
+        return "type " + ", ".join("/".join(type(x).__name__ for x in values) for values in (ones, others))
+    for x, y in zip(ones, others, strict=True):
+        if not isinstance(x, np.ndarray):
+            x, y = (np.asarray(value) for value in (x, y))
+        if x.dtype != y.dtype and x.dtype.kind not in "US":
+            return f"dtype {x.dtype}, {y.dtype}"
+        if x.shape != y.shape:
+            return "shape"
+        if x.dtype.kind not in "fc":
+            if not np.array_equal(x, y):
+                return "value"
+            continue
+        with np.errstate(all="ignore"):
+            allowed = _allowed(x, y, line, arrays)
+            for part in ("real", "imag") if x.dtype.kind == "c" else ("real",):
+                a, b = (getattr(value, part).astype(np.float64) for value in (x, y))
+                if ((np.isnan(a) != np.isnan(b)) & np.isfinite(allowed)).any():
+                    return "nan"
+                if "std" in line.text or "norm" in line.text:
+                    a, b = a * a, b * b
+                near = (a == b) | np.isnan(a) | np.isnan(b) | (abs(a - b) <= allowed)
+                if not near.all():
+                    return "value"
+                if line.close == "bits" and x.dtype.kind == "f" and (np.signbit(a) != np.signbit(b))[a == 0].any():
+                    return "zero's sign"
+    return ""
+
+
+def _allowed(x: Any, y: Any, line: Line, arrays: Sequence[Any]) -> Any:
+    """By how much results may differ: units in the last place of each, or of what all operands may add up to."""
+    ulps = max(CLOSE[line.close], 4 if x.dtype.kind == "c" else 0)
+    ends = np.finfo(x.dtype)
+    if line.close in ("sum", "root"):
+        floats = [np.finfo(a.dtype) for a in arrays if a.dtype.kind in "fc"]
+        most = [max(1.0, float(abs(a[np.isfinite(a)].astype(complex)).max(initial=0))) for a in arrays]
+        bound = float(np.prod(most, dtype=float)) * max([a.size for a in arrays], default=1)
+        bound = bound * max(most, default=1.0) if line.close == "root" else bound
+        tolerance = ulps * max(float(f.eps) for f in [ends, *floats]) * bound
+        return tolerance if bound < min(float(f.max) for f in [ends, *floats]) else np.inf
+    size = np.fmax(abs(x), abs(y)).astype(np.float64)
+    size = np.where(np.isfinite(size), size, 0)
+    return ulps * np.maximum(size * float(ends.eps), float(ends.smallest_subnormal))
+
+
+def _bytes(values: Sequence[Any]) -> list[Any]:
+    return [x.tobytes() if isinstance(x, np.ndarray) else x for x in values]
+
+
+def _bad(x: Any) -> bool:
+    return x.dtype.kind in "fc" and not np.isfinite(x).all()
+
+
+def _huge(x: Any) -> bool:
+    return x.dtype.kind in "fc" and bool((abs(x) > np.finfo(x.dtype).max / 1e4).any())
+
+
+def _judged(found: Difference, arrays: Sequence[Any]) -> Difference:
+    """The difference with the reason that `EXPECTED` has for it, if any."""
+    return replace(found, reason=next((reason for reason, explains in EXPECTED.items() if explains(found, arrays)), ""))
+
+
+def drawn(seed: int, chunk: int, kernels: int) -> Iterator[Program]:
+    """Yield the programs of a chunk: first so many that are kernels, then those of one palette."""
+    chance = Random(f"{seed} {chunk}")
+    chosen = twins_programs.palette(chance)
+    for number in range(CHUNK):
+        yield twins_programs.program(chance, Palette((), ()) if number < kernels else chosen)
+
+
+@dataclass
+class Found:
+    """What was run, and what differed; `gone`: the device answers no more, so this process cannot go on."""
+
+    lines: Counter[str]
+    programs: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    gone: bool = False
+
+
+def search(seed: int, chunk: int, kernels: int, names: Sequence[str], end: float) -> Found:
+    """Run the programs of a chunk on the modules of these names, up to this time."""
+    modules, found = [importlib.import_module(name) for name in names], Found(Counter())
+    for program in drawn(seed, chunk, kernels):
+        if time.time() > end or found.gone:
+            break
+        found.programs += 1
+        found.lines.update(line.op for line in program)
+        if difference := run(program, modules):
+            found.differences.append(difference)
+            found.gone = difference.kind.startswith("error") and not all(map(answers, modules))
+    return found
+
+
+def answers(module: ModuleType) -> bool:
+    """Return whether the device still works: after some errors of CUDA nothing does in this process."""
+    try:
+        return int(module.arange(3).sum()) == 3
+    except Exception:
+        return False
+
+
+def shrunk(difference: Difference, names: Sequence[str], seconds: float, end: float) -> Program:
+    """Return the smallest program found in these seconds, and up to this time, with a difference of the same key.
+
+    Lines are left out first. Then Hypothesis draws programs of the same operation and dtypes, and shrinks one.
+    """
+    modules, best = [importlib.import_module(name) for name in names], difference.program
+    end = min(end, time.time() + seconds)
+
+    def same(program: Program) -> bool:
+        nonlocal best
+        if time.time() > end or (other := run(program, modules)) is None or other.key != difference.key:
+            return False
+        best = min(best, program, key=lambda lines: (len(lines), len(twins_programs.text(lines))))
+        return True
+
+    for line in reversed(best):
+        same(tuple(other for other in best if other is not line))
+    text = twins_programs.text(best)
+    dtypes = [name for name in twins_programs.DTYPES if re.search(rf"\b{name}\b", text)]
+    chosen = Palette([op for op in difference.op.split(" of ") if op != "jit"], dtypes or twins_programs.DTYPES[:1])
+    programs = st.randoms(use_true_random=False).map(lambda chance: twins_programs.program(chance, chosen))
+    with contextlib.suppress(HypothesisException):  # there was none, or the time was up in the midst of it
+        hypothesis.find(programs, same, settings=SHRINKING, random=Random(0))
+    return best
+
+
+def lane(number: int, chosen: argparse.Namespace, work: Sequence[Callable[..., Any]], end: float) -> list[Any]:
+    """Do every so-manieth piece of work in a process of its own, a new one where the device is gone."""
+    done, pool = [], None
+    for piece in work[number :: chosen.processes]:
+        pool = pool or ProcessPoolExecutor(1, get_context("spawn"))
+        try:
+            done.append(pool.submit(piece).result(max(1, end + GRACE - time.time())))
+            broken = getattr(done[-1], "gone", False)
+        except (BrokenExecutor, TimeoutError) as error:
+            print(f"a process ended: {error!r} in {piece}", file=sys.stderr)
+            broken = True
+        if broken:
+            pool = pool.shutdown(wait=False, cancel_futures=True)
+    return done
+
+
+def spread(chosen: argparse.Namespace, work: Sequence[Callable[..., Any]], end: float) -> list[Any]:
+    """Do the work on several processes; return what each piece gave, those left out that broke."""
+    with ThreadPoolExecutor(chosen.processes) as threads:
+        parts = threads.map(lambda number: lane(number, chosen, work, end), range(chosen.processes))
+        return [result for part in parts for result in part]
+
+
+def rows(found: Sequence[Found], programs: dict[Any, Program], chosen: argparse.Namespace) -> Iterator[common.Row]:
+    """Yield the record: the whole search, the operations, the keys of what differed, each with one program."""
+    differences = [difference for part in found for difference in part.differences]
+    count, lines = sum(part.programs for part in found), sum((part.lines for part in found), Counter[str]())
+    kernels = lines.pop("jit", 0)
+    wrong = sum(not difference.reason for difference in differences)
+    total = {"programs": count, "kernels": kernels, "statements": lines.total(), "expected": len(differences) - wrong}
+    yield {
+        "section": "search",
+        "name": f"{chosen.first} and {chosen.second}",
+        **total,
+        "wrong": wrong,
+        "seed": chosen.seed,
+    }
+    for op, number in sorted((lines + Counter({"jit": kernels})).items()):
+        its = [difference for difference in differences if difference.op == op]
+        expected = sum(bool(difference.reason) for difference in its)
+        yield {
+            "section": "operations",
+            "name": op,
+            "statements": number,
+            "expected": expected,
+            "wrong": len(its) - expected,
+        }
+    for key, many in itertools.groupby(sorted(differences, key=lambda d: d.key), lambda d: d.key):
+        one, *others = many
+        text = twins_programs.text(programs.get(key, one.program)).splitlines()
+        row = {
+            "section": "differences",
+            "name": f"{one.op}: {', '.join(one.dtypes)}: {one.kind}",
+            "times": 1 + len(others),
+        }
+        yield {
+            **row,
+            "wrong": int(not one.reason),
+            "reason": one.reason,
+            "program": text,
+            "detail": [one.line, one.detail],
+        }
+
+
+def measured(chosen: argparse.Namespace) -> list[common.Row]:
+    """Search, shrink one program for each key that is unexplained, and return the rows."""
+    names, end = (chosen.first, chosen.second), time.time() + chosen.seconds
+    chunks = -(-chosen.programs // CHUNK)
+    kernels = -(-chosen.kernels // chunks)
+    half = end - chosen.seconds / 4
+    found = spread(chosen, [partial(search, chosen.seed, chunk, kernels, names, half) for chunk in range(chunks)], half)
+    unexplained = {d.key: d for part in found for d in part.differences if not d.reason}
+    work = [partial(shrunk_by_key, d, names, SHRINK, end) for d in unexplained.values()]
+    return list(rows(found, dict(spread(chosen, work, end)), chosen))
+
+
+def shrunk_by_key(difference: Difference, *arguments: Any) -> tuple[Any, Program]:
+    return difference.key, shrunk(difference, *arguments)
+
+
+def main() -> int:
+    """Search, print, record."""
+    reader = common.parser(__doc__)
+    reader.add_argument("--programs", type=int, metavar="N", help="default: 10,000, or 300 with --quick")
+    reader.add_argument("--kernels", type=int, default=400, metavar="N", help="among them (default: 400)")
+    reader.add_argument("--seed", type=int, default=0)
+    reader.add_argument("--seconds", type=float, default=480, help="for all of it; a quarter is for shrinking")
+    reader.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 1) - 2))
+    reader.add_argument("--first", default="cupy", metavar="MODULE")
+    reader.add_argument("--second", default="unrolled.simgpu", metavar="MODULE")
+    chosen = reader.parse_args()
+    chosen.programs = chosen.programs or (300 if chosen.quick else 10_000)
+    made = measured(chosen)
+    shown = [row for row in made if row["section"] != "operations" or row["wrong"]]
+    common.print_sections(shown)
+    for row in made:
+        if row.get("program") and row["wrong"]:
+            print(f"\n# {row['name']}", *row["program"], *(f"# {line}" for line in row["detail"]), sep="\n")
+    gpu_common.save(chosen, made)
+    return int(any(row["wrong"] for row in made))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
