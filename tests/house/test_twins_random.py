@@ -1,16 +1,11 @@
 """benchmarks/twins_random.py: the simulated GPU against itself differs nowhere, planted faults are found and shrunk."""
 
-import itertools
-import re
 import time
 from types import ModuleType
 
-import numpy as np
 import pytest
 
 from unrolled import simgpu
-from unrolled.simgpu import creation, functions, indexing, linalg, reductions, views
-from unrolled.simgpu.lockstep.builtins import KNOWN
 
 NOT_DRAWN = {"ElementwiseKernel", "newaxis", "dtype", "floating", "integer", "bool_", "intp", "inf", "nan"}
 """CuPy takes CUDA text for the first; the others are NumPy's own objects."""
