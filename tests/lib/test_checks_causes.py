@@ -79,8 +79,8 @@ def test_a_few_inputs_have_every_feature_that_many_have():
         return {"x": rng.integers(0, 3, (n, 4)).astype(float), "parts": [1] * int(rng.integers(0, 4)), "keep": n > 2}
 
     for seed in range(20):
-        chosen = domain.cover(draw, (seed,))
-        covered = {each for i in chosen for each in domain.features_of(draw(np.random.default_rng([seed, i])))}
+        chosen = [each(np.random.default_rng()) for each in domain.cover(draw, (seed,))]
+        covered = {feature for inputs in chosen for feature in domain.features_of(inputs)}
         assert {
             "x.shape[0] == 1",
             "x.shape[0] > 6",
