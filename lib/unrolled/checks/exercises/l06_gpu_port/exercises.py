@@ -348,9 +348,9 @@ def epoch(
 
 
 def any_epoch(rng: np.random.Generator) -> Inputs:
-    """Draw an epoch of up to six steps, the last of which may be smaller; images have one axis or three."""
+    """Draw an epoch of up to three steps, the last of which may be smaller; images have one axis or three."""
     batch_size = edge_size(rng, 8)
-    count, classes = int(rng.integers(1, 6 * batch_size + 1)), 1 + edge_size(rng, 4)
+    count, classes = int(rng.integers(1, 3 * batch_size + 1)), 1 + edge_size(rng, 4)
     shape = [(edge_size(rng, 9),), (edge_size(rng, 3), edge_size(rng, 4), edge_size(rng, 4))][rng.integers(0, 2)]
     return {**epoch_of(rng, count, batch_size, shape, classes), "rate": float(rng.choice([0.01, 0.5, 1.5]))}
 
@@ -392,7 +392,7 @@ train_epoch = Spec(
         case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
         gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
     ],
-    domain=random_gpu_case("up to six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
+    domain=random_gpu_case("up to three steps, GPU", any_epoch, Budget(launches=90, float64=0)),
     points=3,
     hints=(
         "Look for every line that needs to know a value on the host: it has to be copied from the GPU, and the host "
