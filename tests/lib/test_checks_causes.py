@@ -78,8 +78,12 @@ def test_a_few_inputs_have_every_feature_that_many_have():
         n = domain.edge_size(rng, 9)
         return {"x": rng.integers(0, 3, (n, 4)).astype(float), "parts": [1] * int(rng.integers(0, 4)), "keep": n > 2}
 
+    texts = set()
     for seed in range(20):
-        chosen = [each(np.random.default_rng()) for each in domain.cover(draw, (seed,))]
+        draws = domain.cover(draw, (seed,))
+        chosen, again = ([each(np.random.default_rng()) for each in draws] for _ in range(2))
+        np.testing.assert_equal(again, chosen)
+        texts.add(repr(chosen))
         covered = {feature for inputs in chosen for feature in domain.features_of(inputs)}
         assert {
             "x.shape[0] == 1",
@@ -89,6 +93,8 @@ def test_a_few_inputs_have_every_feature_that_many_have():
             "keep is True",
         } <= covered
         assert len(chosen) <= domain.MOST
+        assert len(domain.cover(draw, (seed,), shown=covered)) <= len(chosen)
+    assert len(texts) == 20  # other inputs at every seed
 
 
 def test_a_check_meets_the_edges_of_its_domain_at_every_seed():
