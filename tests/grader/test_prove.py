@@ -50,7 +50,7 @@ def test_a_check_that_covers_its_domain_has_no_holes():
 
 
 def test_a_mutant_that_only_some_inputs_tell_apart_is_a_hole(monkeypatch):
-    monkeypatch.setattr(Spec, "drawn", lambda spec, seed: [])  # as if the check drew nothing of its domain
+    monkeypatch.setattr(Spec, "drawn", lambda spec, seed, shown: [])  # as if the check drew nothing of its domain
     found = proof(NARROW, random_case("any rows", any_rows))
     holes = "\n".join(found.holes)
     assert "list(rows)[:1]" in holes

@@ -82,9 +82,13 @@ def test_a_few_inputs_have_every_feature_that_many_have():
         n = domain.edge_size(rng, 9)
         return {"x": rng.integers(0, 3, (n, 4)).astype(float), "parts": [1] * int(rng.integers(0, 4)), "keep": n > 2}
 
+    texts = set()
     for seed in range(20):
-        chosen = domain.cover(draw, (seed,))
-        covered = {each for i in chosen for each in domain.features_of(draw(np.random.default_rng([seed, i])))}
+        draws = domain.cover(draw, (seed,))
+        chosen, again = ([each(np.random.default_rng()) for each in draws] for _ in range(2))
+        np.testing.assert_equal(again, chosen)
+        texts.add(repr(chosen))
+        covered = {feature for inputs in chosen for feature in domain.features_of(inputs)}
         assert {
             "x.shape[0] == 1",
             "x.shape[0] > 6",
@@ -93,6 +97,8 @@ def test_a_few_inputs_have_every_feature_that_many_have():
             "keep is True",
         } <= covered
         assert len(chosen) <= domain.MOST
+        assert len(domain.cover(draw, (seed,), shown=covered)) <= len(chosen)
+    assert len(texts) == 20  # other inputs at every seed
 
 
 def test_a_check_meets_the_edges_of_its_domain_at_every_seed():

@@ -16,7 +16,8 @@ import pytest
 from unrolled import checks, timing
 from unrolled.checks import ranked
 from unrolled.checks.limits import TimeLimitError, UnfairError
-from unrolled.checks.run import SLOW, SPEED_LIMIT
+from unrolled.checks.run import SPEED_LIMIT
+from unrolled.checks.words import SLOW
 from unrolled.parallel import DeadlockError, RankError
 from unrolled.timing import Pair, TimedBlock, where_able
 from unrolled.timing.verdict import conclude

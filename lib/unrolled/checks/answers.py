@@ -49,14 +49,13 @@ class AnswerUsedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    functions: tuple[FunctionType, ...]  # that are shut
-    codes: tuple[CodeType, ...]  # of these
-    gates: tuple[CodeType, ...]  # in their place
+    shut: Sequence[FunctionType]
     callers: Mapping[int, CodeType]  # codes that may call them, by id: a code's hash is made of all that it holds
     advice: str
 
 
 _OPEN: list[_Block] = []  # those that run, the innermost last
+_LIFTED = _Block((), {}, "")  # that those around it let everything be called
 
 
 def withheld_from(spec: Spec, inputs: Inputs) -> AbstractContextManager[None]:
@@ -96,23 +95,50 @@ def _withheld_for_good(allows: Sequence[Function | ModuleType], share: Function 
 _FOR_GOOD = ExitStack()
 
 
-@contextmanager
-def withheld(allowed: Iterable[Function | ModuleType], needed: Iterable[FunctionType] = ()) -> Iterator[None]:
-    """Withhold the library in this block, but what is allowed, which refusals name, and what is needed besides.
+def withheld(
+    allowed: Iterable[Function | ModuleType], needed: Iterable[FunctionType] = ()
+) -> AbstractContextManager[None]:
+    """Return a block that withholds the library, but what is allowed, which refusals name, and what is needed besides.
 
-    Entering and leaving takes a quarter of a millisecond. Blocks may nest: what may be called is in both. In the end
-    every function has its code back. A generator refuses when asked for its first value, even after the block.
+    Entering and leaving takes a quarter of a millisecond; nothing where such a block is `lifted`. Blocks may nest: what
+    may be called is in both. In the end every function has its code back. A generator refuses when asked for its first
+    value, even after the block.
     """
-    block = _block(tuple(allowed), frozenset(needed))
+    known = library()  # what else is needed, such as a function made for one case, has its code in common with others
+    block = _block(tuple(allowed), frozenset(each if each in known else each.__code__ for each in needed))
+    return _within([block] if _OPEN[-1:] == [_LIFTED] else [*_OPEN, block])
+
+
+def lifted() -> AbstractContextManager[None]:
+    """Return a block, within one that withholds the library, where all of it may be called: what judges runs there."""
+    return _within([*_OPEN, _LIFTED])
+
+
+def restored() -> AbstractContextManager[None]:
+    """Return a block where every function has its own code: for what reads it."""
+    return _within([])
+
+
+@contextmanager
+def _within(blocks: list[_Block]) -> Iterator[None]:
+    before = list(_OPEN)
     try:
-        _OPEN.append(block)
-        _give(block.functions, block.gates)
+        _OPEN[:] = blocks
+        _give(*_between(tuple(before), tuple(blocks)))
         yield
     finally:
-        _give(block.functions, block.codes)
-        _OPEN.remove(block)
-        for around in _OPEN:
-            _give(around.functions, around.gates)
+        _give(*_between(tuple(blocks), tuple(before)))
+        _OPEN[:] = before
+
+
+@functools.lru_cache(maxsize=1000)
+def _between(
+    before: tuple[_Block, ...], after: tuple[_Block, ...]
+) -> tuple[Sequence[FunctionType], Sequence[CodeType]]:
+    """The functions that refuse in one of these states and not in the other, and their codes in the second."""
+    shut, wanted = ({function for block in blocks for function in block.shut} for blocks in (before, after))
+    changed = list(shut ^ wanted)
+    return changed, [library()[function][function in wanted] for function in changed]
 
 
 def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
@@ -121,14 +147,14 @@ def _give(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -> None:
 
 
 @functools.lru_cache(maxsize=100)
-def _block(allowed: tuple[Function | ModuleType, ...], needed: frozenset[FunctionType]) -> _Block:
+def _block(allowed: tuple[Function | ModuleType, ...], needed: frozenset[FunctionType | CodeType]) -> _Block:
     modules = tuple(each.__name__ for each in allowed if isinstance(each, ModuleType))
     free = functions_in(allowed) | needed | {each for each in library() if each.__module__.startswith(modules)}
-    shut = {function: codes for function, codes in library().items() if function not in free}
-    let_in = [*(inner for _, _, inner in library().values()), *(c for each in free for c in _codes(each.__code__))]
+    shut = [function for function in library() if function not in free]
+    freed: Iterable[Any] = (getattr(each, "__code__", each) for each in free)
+    let_in = [*(inner for _, _, inner in library().values()), *(code for each in freed for code in _codes(each))]
     advice = f"; you may use {', '.join(map(known_as, allowed))}" if allowed else ""
-    codes, gates, _ = zip(*shut.values(), strict=True)
-    return _Block(tuple(shut), codes, gates, {id(code): code for code in let_in}, advice)
+    return _Block(shut, {id(code): code for code in let_in}, advice)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -197,6 +223,7 @@ def _gate(function: FunctionType) -> tuple[CodeType, CodeType, CodeType]:
     That is a copy: from a function's own code whoever kept it may make another function, which is not let in.
     """
     code, copy = function.__code__, function.__code__.replace()
+    vars(function)["__signature__"] = inspect.signature(function)  # a gate's own would be read instead
     inner = FunctionType(copy, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     inner.__kwdefaults__ = function.__kwdefaults__
     gate = (_generates if code.co_flags & inspect.CO_GENERATOR else _runs).__code__
@@ -218,7 +245,7 @@ def _generates(*arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
 
 def _enter(function: FunctionType, name: str, /, *arguments: Any, **options: Any) -> Any:
     block = _OPEN[-1] if _OPEN else _block((), frozenset())
-    if not _let_in(sys._getframe(2), block.callers):
+    if block is not _LIFTED and not _let_in(sys._getframe(2), block.callers):
         reason = f"this calls {name}, which this exercise does not allow: write it yourself{block.advice}"
         raise AnswerUsedError(reason)
     return function(*arguments, **options)

@@ -55,7 +55,10 @@ def _in_code(code: CodeType, space: Mapping[str, Any], seen: set[CodeType]) -> I
     if code in seen:
         return
     seen.add(code)
-    steps = list(dis.get_instructions(code))
+    used = (*code.co_names, *code.co_freevars, *code.co_cellvars)
+    named = [space[name] for name in used if name in space]
+    ours = all(isinstance(thing, ModuleType) and not _is_foreign(thing.__name__) for thing in named)
+    steps = [] if ours and not any(map(_is_foreign, used)) else list(dis.get_instructions(code))
     for place, step in enumerate(steps):
         if step.opname == "IMPORT_NAME":
             listed = steps[place - 1].argval or ()  # as in `from scipy.fft import rfft2`

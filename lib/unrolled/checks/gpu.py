@@ -173,7 +173,7 @@ def places(events: Sequence[Any], function: Function) -> Iterator[str]:
 
 def _on_device(value: Any) -> bool:
     try:
-        return not isinstance(value, np.ndarray) and device.array_module(value) is not np
+        return not isinstance(value, (np.ndarray, int, float)) and device.array_module(value) is not np
     except TypeError:  # no array
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,3 +108,19 @@ class Report:
             timing=Verdict.from_dict(data["timing"]) if data["timing"] else None,
             rung=data["rung"],
         )
+
+
+def correctness_part(name: str, points: float, findings: Sequence[Finding]) -> Part:
+    """Return the part of an exercise's cases: its points if all are right, else what the first wrong one says."""
+    for finding in findings:
+        if finding.verdict != "pass":
+            return Part(name, finding.verdict, 0, points, f"{finding.case}: {'; '.join(finding.lines)}")
+    ratio = next((finding.ratio for finding in findings if finding.ratio is not None), None)
+    return Part(name, "pass", points, points, f"{len(findings)} cases right", ratio)
+
+
+def speed_part(name: str, points: float, finding: Finding) -> Part:
+    """Return the part of an exercise's speed, which earns its points where it was seen: not measured is no evidence."""
+    verdict = "missing" if finding.verdict == "not run" else finding.verdict
+    earned = points if verdict == "pass" else 0
+    return Part(f"{name}/speed", verdict, earned, points, " ".join(finding.lines))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,12 @@ from unrolled import device, timing
 
 from . import causes, foreign, gpu, graphs, kernels, rounding, words
 from .ambient import first_lines, set_aside, silence
-from .answers import AnswerUsedError, OnRanks, withheld_from, withheld_from_timed
+from .answers import AnswerUsedError, OnRanks, functions_in, lifted, restored, withheld_from, withheld_from_timed
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .crashes import TEXT_LIMIT, crash_lines, headline
+from .domain import features_of
 from .limits import TimeLimitError, UnableError, UnfairError, time_limit
-from .report import Finding, Part, Report
+from .report import Finding, Report, correctness_part, speed_part
 from .spec import Case, Compare, Function, Inputs, Mistake, Rung, Spec, Speed
 
 if TYPE_CHECKING:
@@ -96,13 +97,13 @@ def run(
     with first_lines() if place.withhold else nullcontext():
         findings = check.cases()
     right = all(finding.verdict == "pass" for finding in findings)
-    parts = [_correctness_part(name, spec, findings)]
+    parts = [correctness_part(name, spec.points, findings)]
     verdict = None
     if spec.speed is not None:
         with silence() if place.withhold else nullcontext():
             finding, verdict = check.speed(spec.speed, announce) if right else (_NOT_TIMED, None)
         findings.append(finding)
-        parts.append(_speed_part(name, spec.speed.points, finding))
+        parts.append(speed_part(name, spec.speed.points, finding))
     report = Report(name, unrolled.__version__, tuple(findings), tuple(parts), verdict)
     if spec.rung is None or not climb or report.points + report.deferred < report.max_points:
         return report
@@ -125,27 +126,32 @@ class _Check:
     seed: int
     limit: float
     place: Place
+    shown: set[str] = field(default_factory=set)  # features of the inputs so far
 
     def cases(self) -> list[Finding]:
         """Check every case until the first failure."""
-        cases = self.spec.cases
+        cases, domain = self.spec.cases, self.spec.domain
         findings: list[Finding] = []
         if theirs := self.place.borrowed(self.function):
-            findings = [Finding("the function", "fail", (f"this calls {theirs}, {FOREIGN}",))]
+            findings = [Finding("the function", "fail", (f"this calls {theirs}, {words.FOREIGN}",))]
         elif problem := _not_callable(self.function, self.spec, self.seed):
             findings = [Finding("the function", "crashed", (problem,))]
-        for index, case in enumerate(cases):
-            right = all(finding.verdict == "pass" for finding in findings)
-            findings.append(self.case(case, cases[:index]) if right else Finding(case.name, "not run"))
-        if (domain := self.spec.domain) is not None:
-            right = all(finding.verdict == "pass" for finding in findings)
-            findings.append(self.drawn(domain) if right else Finding(domain.name, "not run"))
+        with ExitStack() as around, set_aside():
+            if self.place.withhold:  # once for all cases, which lift it but where the function is called
+                around.enter_context(withheld_from(self.spec, cases[0].inputs(self.seed)))
+                around.enter_context(lifted())
+            for index, case in enumerate(cases):
+                right = all(finding.verdict == "pass" for finding in findings)
+                findings.append(self.case(case, cases[:index]) if right else Finding(case.name, "not run"))
+            if domain is not None:
+                right = all(finding.verdict == "pass" for finding in findings)
+                findings.append(self.drawn(domain) if right else Finding(domain.name, "not run"))
         return findings
 
     def drawn(self, domain: Case) -> Finding:
         """Check inputs that cover the spec's domain until the first failure: all of them are one finding."""
         earlier = list(self.spec.cases)
-        for case in (drawn := self.spec.drawn(self.seed)):
+        for case in (drawn := self.spec.drawn(self.seed, self.shown)):
             if (finding := self.case(case, earlier)).verdict != "pass":
                 return finding
             earlier.append(case)
@@ -170,12 +176,15 @@ class _Check:
         if on_gpu is None:
             return finding
         again = replace(self, function=on_gpu)._call(case, earlier, np)
-        return again if again.verdict == "pass" else replace(again, lines=(ON_REAL, *again.lines))
+        return again if again.verdict == "pass" else replace(again, lines=(words.ON_REAL, *again.lines))
 
     def _call(self, case: Case, earlier: Sequence[Case], module: device.Module) -> Finding:
         """Call the function with arrays of this module, and compare."""
         inputs = case.inputs(self.seed)
         pristine = copy.deepcopy(inputs)
+        features = set(features_of(inputs))
+        if not any(feature.endswith(" is large") for feature in features):  # where an error of 1 does not show
+            self.shown.update(features)
         trace = None
         try:
             given = inputs if module is np else gpu.placed(inputs, module)
@@ -241,15 +250,16 @@ class _Check:
             return Mismatch((f"your function changed its input {touched[0]}: work on a copy",))
         spec = self.spec
         compare: Compare = spec.compare or (lambda got, expected, given: mismatch(got, expected, spec.tolerance, given))
-        with set_aside():
-            expected = self._result(spec.reference, case)
-            found = compare(got, expected, given)
-            if isinstance(found, Mismatch) and spec.limit is None and not spec.ranks:
-                right = partial(self._answer, spec.reference)
-                rounded = rounding.corrected(got, expected, right, case.inputs(self.seed))
-                found = found if rounded is got else compare(rounded, expected, given)
-            if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
-                return found
+        # Functions among inputs may have kept what was done with them.
+        expected = self._result(spec.reference, case, None if functions_in([pristine]) else pristine)
+        found = compare(got, expected, given)
+        if isinstance(found, Mismatch) and spec.limit is None and not spec.ranks:
+            right = partial(self._answer, spec.reference)
+            rounded = rounding.corrected(got, expected, right, case.inputs(self.seed))
+            found = found if rounded is got else compare(rounded, expected, given)
+        if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
+            return found
+        with restored():  # some of these read the library's code
             if (mistake := self._recognized(case, got, earlier)) is not None:
                 sure = tuple(line for line in found.lines if line not in found.guesses)
                 return replace(found, lines=(*sure, mistake.says))
@@ -288,8 +298,8 @@ class _Check:
             return False
         return agree(result, usual, self.spec.tolerance)
 
-    def _result(self, function: Function, case: Case) -> Any:
-        return self._answer(function, case.inputs(self.seed))
+    def _result(self, function: Function, case: Case, inputs: Inputs | None = None) -> Any:
+        return self._answer(function, inputs or case.inputs(self.seed))
 
     def _answer(self, function: Function, inputs: Inputs) -> Any:
         return _called(self.spec, _program(self.spec, function), inputs)
@@ -302,7 +312,8 @@ class _Check:
         if checked is None:
             return _deferred(speed, "needs a GPU, and this machine has none"), None
         timed = Case("speed", {}, lambda rng: speed.draw_case(self.seed))
-        finding = replace(self, function=checked, limit=SPEED_LIMIT).case(timed)
+        with set_aside():
+            finding = replace(self, function=checked, limit=SPEED_LIMIT).case(timed)
         if finding.verdict != "pass":
             return finding, None
         try:
@@ -321,15 +332,11 @@ class _Check:
         if not verdict.unable and not verdict.ratio >= speed.at_least:
             lines += [*(() if speed.loops else words.loop_in(self.function)), *filter(None, [speed.advice])]
         if verdict.outcome == "inconclusive":
-            lines.append(BUSY if verdict.excused or not verdict.pairs else SLOW)
+            lines.append(words.BUSY if verdict.excused or not verdict.pairs else words.SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
-BUSY = "not settled: the machine is too busy to tell"
-SLOW = "not settled: the machine alone was not the cause, so faster code may help"
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
-FOREIGN = "another library's answer to this exercise: write it yourself"
-ON_REAL = "right on the simulated GPU, but on this machine's own:"
 
 
 def _program(spec: Spec, function: Function) -> Function:
@@ -379,21 +386,6 @@ def _not_callable(function: Any, spec: Spec, seed: int) -> str | None:
     except ValueError:  # a builtin that has no signature: the call itself will tell
         return None
     return None
-
-
-def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
-    for finding in findings:
-        if finding.verdict != "pass":
-            return Part(name, finding.verdict, 0, spec.points, f"{finding.case}: {'; '.join(finding.lines)}")
-    ratio = next((finding.ratio for finding in findings if finding.ratio is not None), None)
-    return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right", ratio)
-
-
-def _speed_part(name: str, points: float, finding: Finding) -> Part:
-    """A speed earns its points where it was seen; one never measured has no evidence."""
-    verdict = "missing" if finding.verdict == "not run" else finding.verdict
-    earned = points if verdict == "pass" else 0
-    return Part(f"{name}/speed", verdict, earned, points, " ".join(finding.lines))
 
 
 def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -101,6 +101,8 @@ class Case:
 
     def inputs(self, seed: int) -> Inputs:
         """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
+        if self.draw is None and not any(isinstance(value, Draw) for value in self.arguments.values()):
+            return dict(copy.deepcopy(self.arguments))
         rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
         return self.draw(rng) if self.draw else draw_all(self.arguments, rng)
 
@@ -232,22 +234,18 @@ class Spec:
         """The points that the check's cell carries in nbgrader."""
         return self.points + (self.speed.points if self.speed else 0)
 
-    def drawn(self, seed: int) -> list[Case]:
-        """Return cases of the domain that cover it, with their inputs drawn from this seed.
+    def drawn(self, seed: int, shown: Container[str] = ()) -> list[Case]:
+        """Return cases of the domain, drawn from this seed, that have what is common in it and is not shown already.
 
         And a case once more, with other values, of the same shapes if it can be: what is kept of a call is wrong there.
         """
         domain = self.domain
-        if domain is None or (draw := domain.draw) is None:
+        if domain is None or domain.draw is None:
             return []
         start = seed, zlib.crc32(domain.name.encode())
-
-        def drawing(index: int) -> Drawing:
-            return lambda _: draw(np.random.default_rng([*start, index]))
-
         shaped = (case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values()))
         again = [*shaped, *(case for case in self.cases if case.draw)][:1]
-        drawn = (replace(domain, draw=drawing(index)) for index in cover(draw, start))
+        drawn = (replace(domain, draw=each) for each in cover(domain.draw, start, shown))
         return [*drawn, *(_repeated(case, seed + 1) for case in again)]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:

@@ -107,6 +107,11 @@ MEANINGS = {  # a sentence by what an error says
     "was never filled",
 }
 
+BUSY = "not settled: the machine is too busy to tell"
+SLOW = "not settled: the machine alone was not the cause, so faster code may help"
+FOREIGN = "another library's answer to this exercise: write it yourself"
+ON_REAL = "right on the simulated GPU, but on this machine's own:"
+
 
 def advice(lines: Sequence[str]) -> tuple[str, ...]:
     """Return what the error in these lines means, if it is a usual one."""

@@ -145,16 +145,15 @@ def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[
     if name == "<lambda>":
         raise ValueError("a kernel is a function made by def; the simulated compiler takes no lambda")
     try:
-        lines, first = inspect.getsourcelines(function)
+        code = getattr(inspect.unwrap(function), "__code__", function)
+        source, first, attributes = _read(code, getattr(code, "co_filename", ""))
     except (OSError, TypeError) as error:
         typed_in = getattr(getattr(function, "__code__", None), "co_filename", "") == "<stdin>"
         text = f"the source of {name} cannot be found, and a kernel is compiled from it"
         kind = RuntimeError if typed_in else type(error)  # as CuPy
         raise kind(f"{text}: write the kernel in a notebook's cell or in a file") from None
-    source = textwrap.dedent("".join(lines))
     known = inspect.getclosurevars(function)
     values = {**known.builtins, **known.globals, **known.nonlocals}
-    attributes = _attributes(source)
     return {
         "source": source,
         "first_line": max(first, 1),
@@ -163,6 +162,14 @@ def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[
             for name, value in values.items()
         },
     }
+
+
+@functools.lru_cache(maxsize=100)
+def _read(code: Any, file: str) -> tuple[str, int, frozenset[str]]:
+    """The source of a function's code in a file, its first line, and the names that stand behind a dot in it."""
+    lines, first = inspect.getsourcelines(code)
+    source = textwrap.dedent("".join(lines))
+    return source, first, _attributes(source)
 
 
 def _device(x: Any, around: tuple[Any, ...]) -> dict[str, Any] | None:

@@ -35,17 +35,25 @@ class Program:
     needs: Needs
 
 
+KEPT = 100  # programs
+_KNOWN: dict[tuple[str, tuple[Type, ...]], Program] = {}
+
+
 def compile_kernel(program: Any, arguments: Sequence[Type]) -> Program:
-    """Return the program that plain data describes, for arguments of these types.
+    """Return the program that plain data describes, for arguments of these types: compiled once, as CuPy's are.
 
     Raises what CuPy raises for what it refuses (TypeError, NameError, NotImplementedError, ...), with the line.
     """
+    if found := _KNOWN.get(key := (repr(program), tuple(arguments))):
+        return found
     try:
         source = Source.of(program)
     except RefusedError as error:
         raise error.kind(error.text) from None
+    if len(_KNOWN) >= KEPT:
+        _KNOWN.clear()
     try:
-        return _compiled(source, arguments)
+        return _KNOWN.setdefault(key, _compiled(source, arguments))
     except RefusedError as error:
         raise source.error(error) from None
     except RecursionError:

@@ -23,8 +23,6 @@ max_pool2d_average = variant(
         case("a 3 x 3 image, window 2: an edge is left over", x=ODD, kernel_size=2),
         case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
         case("the seminar's three channels", x=SEMINAR_X3, kernel_size=2),
-        case("4 rows of 6, window 2", x=images(1, 1, 4, 6), kernel_size=2),
-        case("three images, two channels, window 3", x=images(3, 2, 9, 6), kernel_size=3),
         case("6 rows of 8, window 3: only columns are left over", x=images(2, 2, 6, 8), kernel_size=3),
         case("7 rows of 9, window 4: edges of three rows and of one column", x=images(1, 2, 7, 9), kernel_size=4),
         case("the window is larger than the image", x=images(3, 2, 3, 4), kernel_size=5),

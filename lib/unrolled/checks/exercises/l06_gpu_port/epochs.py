@@ -43,9 +43,9 @@ def epoch(
 
 
 def any_epoch(rng: np.random.Generator) -> Inputs:
-    """Draw an epoch of up to six steps, the last of which may be smaller; images have one axis or three."""
+    """Draw an epoch of up to three steps, the last of which may be smaller; images have one axis or three."""
     batch_size = edge_size(rng, 8)
-    count, classes = int(rng.integers(1, 6 * batch_size + 1)), 1 + edge_size(rng, 4)
+    count, classes = int(rng.integers(1, 3 * batch_size + 1)), 1 + edge_size(rng, 4)
     shape = [(edge_size(rng, 9),), (edge_size(rng, 3), edge_size(rng, 4), edge_size(rng, 4))][rng.integers(0, 2)]
     return {**epoch_of(rng, count, batch_size, shape, classes), "rate": float(rng.choice([0.01, 0.5, 1.5]))}
 
