@@ -12,7 +12,7 @@ from unrolled import checks
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.spec import Spec, case, random_case
 from unrolled.cli import checkout
-from unrolled_grader.authoring import proofs, prove, variants
+from unrolled_grader.authoring import one_cell, proofs, prove, variants
 
 SOURCE = """
 def total(rows, weight):
@@ -80,6 +80,11 @@ def test_other_right_answers_have_mutants_as_well():
     found = proof(NARROW, random_case("any rows", any_rows), others=[f"import numpy as np\n{other}"])
     assert found.mutants > alone.mutants
     assert not found.holes
+
+
+def test_what_a_function_binds_itself_is_not_looked_for_above():
+    above = ["with open(file) as text:\n    events = [text]", "events = [text]"]
+    assert one_cell.needed(above, "def f(x):\n    events = x\n    return events") == []
 
 
 def test_an_answer_that_does_not_pass_proves_nothing():

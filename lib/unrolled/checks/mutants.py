@@ -32,23 +32,26 @@ class Mutant:
 
 def plain(source: str) -> str:
     """Return a source as mutants of it are written: without comments, in one style."""
-    return ast.unparse(ast.parse(source))
+    return "\n".join(map(ast.unparse, ast.parse(source).body))
 
 
 def mutants(source: str) -> list[Mutant]:
     """Return every mutant of a source, each once; none changes imports, docstrings, annotations or decorators."""
-    tree = ast.parse(source)
-    seen, found = {ast.unparse(tree)}, []
-    for owner, name, index, node in list(_places(tree)):
-        for kind, other in _changes(node):
-            changed = _with(tree, owner, name, index, other)
-            if changed is not None and changed not in seen:
-                seen.add(changed)
-                found.append(Mutant(kind, changed, getattr(node, "lineno", 0)))
+    statements = ast.parse(source).body
+    texts, found = list(map(ast.unparse, statements)), list[Mutant]()
+    for number, statement in enumerate(statements):
+        seen = {texts[number]}
+        for owner, name, index, node in list(_places(statement)):
+            for kind, other in _changes(node):
+                changed = _with(statement, owner, name, index, other)
+                if changed is not None and changed not in seen:
+                    seen.add(changed)
+                    lines = "\n".join([*texts[:number], changed, *texts[number + 1 :]])
+                    found.append(Mutant(kind, lines, getattr(node, "lineno", 0)))
     return found
 
 
-def _places(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+def _places(tree: ast.stmt) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
     """Every node inside of functions: what holds it, in which field, and at which place of a list."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     nested = {id(inner) for outer in functions for inner in ast.walk(outer) if inner is not outer}
@@ -73,8 +76,8 @@ def _below(owner: ast.AST, name: str, index: int | None, node: ast.AST) -> Itera
                 yield from _below(node, field, at if isinstance(value, list) else None, child)
 
 
-def _with(tree: ast.Module, owner: ast.AST, name: str, index: int | None, other: Any) -> str | None:
-    """The source with another node, or statements, at a place; None if Python does not take that."""
+def _with(tree: ast.stmt, owner: ast.AST, name: str, index: int | None, other: Any) -> str | None:
+    """The source of a statement with another node, or statements, at a place; None if Python does not take that."""
     before = getattr(owner, name)
     if index is None:
         setattr(owner, name, other)
