@@ -47,28 +47,21 @@ def python(root: Path, *words: str, path: str = "/usr/bin:/bin", given: str = ""
     return subprocess.run(command, cwd=root, env=environment, input=given, capture_output=True, text=True, timeout=300)
 
 
-def run(root: Path, *command: str, code: int = 0) -> str:
-    """What a command of the environment printed, which has to end with this code."""
-    done = python(root, "-m", *command)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
-
 PROGRAM = """\
 import contextlib, io, json, shlex, sys
 from unrolled.cli import main
 for words in json.load(sys.stdin):
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    said, why = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(why):
         try: code = main(shlex.split(words))
         except SystemExit as stop: code = stop.code
-    print(json.dumps([code, said.getvalue()]))
+    print(json.dumps([code, said.getvalue(), why.getvalue()]))
 print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 
 
 def in_one_process(root: Path, *commands: str, first: str = "", path: str = "/usr/bin:/bin") -> tuple[list[Any], Any]:
-    """Code and words of each command of ours, and the modules that are loaded at the end: one start for all."""
+    """Code and both outputs of each command of ours, and the modules that are loaded at the end: one start for all."""
     done = python(root, "-c", f"{first}\n{PROGRAM}", given=json.dumps(commands), path=path)
     assert not done.returncode, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], json.loads(done.stderr.splitlines()[-1])
@@ -81,7 +74,9 @@ def rows(root: Path) -> list[dict[str, str]]:
 
 
 def test_both_commands_give_the_same_rows(checkout: Path) -> None:
-    shown = run(checkout, "unrolled.cli", "grade", "00")
+    found, _ = in_one_process(checkout, "grade 00", "grade", "grade --explain right 00 ink")
+    codes, (shown, again, why), _ = zip(*found, strict=True)
+    assert codes == (0, 0, 0)
     assert re.search(r"^broken +0! +not graded: all of 00$", shown, re.MULTILINE)
     assert re.search(r"^right +1\+$", shown, re.MULTILINE)
     first = rows(checkout)
@@ -94,12 +89,11 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
         ("right", "ink/speed"): ("0", "0"),
         ("right", "explain_ratio"): ("0", "1"),
     }
-    said, _ = in_one_process(checkout, "grade", "grade --explain right 00 ink")
-    assert [code for code, _ in said] == [0, 0]
-    assert "2 of 2 are graded already" in said[0][1]
-    assert "ink: 1 of 1 points, pass" in said[1][1]
+    assert "2 of 2 are graded already" in again
+    assert "ink: 1 of 1 points, pass" in why
     (checkout / "grades" / "scores.csv").unlink()
-    run(checkout, "nbgrader", "autograde", LESSON, "--force", code=1)  # it names the one that it cannot open
+    done = python(checkout, "-m", "nbgrader", "autograde", LESSON, "--force")
+    assert done.returncode == 1, done.stderr  # it names the one that it cannot open
     assert rows(checkout) == first
 
 
@@ -113,7 +107,7 @@ def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
     found, _ = in_one_process(checkout, *refused, first=hasty)
     with record.alone(checkout / "grades"):
         found += in_one_process(checkout, "grade")[0]
-    for (code, said), expected in zip(found, [*refused.values(), "another run grades into"], strict=True):
+    for (code, _, said), expected in zip(found, [*refused.values(), "another run grades into"], strict=True):
         assert code == 1
         assert expected in said
         assert said.count("\n") == 1
@@ -184,7 +178,7 @@ def test_a_wrong_argument_is_named_before_anything_heavy_loads_and_nothing_is_de
     mine.touch()
     before = files(checkout)
     found, modules = in_one_process(checkout, *(words for words, _ in WRONG))
-    for (words, expected), (code, said) in zip(WRONG, found, strict=True):
+    for (words, expected), (code, _, said) in zip(WRONG, found, strict=True):
         assert code in (1, 2), words
         assert expected in said.splitlines()[-1], words
     assert HEAVY & set(modules) == set()
@@ -196,7 +190,7 @@ def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Pa
     two = "from unrolled_grader.authoring import sample; sample.STUDENTS = ('another_way', 'untouched')"
     (checkout / "grader" / "sample_class").mkdir()
     found, _ = in_one_process(checkout, "demo --lessons all", "grade --force", first=two, path=str(tmp_path))
-    (code, said), (refused, why) = found
+    (code, said, _), (refused, _, why) = found
     assert (code, refused) == (0, 1)
     assert "`sudo apt-get install bubblewrap`" in why
     assert why.count("\n") == 1

@@ -25,14 +25,14 @@ def whose(path: str, people: roster.Roster = PEOPLE) -> str:
     return lms.uploader(upload(path), people).id
 
 
-@pytest.mark.parametrize("student", CLASS, ids=lambda student: student.id)
 @pytest.mark.parametrize("people", [PEOPLE, NO_NUMBERS], ids=["numbers", "names"])
-def test_everyone_is_found_in_both_platforms_forms(student: Student, people: roster.Roster) -> None:
-    mine = Upload(student, b"", "02_convolution-1.ipynb", late=student.id > "s015")
-    assert whose(canvas_name(mine), people) == student.id
-    assert upload(canvas_name(mine)).late == mine.late
-    for folders, old in ((True, False), (True, True), (False, False)):
-        assert whose(moodle_name(mine, folders=folders, old=old), people) == student.id
+def test_everyone_is_found_in_both_platforms_forms(people: roster.Roster) -> None:
+    for student in CLASS:
+        mine = Upload(student, b"", "02_convolution-1.ipynb", late=student.id > "s015")
+        assert whose(canvas_name(mine), people) == student.id
+        assert upload(canvas_name(mine)).late == mine.late
+        for folders, old in ((True, False), (True, True), (False, False)):
+            assert whose(moodle_name(mine, folders=folders, old=old), people) == student.id
 
 
 @settings(max_examples=150, deadline=None)

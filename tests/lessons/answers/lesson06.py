@@ -89,22 +89,12 @@ MUTANTS = {
             "float64 launches, none allowed",
         ),
         Mutant(
-            changed("conv2d_port", ("    padded = ", "    x = np.asarray(x)\n    padded = ")),
-            "Implicit conversion to a NumPy array is not allowed",
-        ),
-        Mutant(
             changed("conv2d_port", ("bias[:, None]", "xp.asarray(device.to_host(bias))[:, None]")),
             "2 transfers, none allowed: 1 x to host, 1 x to device",
         ),
     ],
     "max_pool2d_port": [
         Mutant(pooled_window_by_window, "launches, at most 44 allowed"),
-        Mutant(
-            changed(
-                "max_pool2d_port", ("            indices =", "            if leads.any():\n                indices =")
-            ),
-            "transfers, none allowed: 4 x to host",
-        ),
         Mutant(on_the_host("max_pool2d_port"), "3 transfers, none allowed"),
     ],
     "gpu_time": [
@@ -120,14 +110,6 @@ MUTANTS = {
     ],
     "train_epoch": [
         Mutant(
-            changed("train_epoch", ("labels[start", "np.asarray(labels)[start")),
-            "Implicit conversion to a NumPy array is not allowed",
-        ),
-        Mutant(
-            changed("train_epoch", ("        weight =", "        assert loss < 1000\n        weight =")),
-            "2 transfers, none allowed: 2 x to host",
-        ),
-        Mutant(
             changed(
                 "train_epoch",
                 ("losses = device.array_module(images).zeros(len(starts), dtype=weight.dtype)", "losses = []"),
@@ -135,7 +117,7 @@ MUTANTS = {
                 (", losses\n", ", device.array_module(images).asarray(np.array(losses, 'f4'))\n"),
             ),
             "3 transfers, none allowed: 2 x to host, 1 x to device",
-        ),
+        )
     ],
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 from answers import Mutant, in_other_words, in_place, lesson02, on_the_host, result_of, solution
 from answers.lesson04 import Loss, loss_of_columns, loss_row_by_row, loss_with_targets
 from answers.lesson10 import RULES, always_fft, always_gemm, winograd_for_all
-from answers.lesson12 import RING_IN_OTHER_WORDS, every_pth, read_elsewhere, receiving_first, two_loops
+from answers.lesson12 import RING_IN_OTHER_WORDS, every_pth, read_elsewhere, two_loops
 from answers.lesson13 import STEP_IN_OTHER_WORDS, step_with, with_outs
 from unrolled import data, device, ops
 from unrolled.checks.exercises.l12_many_devices import ring
@@ -209,18 +209,6 @@ def coupled_gate_by_gate(x, h, c, weight_ih, weight_hh, bias):
 # prune_filters
 
 
-def smallest_rows(magnitudes, fraction):
-    return np.argsort(magnitudes)[: int(fraction * len(magnitudes))]
-
-
-def pruned_by_largest(weight, fraction, updates):
-    mask = np.ones((len(weight), 1), weight.dtype)
-    mask[smallest_rows(np.abs(weight).max(axis=1), fraction)] = 0
-    for update in updates:
-        weight = (weight - update) * mask
-    return weight * mask
-
-
 def rows_below_a_threshold(weight, fraction, updates):
     sums = np.abs(weight).sum(axis=1)
     stays = sums >= np.sort(sums)[int(fraction * len(sums))]
@@ -264,19 +252,14 @@ MUTANTS = {
         Mutant(balanced_in_order, "shuffle them, class by class"),
         Mutant(balanced_with_replacement, "come more than once in an epoch"),
     ],
-    "row_sum_maximum": [
-        Mutant(maxima(("partial[t + half])\n        jit.syncthreads()", "partial[t + half])")), "race: thread")
-    ],
     "lstm_step_coupled": [Mutant(on_the_host("lstm_step_coupled"), "transfers, none allowed")],
     "choose_algorithm_backward": [
         Mutant(always_gemm, "at most twice the time of the fastest is allowed"),
         Mutant(always_fft, "at most twice the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
     ],
-    "prune_filters": [Mutant(pruned_by_largest, "differ")],
     "ring_allreduce_left": [
         Mutant(ring.ring_allreduce, "in the ring it sends to rank"),
-        Mutant(receiving_first, "deadlock"),
         Mutant(zeros_to_the_left, "cannot know that of x["),
     ],
     "capturable_step_decay": [
