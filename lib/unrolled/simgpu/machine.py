@@ -73,7 +73,7 @@ class LocalMachine(Machine):
         self._check_stream(stream)
         self._captures.check(stream, purpose)
         self._captures.check_growth(nbytes)
-        buffer, grew = self._pool.take(nbytes, stream, bool(self._captures.streams))
+        buffer, grew = self._pool.take(nbytes, stream)
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
         if self._recorder:
             where, captured = self._recorder.caller("")[1], bool(self._captures.streams)

@@ -32,9 +32,10 @@ class Block:
 
 
 class Pool:
-    """Blocks of memory: live ones by id, and free ones by stream and size, kept for the next such array.
+    """Blocks of memory: live ones by id, and free ones by size, kept for the next array of that size.
 
-    A free block goes to arrays of the stream on which its first one was made, as CuPy has it.
+    A free block goes to arrays of its stream, as CuPy has it. Another stream gets it where it has none, as if it were
+    new: so streams that come and go let no pool grow.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -47,22 +48,20 @@ class Pool:
         """How many captures and graphs hold a block, by its id()."""
         self.blocks: dict[int, Block] = {}
         """The blocks of the buffers that live."""
-        self._free: dict[tuple[int, int], list[Block]] = {}
+        self._free: dict[int, list[Block]] = {}
         self.newest = 0
         """The id of the buffer that was taken last."""
         self._lock = threading.RLock()  # arrays are freed by finalizers, at any time and in any thread
 
-    def take(self, nbytes: int, stream: int = 0, others: bool = False) -> tuple[int, bool]:
-        """Return a new buffer's id, and whether the pool had to grow. Raises OutOfMemoryError if there is no room.
-
-        others: take a free block of another stream before the pool grows.
-        """
+    def take(self, nbytes: int, stream: int = 0) -> tuple[int, bool]:
+        """Return a new buffer's id, and whether the pool had to grow. Raises OutOfMemoryError if there is no room."""
         size = -(-nbytes // BLOCK) * BLOCK
         with self._lock:
-            kept = self._free.get((stream, size)) or (self._of_any(size) if others else None)
+            kept = self._free.get(size, [])
             grew = not kept
-            block = kept.pop() if kept else self._grow(nbytes, size, stream)
-            if block.stream != stream:  # where CuPy would give other memory: so nothing was done to it
+            own = (place for place in range(len(kept) - 1, -1, -1) if kept[place].stream == stream)
+            block = kept.pop(next(own, -1)) if kept else self._grow(nbytes, size, stream)
+            if block.stream != stream:  # CuPy would give other memory, to which nothing was done
                 block.stream, block.history = stream, History()
             self.newest += 1
             self.buffers[self.newest], self.blocks[self.newest] = block.memory[:nbytes], block
@@ -70,18 +69,15 @@ class Pool:
             return self.newest, grew
 
     def has(self, nbytes: int) -> bool:
-        """Return whether a free block is there for so many bytes, of whatever stream; none need no block."""
-        return not nbytes or self._of_any(-(-nbytes // BLOCK) * BLOCK) is not None
-
-    def _of_any(self, size: int) -> list[Block] | None:
-        return next((free for (_, nbytes), free in self._free.items() if nbytes == size and free), None)
+        """Return whether a free block is there for so many bytes; none need no block."""
+        return not nbytes or bool(self._free.get(-(-nbytes // BLOCK) * BLOCK))
 
     def hold(self, blocks: Iterable[Block]) -> None:
         """Give these blocks to no array until they are released: those that are free now, others once they are."""
         with self._lock:
             for block in blocks:
                 self._holds[id(block)] = self._holds.get(id(block), 0) + 1
-                free = self._free.get((block.stream, block.nbytes), [])
+                free = self._free.get(block.nbytes, [])
                 place = next((i for i, other in enumerate(free) if other is block), None)
                 if place is not None:
                     self._kept += free.pop(place).nbytes
@@ -96,7 +92,7 @@ class Pool:
                     del self._holds[id(block)]
                     if id(block) not in used:
                         self._kept -= block.nbytes
-                        self._keep(block)
+                        self._free.setdefault(block.nbytes, []).append(block)
 
     def give(self, buffer: int) -> int | None:
         """Take a buffer back and return its bytes, or None for an unknown id."""
@@ -107,7 +103,7 @@ class Pool:
             if id(block) in self._holds:
                 self._kept += block.nbytes
             else:
-                self._keep(block)
+                self._free.setdefault(block.nbytes, []).append(block)
             self.used -= block.nbytes
             return int(self.buffers.pop(buffer).nbytes)
 
@@ -116,9 +112,6 @@ class Pool:
         with self._lock:
             self._free.clear()
             self.total = self.used + self._kept
-
-    def _keep(self, block: Block) -> None:
-        self._free.setdefault((block.stream, block.nbytes), []).append(block)
 
     def _grow(self, nbytes: int, size: int, stream: int) -> Block:
         if self.total + size > self.capacity:
