@@ -348,6 +348,7 @@ AS_A_GPU = {
     "the dtype of a range up to a float": (lambda cp: cp.zeros(1) + (cp.arange(2.5).dtype == "float64"), [1]),
     "the norm of complex numbers": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]]), axis=1), [5]),
     "and of all of them": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]], "F")), 5),
+    "a product with conjugates": (lambda cp: cp.vdot(cp.asarray([3j]), cp.asarray([2j])), 6),
     "tens of integers": (lambda cp: cp.around(cp.asarray([-15, 25, 26, 2**62], "q"), -1), [-20, 20, 30, 2**62 - 4]),
     "a bool rounded": (lambda cp: cp.around(cp.asarray([True])) / 2, [0.5]),
     "a triangle of one row": (lambda cp: cp.tril(cp.arange(1, 3)), [[1, 0], [1, 2]]),

@@ -79,8 +79,9 @@ def outer(a: ndarray, b: ndarray) -> Any:
 
 
 def vdot(a: ndarray, b: ndarray) -> Any:
-    """Return the sum of the products of all values of both."""
-    return dot(reshape(a, -1), reshape(b, -1))
+    """Return the sum of the products of all values of both; a's complex numbers are conjugated."""
+    first = UFUNCS["conjugate"](a) if a.dtype.kind == "c" else a
+    return dot(reshape(first, -1), reshape(b, -1))
 
 
 def trace(a: ndarray, offset: int = 0) -> Any:
