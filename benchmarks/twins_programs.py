@@ -49,8 +49,8 @@ Program = tuple[Line, ...]
 
 
 def palette(chance: Random) -> Palette:
-    """Draw the operations and dtypes of some programs."""
-    return Palette(chance.sample([*ROWS], 8), chance.sample(DTYPES, 2))
+    """Draw the operations and dtypes of some programs; captures and streams take any of them."""
+    return Palette([*chance.sample([*ROWS], 8), "capture", "streams"], chance.sample(DTYPES, 2))
 
 
 def program(chance: Random, chosen: Palette) -> Program:

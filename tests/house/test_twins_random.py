@@ -5,6 +5,7 @@ import sys
 import time
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from unrolled import simgpu
@@ -31,6 +32,12 @@ def test_the_simulated_gpu_does_not_differ_from_itself(twins):
     for chunk in range(4):
         found = twins.search(1, chunk, 10, ["unrolled.simgpu"] * 2, time.time() + 60)
         assert (found.differences, found.programs, found.gone) == ([], twins.CHUNK, False)
+
+
+def test_what_differs_on_purpose_has_its_reason(twins):
+    program = (twins.Line("a = cp.arange(5)"), twins.Line("a[1:] = a[:-1]", "overlap"))
+    found = twins.run(program, [np, simgpu])
+    assert (found.kind, found.reason) == ("error none, RuntimeError", next(iter(twins.EXPECTED)))
 
 
 def test_nothing_that_the_front_end_has_is_left_out(twins):
