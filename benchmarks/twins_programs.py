@@ -6,6 +6,7 @@ tests. A chance that Hypothesis makes has them shrunk: what stands first in a tu
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Sequence
@@ -15,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from twins_rows import KERNEL, NUMBERS, POOLS, ROWS
+from twins_rows import KERNEL, POOLS, ROWS, WORDS
 
 _DTYPES = "float32 int32 bool float64 uint8 int64 float16 complex64 int8 uint32 int16 uint16 uint64 complex128"
 DTYPES = _DTYPES.split()
-REGISTERS = [name for name in DTYPES if "complex" not in name]
+REGISTERS = [name.replace("bool", "bool_") for name in DTYPES if "complex" not in name]
 SHAPES = (3,), (), (2, 3), (1,), (0,), (4, 1), (2, 3, 4), (2, 0), (5, 5), (2, 1, 3, 2), (33,), (70, 9), (1500,)
 VIEWS = "", "", "", "", ".T", "[::-1]", "[..., 1:]", "[None]", "[::2]", "[..., ::-2]", "[:1]"
+LETTERS = "abcdfhklmnopqruvw"  # streams, events and graphs have the others
 NAMES = {"np": np, "nan": np.nan, "inf": np.inf}
 THREADS = 64
 
@@ -47,8 +49,8 @@ Program = tuple[Line, ...]
 
 
 def palette(chance: Random) -> Palette:
-    """Draw the operations and dtypes of some programs."""
-    return Palette(chance.sample([*ROWS], 10), chance.sample(DTYPES, 3))
+    """Draw the operations and dtypes of some programs; captures and streams take any of them."""
+    return Palette([*chance.sample([*ROWS], 8), "capture", "streams"], chance.sample(DTYPES, 2))
 
 
 def program(chance: Random, chosen: Palette) -> Program:
@@ -69,115 +71,91 @@ def text(lines: Program) -> str:
 class Drawing:
     """A program that is being drawn. NumPy runs along, so that shapes are known; what it cannot do is not used again.
 
-    `fill_WORD` gives what stands for {WORD} in a row; `x` is the array that was drawn last.
+    {WORD} in a row becomes one of `WORDS`, or what the method `fill_WORD` gives. `x` is the array that was drawn last.
     """
 
     def __init__(self, chance: Random, chosen: Palette) -> None:
         self.chance, self.palette, self.lines = chance, chosen, list[Line]()
         self.known: dict[str, Any] = {"cp": np, **NAMES}
+        self.letters = iter(LETTERS)
         self.text, self.x = "", np.zeros(0)
-        self.count = 0
 
     def operation(self, op: str) -> None:
         """Add a line that does this operation."""
         self.result = self.inner = ""
-        filled = self.filled(op)
+        filled = self.row(op)
         filled = filled if self.result else f"{self.fill_r()} = {filled}"
         self.add(Line(filled, f"{op} of {self.inner}" if self.inner else op, ROWS[self.inner or op][0]))
 
-    def filled(self, op: str) -> str:
-        """Return one of the operation's rows with its words filled."""
-        row, self.text = self.chance.choice(ROWS[op][1]).replace("{op}", op), ""
-        return re.sub(r"{(\w+)}", lambda word: str(getattr(self, f"fill_{word[1]}")()), row)
+    def row(self, op: str) -> str:
+        self.text = ""
+        return self.filled(self.chance.choice(ROWS[op][1]).replace("{op}", op))
+
+    def filled(self, row: str) -> str:
+        return re.sub(r"{(\w+)}", lambda word: self.word(word[1]), row)
+
+    def word(self, word: str) -> str:
+        if word in WORDS:
+            return self.filled(self.chance.choice(WORDS[word]))
+        return str(getattr(self, f"fill_{word}")())
 
     def add(self, line: Line) -> None:
         self.lines.append(line)
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                exec(line.text, self.known)
-        except Exception:  # both modules are to raise it, too; or it is theirs alone
-            return
-
-    def name(self) -> str:
-        self.count += 1
-        return "abcdefghklmnopqrstuvw"[self.count - 1]
+        with np.errstate(all="ignore"), warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            exec(line.text, self.known)  # what it raises both modules are to raise, or it is theirs alone
 
     def array(self, shape: Sequence[int], dtype: str = "", pool: Sequence[str] = ()) -> str:
         """Add a new array of few values, again and again; return its name."""
         kind = np.dtype(dtype or self.chance.choice(self.palette.dtypes))
         values = [self.chance.choice(pool or POOLS[kind.kind]) for _ in range(self.chance.randint(1, 6))]
-        ends: Any = np.iinfo(kind) if kind.kind in "iu" else np.finfo(kind) if kind.kind in "fc" else None
-        if ends is not None:
-            figures = {name: str(getattr(ends, name, "")) for name in ("min", "max", "tiny", "smallest_subnormal")}
-            values = [figures.get(value, value) for value in values]
-        name = self.name()
-        values = values[: max(1, int(np.prod(shape)))]
-        made = f"np.resize(np.array([{', '.join(values)}], {kind.name!r}), {tuple(shape)})"
-        if shape == (len(values),):
-            made = f"np.array([{', '.join(values)}], {kind.name!r})"
+        values = [_figure(value, kind) for value in values[: max(1, int(np.prod(shape)))]]
+        made, name = f"np.array([{', '.join(values)}], {kind.name!r})", next(self.letters)
+        made = made if shape == (len(values),) else f"np.resize({made}, {tuple(shape)})"
         self.add(Line(f"{name} = cp.asarray({made})"))
         return name
 
-    def chosen(self, fits: Any = lambda x: True) -> str:
-        """Return the name of an array that fits, "" if there is none."""
-        found = [name for name, x in self.known.items() if name not in NAMES and isinstance(x, np.ndarray) and fits(x)]
-        return self.chance.choice(found) if found else ""
+    def arrays(self) -> list[str]:
+        return [name for name, x in self.known.items() if name not in NAMES and isinstance(x, np.ndarray)]
 
-    # what stands in a row
+    def see(self, shapes: Sequence[tuple[int, ...]], views: Sequence[str] = ("",), old: Sequence[str] = ()) -> str:
+        """Choose an array, or a view of one: the same wherever a row has it again."""
+        if not self.text:
+            name = self.chance.choice(old) if old else self.array(self.chance.choice(shapes))
+            view = self.chance.choice(views)
+            self.text = name if "[" in view and not self.known[name].ndim else name + view
+            self.x = eval(self.text, self.known)
+        return self.text
 
     def fill_r(self) -> str:
-        self.result = self.result or self.name()
+        self.result = self.result or next(self.letters)
         return self.result
 
     def fill_x(self) -> str:
-        """An array, or a view of one; the same wherever the row has it again."""
-        if not self.text:
-            name = "" if self.chance.random() < 0.5 else self.chosen()
-            self.see((name or self.array(self.chance.choice(SHAPES))) + self.chance.choice(VIEWS))
-        return self.text
+        return self.see(SHAPES, VIEWS, () if self.chance.random() < 0.5 else self.arrays())
 
     def fill_full(self) -> str:
         """An array of at least one axis, none of them empty: CuPy does not look where it writes."""
-        if not self.text:
-            self.see(self.array(self.chance.choice([shape for shape in SHAPES if shape and 0 not in shape])))
-        return self.text
+        return self.see([shape for shape in SHAPES if shape and 0 not in shape])
 
     def fill_m(self) -> str:
-        """A matrix."""
-        if not self.text:
-            shape = self.chance.choice(((2, 3), (3, 3), (1, 4), (4, 1), (0, 2), (16, 24)))
-            self.see(self.array(shape) + self.chance.choice(("", "", ".T")))
-        return self.text
+        return self.see(((2, 3), (3, 3), (1, 4), (4, 1), (0, 2), (16, 24)), ("", "", ".T"))
 
     def fill_v(self) -> str:
-        """An array of one axis."""
-        if not self.text:
-            self.see(self.array(self.chance.choice(((3,), (1,), (40,)))))
-        return self.text
-
-    def see(self, text: str) -> None:
-        if not self.known[text[0]].ndim and "[" in text:
-            text = text[0]
-        self.text, self.x = text, eval(text, self.known)
+        return self.see(((3,), (1,), (40,)))
 
     def fill_y(self) -> str:
-        """An array that broadcasts with x; sometimes of x's memory."""
-        thin = [self.chance.choice((n, n, 1)) for n in self.x.shape][self.chance.choice((0, 0, 0, 1)) :]
-        if self.chance.random() < 0.6 and (name := self.chosen(lambda y: y.shape == self.x.shape)):
-            return name
-        return self.array(tuple(thin))
+        """An array that broadcasts with x."""
+        same = [name for name in self.arrays() if self.known[name].shape == self.x.shape]
+        if same and self.chance.random() < 0.6:
+            return self.chance.choice(same)
+        thin = [self.chance.choice((n, n, 1)) for n in self.x.shape]
+        return self.array(tuple(thin[self.chance.choice((0, 0, 0, 1)) :]))
 
     def fill_right(self) -> str:
         """A second factor of a matrix product."""
         inner = self.x.shape[-1] if self.x.ndim else 2
         return self.array(self.chance.choice(((inner, 2), (inner,), (inner, 1), (2, inner, 3), (inner + 1, 2))))
-
-    def fill_n(self) -> str:
-        return self.chance.choice(NUMBERS)
-
-    def fill_other(self) -> str:
-        return self.fill_n() if self.chance.random() < 0.4 else self.fill_y()
 
     def fill_axis(self) -> int:
         return self.chance.randint(-self.x.ndim, max(0, self.x.ndim - 1))
@@ -192,13 +170,6 @@ class Drawing:
     def fill_dtype(self) -> str:
         return repr(self.chance.choice(self.palette.dtypes))
 
-    def fill_small(self) -> int:
-        return self.chance.choice((1, 0, 2, -1, 3))
-
-    def fill_reduce(self) -> str:
-        """The further words of a reduction."""
-        return self.chance.choice(("", "", ", keepdims=True"))
-
     def fill_shape(self) -> Any:
         """Another shape for the same values, now and then for others."""
         n = self.x.size
@@ -210,29 +181,32 @@ class Drawing:
     def fill_wide(self) -> Any:
         return self.chance.choice(((2, *self.x.shape), self.x.shape, (*self.x.shape, 2)))
 
-    def fill_key(self) -> str:
-        """A key without arrays."""
-        return self.chance.choice(("...", "1:", "::2", "::-1", "None", "..., 0", "..., 1:", "0", "-1", ":0", "5"))
-
     def fill_index(self) -> str:
-        """An array of places on the first axis, or a list of them."""
-        n = self.x.shape[0] if self.x.ndim else 1
-        places = [self.chance.randint(-n, max(0, n - 1)) for _ in range(self.chance.randint(1, 4))]
-        kind = self.chance.choice(("int64", "int32", "uint8", "int8"))
-        return f"cp.asarray(np.array({[abs(p) for p in places] if kind == 'uint8' else places}, {kind!r}))"
+        """An array of places on the first axis."""
+        n, kind = (self.x.shape or (1,))[0], self.chance.choice(("int64", "int32", "uint8", "int8"))
+        n = min(n, 100)  # int8 holds no more
+        places = [self.chance.randint(0 if kind == "uint8" else -n, max(0, n - 1)) for _ in range(3)]
+        return f"cp.asarray(np.array({places}, {kind!r}))"
 
     def fill_mask(self) -> str:
         return self.chance.choice((f"{self.text} > 0", f"{self.text} == {self.text}", f"{self.text} > 9"))
 
     def fill_call(self) -> str:
         """An operation that is one expression: what a stream is given."""
-        ops = [op for op in self.palette.ops if not any("{r}" in row or "host" in op for row in ROWS[op][1])] or ["add"]
-        self.inner = self.chance.choice(ops)
-        self.expression = self.filled(self.inner)
+        ops = [op for op in self.palette.ops if "host" not in op and not any("{r}" in row for row in ROWS[op][1])]
+        self.inner = self.chance.choice(ops or ["add"])
+        self.expression = self.row(self.inner)
         return self.expression
 
     def fill_again(self) -> str:
         return self.expression
+
+
+def _figure(value: str, kind: np.dtype[Any]) -> str:
+    """The number that a word of a pool stands for: max, tiny, ..."""
+    if not value.isidentifier() or value in NAMES:
+        return value
+    return str(getattr(np.iinfo(kind) if kind.kind in "iu" else np.finfo(kind), value))
 
 
 class Kernel:
@@ -244,80 +218,46 @@ class Kernel:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         self.kinds = [chance.choice(REGISTERS) for _ in range(2)]  # of x and of y
-        self.variables: dict[str, list[str]] = {"whole": [], "real": []}
+        leaves = {"whole": ["i", "2", "-3", "7", "n", "cp.int32(x[i])"], "real": ["x[i]", "0.5", "2", "-1.25", "x[i]"]}
+        self.leaves, self.old = leaves, ["n"]
         self.made: list[tuple[str, str]] = []  # by the statement that is being drawn
+        self.count = 0
 
     def program(self) -> Program:
         """Draw the kernel and its launch."""
         lines = [self.chance.choice(KERNEL["index"])]
-        for _ in range(self.chance.randint(0, 4)):
-            lines += self.statement("statements")
-        lines += self.statement("ends")
+        for rows in ["statements"] * self.chance.randint(0, 4) + ["ends"]:
+            lines += self.statement(rows)
         source = "\n".join(["@jit.rawkernel()", "def kernel(y, x, z, n):", *(f"    {line}" for line in lines)])
         source = (KERNEL["device"][0] if "twice(" in source else "") + source
-        drawing = Drawing(self.chance, Palette((), self.kinds))
-        x = drawing.array((THREADS,), self.kinds[0], KERNEL.get(np.dtype(self.kinds[0]).kind, ("1", "0")))
-        y = drawing.name()
-        drawing.lines.append(Line(f"{y} = cp.zeros({THREADS}, {self.kinds[1]!r}); z = cp.zeros(12, 'int32')"))
-        number = self.chance.choice(("4", "-1", "np.int64(3)", "np.uint8(200)", "True", "0.5"))
-        launch = f"kernel[1, {THREADS}]({y}, {x}, z, {number})"
+        kinds = [name.rstrip("_") for name in self.kinds]
+        drawing = Drawing(self.chance, Palette((), kinds))
+        x = drawing.array((THREADS,), kinds[0], KERNEL.get(np.dtype(kinds[0]).kind, ("1", "0")))
+        drawing.add(Line(f"y = cp.zeros({THREADS}, {kinds[1]!r}); z = cp.zeros(12, 'int32')"))
+        launch = f"kernel[1, {THREADS}](y, {x}, z, {self.chance.choice(KERNEL['numbers'])})"
         return *drawing.lines, Line(f"{source}\n{launch}", "jit", "ulps")
 
     def statement(self, rows: str) -> list[str]:
+        """Draw a statement; what it sets can be read by the next ones."""
         self.made = []
         found = self.filled(self.chance.choice(KERNEL[rows]), 0).split("\n")
         for kind, name in self.made:
-            self.variables[kind].append(name)
+            self.leaves[kind].append(name)
+            self.old += [name] if kind == "whole" else []
         return found
 
     def filled(self, row: str, depth: int) -> str:
-        return re.sub(r"{(\w+)}", lambda word: str(getattr(self, f"fill_{word[1]}")(depth)), row)
+        return re.sub(r"{(\w+)}", lambda word: self.word(word[1], depth), row)
 
-    def tree(self, rows: str, leaves: Sequence[str], depth: int) -> str:
-        if depth > 1 or self.chance.random() < 0.3:
-            return self.chance.choice(leaves)
-        return self.filled(self.chance.choice(KERNEL[rows]), depth + 1)
-
-    def fill_whole(self, depth: int) -> str:
-        leaves = ("i", "2", "-3", "7", "n", "cp.int32(x[i])", "x.shape[0]", *self.variables["whole"])
-        return self.tree("whole", leaves, depth)
-
-    def fill_real(self, depth: int) -> str:
-        return self.tree("real", ("x[i]", "0.5", "2", "-1.25", "x[i]", *self.variables["real"]), depth)
-
-    def fill_number(self, depth: int) -> str:
-        return self.fill_whole(depth) if self.chance.random() < 0.5 else self.fill_real(depth)
-
-    def fill_test(self, depth: int) -> str:
-        return self.filled(self.chance.choice(KERNEL["test"]), depth + 1)
-
-    def fill_last(self, depth: int) -> str:
-        return self.filled(self.chance.choice(KERNEL["last"]), depth)
-
-    def fill_new(self, depth: int, kind: str = "whole") -> str:
-        count = sum(map(len, self.variables.values())) + len(self.made)
-        self.made.append((kind, f"v{count}"))
-        return f"v{count}"
-
-    def fill_float(self, depth: int) -> str:
-        return self.fill_new(depth, "real")
-
-    def fill_it(self, depth: int) -> str:
-        """The variable that this statement has made."""
-        return self.made[-1][1]
-
-    def fill_old(self, depth: int) -> str:
-        """Any whole number that may be changed, which is never the thread's own place."""
-        return self.chance.choice(self.variables["whole"] or ["n"])
-
-    def fill_type(self, depth: int) -> str:
-        return self.chance.choice(REGISTERS).replace("bool", "bool_")
-
-    def fill_kind(self, depth: int) -> str:
-        return self.kinds[1].replace("bool", "bool_")
-
-    def fill_function(self, depth: int) -> str:
-        return self.chance.choice(KERNEL["functions"])
-
-    def fill_shift(self, depth: int) -> int:
-        return self.chance.randint(0, 6)
+    def word(self, word: str, depth: int) -> str:
+        """Return what stands for a word: a variable, a type, or an expression that is not too deep."""
+        if word in ("new", "float"):
+            self.count += 1
+            self.made.append(("whole" if word == "new" else "real", f"v{self.count}"))
+            return f"v{self.count}"
+        if word == "it":  # the variable that this statement has made
+            return self.made[-1][1]
+        if word in self.leaves and (depth > 1 or self.chance.random() < 0.3):
+            return self.chance.choice(self.leaves[word])
+        words = {"old": self.old, "type": REGISTERS, "kind": self.kinds[1:], **KERNEL}
+        return self.filled(self.chance.choice(words[word]), depth + (word in self.leaves or word == "test"))

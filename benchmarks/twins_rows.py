@@ -8,31 +8,22 @@ are methods `fill_WORD` there.
 
 from __future__ import annotations
 
-POOLS = {
+POOLS: dict[str, tuple[str, ...]] = {
     "b": ("1", "0"),
     "i": ("1", "0", "2", "-1", "3", "7", "-5", "max", "min"),
     "u": ("1", "0", "2", "3", "7", "200", "max"),
-    "f": (
-        "1",
-        "0",
-        "2",
-        "-1",
-        "0.5",
-        "-2.75",
-        "3",
-        "-0.0",
-        "nan",
-        "inf",
-        "-inf",
-        "100.7",
-        "tiny",
-        "max",
-        "smallest_subnormal",
-    ),
+    "f": ("1", "0", "2", "-1", "0.5", "-2.75", "3", "-0.0", "nan", "inf", "-inf", "100.7", "tiny", "max", "smallest_subnormal"),
     "c": ("1", "0", "2-1j", "-1.5+0.5j", "3j", "-0.0", "nan"),
-}
+}  # fmt: skip
 """Values by the kind of a dtype; words stand for its figures."""
-NUMBERS = ("2", "1", "0", "-1", "0.5", "-2.25", "True", "3", "np.float32(1.5)", "np.float64(0.1)", "np.int64(3)", "np.uint8(200)", "300", "2**40", "nan", "inf", "1j", "np.float16(2)")  # fmt: skip
+WORDS: dict[str, tuple[str, ...]] = {
+    "n": ("2", "1", "0", "-1", "0.5", "-2.25", "True", "3", "np.float32(1.5)", "np.float64(0.1)", "np.int64(3)", "np.uint8(200)", "300", "2**40", "nan", "inf", "1j", "np.float16(2)"),
+    "other": ("{y}", "{y}", "{y}", "{n}", "{n}"),
+    "small": ("1", "0", "2", "-1", "3"),
+    "reduce": ("", "", ", keepdims=True"),
+    "key": ("...", "1:", "::2", "::-1", "None", "..., 0", "..., 1:", "0", "-1", ":0", "5"),
+}  # fmt: skip
+"""What stands for a word: any of these."""
 
 CLOSE: dict[str, float] = {"bits": 0, "zeros": 0, "ulps": 8, "sum": 4, "root": 4}
 """Units in the last place by which results may differ. zeros: -0.0 is 0.0. sum, root: of what is added up, see `Apart`."""
@@ -45,10 +36,10 @@ _OPERATORS = "+ - * / // % & | ^ == != < <= > >="
 _BINARY = """add subtract multiply divide true_divide floor_divide remainder mod fmod divmod copysign nextafter heaviside
     greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor bitwise_and bitwise_or
     bitwise_xor left_shift right_shift gcd lcm"""
-_ADDING = "sum mean nansum nanmean cumsum"
+_ADDING = "sum mean nansum nanmean"
 _SPREADS = "var std nanvar nanstd"
 _PRODUCTS = "prod nanprod cumprod"
-_CHOOSING = "max min amax amin nanmax nanmin ptp median"
+_CHOOSING = "max min amax amin nanmax nanmin ptp"
 _COUNTING = "any all count_nonzero argmax argmin"
 _TYPED = (
     "cp.{op}({x}, axis={axis})",
@@ -76,6 +67,8 @@ ROWS: dict[str, Row] = {
     **dict.fromkeys(["maximum", "minimum", "fmax", "fmin"], ("zeros", _TWO)),
     "ldexp": ("bits", ("cp.{op}({x}, cp.asarray(np.array([1, 0, -2], 'int32'))[{small}:][:1])", "cp.{op}({x}, {small})")),
     **dict.fromkeys(_ADDING.split(), ("sum", (*_ALONG, *_TYPED))),
+    "cumsum": ("sum", _TYPED),
+    "median": ("ulps", _ALONG),
     **dict.fromkeys(_SPREADS.split(), ("root", _SPREAD)),
     **dict.fromkeys(_PRODUCTS.split(), ("ulps", _TYPED)),
     **dict.fromkeys(_CHOOSING.split(), ("zeros", _ALONG)),
@@ -123,7 +116,7 @@ ROWS: dict[str, Row] = {
     **{name: ("bits", (f"cp.{name}({{dims}})", f"cp.{name}({{dims}}, {{dtype}})", f"cp.{name}_like({{x}})", f"cp.{name}_like({{x}}, dtype={{dtype}})")) for name in ("zeros", "ones")},
     "full": ("bits", ("cp.full({dims}, {n})", "cp.full(3, {n}, {dtype})", "cp.full_like({x}, {n})", "{r} = {x}.copy(); {r}.fill({n})")),
     "empty": ("bits", ("cp.empty({dims}, {dtype}).shape", "cp.empty_like({x}).dtype.name")),
-    "arange": ("bits", ("cp.arange(5)", "cp.arange({n})", "cp.arange(2, 9, {small})", "cp.arange(7, dtype={dtype})", "cp.arange(5, 0, -2)", "cp.arange(0.5, 3, 0.3)")),
+    "arange": ("bits", ("cp.arange(5)", "cp.arange({small})", "cp.arange(2.5)", "cp.arange(np.float32(1.5))", "cp.arange(2, 9, {small})", "cp.arange(7, dtype={dtype})", "cp.arange(5, 0, -2)", "cp.arange(0.5, 3, 0.3)")),
     "linspace": ("ulps", ("cp.linspace(0, 1, 11)", "cp.linspace(3, {n}, 5, endpoint=False)", "cp.linspace(0, 9, 4, dtype={dtype})")),
     "eye": ("bits", ("cp.eye(3, 4, k={small})", "cp.identity(3, dtype={dtype})", "cp.eye(2, dtype={dtype})")),
     "tril": ("bits", ("cp.tril({m}, {small})", "cp.triu({m})", "cp.triu({x}, {small})", "cp.tril({x})")),
@@ -139,7 +132,7 @@ ROWS: dict[str, Row] = {
     "pad": ("bits", ("cp.pad({x}, {small})", "cp.pad({m}, ((1, 0), (0, 2)), constant_values={n})", "cp.pad({x}, 1, 'constant')")),
     "repeat": ("bits", ("cp.repeat({x}, {small})", "{x}.repeat(2, {axis})", "cp.tile({x}, (2, 1))", "cp.tile({x}, {small})")),
     "roll": ("bits", ("cp.roll({x}, {small})", "cp.roll({x}, 2, axis={axis})", "cp.roll({x}, -1)")),
-    "windows": ("bits", ("cp.lib.stride_tricks.sliding_window_view({v}, 2)", "cp.lib.stride_tricks.sliding_window_view({m}, 1, {axis})", "cp.lib.stride_tricks.as_strided({v}, (1, 1))")),
+    "windows": ("bits", ("cp.lib.stride_tricks.sliding_window_view({v}, 2)", "cp.lib.stride_tricks.sliding_window_view({m}, 1, {axis})", "cp.lib.stride_tricks.as_strided({v}, (2, 3), (0, 0))")),
     "random": ("bits", tuple(f"cp.random.{call}" for call in ("rand(2, 3) < 2", "randn(3) == 9", "normal(0, 1, (2, 2)) == 9", "uniform(-1, 1, 4) < 9", "randint(2, 3, 5)", "permutation(1)", "random((2, 2)) < 2", "standard_normal(3).dtype.name", "default_rng(0).integers(1, 2, 3)", "default_rng(0).random(3, dtype='float32') < 2"))),
     "to the host": ("bits", ("{x}.get()", "float({x})", "int({x})", "bool({x})", "{x}.item()", "{x}.tolist()", "len({x})", "cp.asnumpy({x})", "[float(v) for v in {v}]", "complex({x})", "{x}.tobytes()")),
     "refused": ("bits", ("np.asarray({x})", "{x} + np.ones(3)", "cp.exp(np.ones(2))", "{x}[1.5]", "{x} + 'a'", "{x}[99]", "{x} @ 2", "cp.zeros(-1)", "range(9)[{x}]", "cp.concatenate([])", "{x}.nothing", "cp.max({x}, axis=7)", "cp.array(['a'])", "hash({x})")),
@@ -149,11 +142,13 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 KERNEL: dict[str, tuple[str, ...]] = {
-    "whole": ("({whole} + {whole})", "({whole} - {whole})", "({whole} * {whole})", "({whole} // {whole})", "({whole} % {whole})", "({whole} & {whole})", "({whole} | {whole})", "({whole} ^ {whole})", "({whole} << {shift})", "({whole} >> {shift})", "~{whole}", "-{whole}", "min({whole}, {whole})", "max({whole}, {whole}, 2)", "({whole} if {test} else {whole})", "cp.{type}({whole})", "cp.absolute({whole})", "{whole} ** 2", "len(x)"),
+    "whole": ("({whole} + {whole})", "({whole} - {whole})", "({whole} * {whole})", "({whole} // {whole})", "({whole} % {whole})", "({whole} & {whole})", "({whole} | {whole})", "({whole} ^ {whole})", "({whole} << {shift})", "({whole} >> {shift})", "~{whole}", "-{whole}", "min({whole}, {whole})", "max({whole}, {whole}, 2)", "({whole} if {test} else {whole})", "cp.{type}({whole})", "cp.absolute({whole})", "cp.sign({whole})", "cp.invert({whole})", "cp.left_shift({whole}, {shift})", "cp.right_shift({whole}, {shift})", "{whole} ** 2", "len(x)"),
     "real": ("({real} + {real})", "({real} - {real})", "({real} * {real})", "-{real}", "min({real}, {real})", "max({real}, 0.5)", "({real} if {test} else {real})", "cp.{type}({real})", "cp.maximum({real}, {real})", "cp.floor({real})", "cp.absolute({real})", "float({whole})", "cp.float32({whole})"),
     "test": ("{whole} > {whole}", "{real} <= {real}", "i % 2 == 0", "{whole} != 3", "({whole} > 1 and {real} > 0)", "not {whole} < 5", "(i < 9 or {real} == 1)", "cp.isnan({real})"),
-    "last": ("{number}", "{number}", "{real} / {real}", "{whole} / 3", "cp.{function}({real})", "cp.sqrt({whole})", "{real} // {real}", "{real} % {real}", "{real} ** 2", "cp.arctan2({real}, {real})", "{test}"),
-    "functions": ("sqrt", "exp", "log", "sin", "cos", "tanh", "exp2", "expm1", "log2", "log10", "log1p", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "cbrt", "rint", "ceil", "trunc", "fabs", "square", "isfinite", "signbit", "sign"),
+    "last": ("{number}", "{number}", "{real} / {real}", "{whole} / 3", "cp.{function}({real})", "cp.sqrt({whole})", "{real} // {real}", "{real} % {real}", "{real} ** 2", "cp.{pair}({real}, {real})", "cp.{pair}({real}, {real})", "cp.{bits}({whole}, {whole})", "{test}"),
+    "function": ("sqrt", "exp", "log", "sin", "cos", "tanh", "exp2", "expm1", "log2", "log10", "log1p", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "cbrt", "rint", "ceil", "trunc", "fabs", "square", "isfinite", "isinf", "signbit", "deg2rad", "rad2deg", "negative", "logical_not", "abs"),
+    "pair": ("add", "subtract", "multiply", "divide", "true_divide", "floor_divide", "remainder", "mod", "power", "maximum", "minimum", "fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or", "arctan2", "hypot", "copysign", "nextafter"),
+    "bits": ("bitwise_and", "bitwise_or", "bitwise_xor"),
     "statements": (
         "{new} = {whole}", "{float} = {real}", "{old} = {whole}", "{new} = 0\n{old} += {whole}", "{old} -= {whole}", "{old} *= 2", "{float} = cp.float32({real})\n{it} += {real}", "{float} = cp.{type}({number})",
         "{new} = 1\nif {test}:\n    {it} = {whole}\nelif {test}:\n    {old} += 2\nelse:\n    pass",
@@ -164,10 +159,13 @@ KERNEL: dict[str, tuple[str, ...]] = {
         "s = jit.shared_memory(cp.{kind}, 64)\ns[i] = cp.{kind}({number})\njit.syncthreads()\n{float} = s[(i + {shift}) % 64]\njit.syncthreads()",
         "jit.atomic_add(z, i % 4, {whole})", "jit.atomic_sub(z, 1, 2)", "jit.atomic_max(z, 4, {whole})", "jit.atomic_min(z, 5, {whole})", "jit.atomic_xor(z, 6, {whole})", "jit.atomic_and(z, 7, {whole})", "jit.atomic_or(z, 8, {whole})", "jit.atomic_cas(z, 9, 0, 5)", "jit.atomic_exch(z, 10, 3)",
         "{float} = jit.shfl_xor_sync(0xffffffff, cp.float32({number}), {shift})", "{float} = jit.shfl_down_sync(0xffffffff, {number}, 1, width=8)", "{float} = jit.shfl_up_sync(0xffffffff, cp.{type}({real}), 1)", "{new} = jit.shfl_sync(0xffffffff, {whole}, {shift})",
-        "{float} = twice({number}, i)", "jit.syncwarp()", "{new} = jit.laneid() + jit.warpsize + jit.gridsize(1)", "a, = x.shape\n{new} = a + x.ndim + x.size", "y[i] = cp.{kind}({number})", "y[i] += cp.{kind}({whole})", "y[i] += {whole}",
+        "{float} = twice({number}, i)", "jit.syncwarp()", "{new} = jit.laneid() + jit.warpsize + jit.gridsize(1)", "a, = x.shape\n{new} = a + x.ndim + x.size", "y[i] = cp.{kind}({number})", "y[i] += cp.{kind}({whole})",
     ),
-    "ends": ("y[i] = cp.{kind}({last})", "y[i] = {last}", "y[i] = cp.{kind}({number})", "if {test}:\n    return\ny[i] = cp.{kind}({last})", "y[i] = {old}", "y[i] = cp.{kind}({real} * 1e6)", "if {test}:\n    y[i] = cp.{kind}({whole})\nelse:\n    y[i] = cp.{kind}({number})"),
-    "index": (*("i = cp.int32(jit.threadIdx.x)",) * 5, "i = jit.threadIdx.x", "i = jit.grid(1)"),
+    "ends": (*("y[i] = cp.{kind}({last})",) * 4, "y[i] = {last}", "y[i] = cp.{kind}({number})", "if {test}:\n    return\ny[i] = cp.{kind}({last})", "y[i] = cp.{kind}({old})", "y[i] = cp.{kind}({real} * 1e6)", "if {test}:\n    y[i] = cp.{kind}({whole})\nelse:\n    y[i] = cp.{kind}({number})"),
+    "number": ("{whole}", "{real}"),
+    "shift": ("0", "1", "2", "3", "4", "5", "6"),
+    "numbers": ("4", "-1", "4", "-1", "4", "np.int64(3)", "np.uint8(200)", "True", "0.5"),
+    "index": (*("i = cp.int32(jit.threadIdx.x)",) * 9, "i = jit.threadIdx.x", "i = jit.grid(1)"),
     "f": ("1", "0", "0.5", "-2.75", "3", "nan", "-0.0"),
     "i": ("1", "0", "-3", "7", "100"),
     "device": ("@jit.rawkernel(device=True)\ndef twice(v, n):\n    if n > 5:\n        return v * 2\n    return v\n\n",),

@@ -348,7 +348,10 @@ AS_A_GPU = {
     "the dtype of a range up to a float": (lambda cp: cp.zeros(1) + (cp.arange(2.5).dtype == "float64"), [1]),
     "the norm of complex numbers": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]]), axis=1), [5]),
     "and of all of them": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]], "F")), 5),
-    "tens of integers": (lambda cp: cp.around(cp.asarray([-15, 25, 26, 2**62], "q"), -1), [-20, 20, 30, 2**62 - 4]),
+    "a product with conjugates": (lambda cp: cp.vdot(cp.asarray([3j]), cp.asarray([2j])), 6),
+    "half added to integers at places": (lambda cp: _added_at(cp, cp.asarray([0, 0]), 1.5), [2, 1]),
+    "int8 under a mask": (lambda cp: _added_at(cp, cp.asarray([True, False]), 1, "b"), [1, 1]),
+    "tens of integers": (lambda cp: cp.around(cp.asarray([-15, 25, 26], "q"), -1), [-20, 20, 30]),
     "a bool rounded": (lambda cp: cp.around(cp.asarray([True])) / 2, [0.5]),
     "a triangle of one row": (lambda cp: cp.tril(cp.arange(1, 3)), [[1, 0], [1, 2]]),
     "a border of a single number": (lambda cp: cp.pad(cp.asarray(7), 2), 7),
@@ -368,6 +371,12 @@ def _written(cp, values):
 def _moved(cp, views):
     to, of = views(x := cp.arange(9).reshape(3, 3))
     to[...] = of
+    return x
+
+
+def _added_at(cp, key, value, dtype="i"):
+    x = cp.arange(2, dtype=dtype)
+    cp.add.at(x, key, value)
     return x
 
 
@@ -393,6 +402,9 @@ def test_sorts_are_stable_or_refused():
 REFUSED_AS_A_GPU = {
     "infinity where a mask holds": (lambda cp, x: x.__setitem__(x > 1, float("inf")), OverflowError),
     "a place on an axis of length 0": (lambda cp, x: x[:0].take(cp.asarray([0])), IndexError),
+    "a product at places": (lambda cp, x: cp.multiply.at(x, cp.asarray([0, 0]), 2), NotImplementedError),
+    "a maximum of int64 at places": (lambda cp, x: cp.maximum.at(x, cp.asarray([0, 0]), 2), TypeError),
+    "more axes than there are": (lambda cp, x: cp.tensordot(x, x, 2), IndexError),
     "a running sum that keeps its axis": (lambda cp, x: cp.cumsum(x, axis=0, keepdims=True), TypeError),
 }
 

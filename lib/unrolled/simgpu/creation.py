@@ -86,7 +86,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> nd
     """Return start, start + step, ... up to but without stop; arange(n) counts from 0."""
     first, last = (0, start) if stop is None else (start, stop)
     real = any(np.asarray(x).dtype.kind == "f" for x in (first, last, step) if not isinstance(x, ndarray))
-    kind = np.dtype(dtype or (float if real else int))
+    kind = np.dtype((float if real else int) if dtype is None else dtype)
     size = max(0, int(np.ceil((last - first) / step)))
     return _born("arange", ndarray(size, kind), {"start": _plain(first), "step": _plain(step)})
 

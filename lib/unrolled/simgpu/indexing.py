@@ -39,29 +39,41 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
         return
     if not isinstance(value, (ndarray, *SCALARS)):
         value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
-    value = fitting(value, _picked(seen, start, indices))
-    if not isinstance(value, ndarray):
-        value = np.asarray(value, x.dtype)[()]  # on the host, as in CuPy: raises for a number that has no such value
+    shape = _picked(seen, start, indices)
+    value = fitting(value, shape)
+    if not isinstance(value, ndarray) and 0 not in shape:
+        value = _typed(value, x.dtype)
     launch("setitem", [value, *indices], [seen], _axes(start, indices))
 
 
-ATOMIC_ADD = ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64")
-"""Dtypes that threads of a GPU can add to one place without losing one another's additions, as in CuPy."""
+_WORDS = ("int32", "int64", "uint32", "uint64")
+ATOMIC: dict[str, tuple[str, ...]] = {
+    "add": ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64"),
+    "subtract": ("int32", "uint32"),
+    **dict.fromkeys(("maximum", "minimum"), ("int32", "float32", "float64", "uint32", "uint64")),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _WORDS),
+}
+"""Functions that have `at`, as in CuPy, and the dtypes on which threads of a GPU do not lose one another's changes."""
 
 
 def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
     """Set x[key] = function(x[key], values), one index after the other.
 
-    Raises TypeError for numpy.add on a dtype that is not in ATOMIC_ADD.
+    Raises NotImplementedError for a function, and TypeError for a dtype, that is not in ATOMIC. Under a single mask no
+    place occurs twice, so there any dtype will do.
     """
-    if function.__name__ == "add" and x.dtype.name not in ATOMIC_ADD and not all(map(_is_basic, _items(key))):
-        raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_ADD)} as data type")
+    name, arrays = function.__name__, [item for item in _items(key) if not _is_basic(item)]
+    if name not in ATOMIC:
+        raise NotImplementedError(f"`{name}.at` is not supported yet")
+    masked = len(arrays) == 1 and getattr(arrays[0], "dtype", np.dtype(int)).kind == "b"
+    if arrays and not masked and x.dtype.name not in ATOMIC[name]:
+        raise TypeError(f"cupy.{name}.at only supports {', '.join(ATOMIC[name])} as data type")
     seen, start, indices = _addressed(x, key)
     if not indices:
         function(seen, values, out=seen)
         return
-    values = fitting(values, _picked(seen, start, indices))
-    launch(f"{function.__name__}.at", [values, *indices], [seen], _axes(start, indices))
+    values = _typed(fitting(values, _picked(seen, start, indices)), x.dtype)
+    launch(f"{name}.at", [values, *indices], [seen], _axes(start, indices))
 
 
 def nonzero(a: ndarray) -> tuple[ndarray, ...]:
@@ -119,6 +131,11 @@ def _along(a: ndarray, indices: ndarray, axis: int) -> tuple[Any, ...]:
         indices if i == along else arange(size).reshape([size if j == i else 1 for j in range(a.ndim)])
         for i, size in enumerate(a.shape)
     )
+
+
+def _typed(value: Any, dtype: Any) -> Any:
+    """The value in a dtype, a number on the host, as in CuPy: that raises for one that the dtype does not have."""
+    return value.astype(dtype, copy=False) if isinstance(value, ndarray) else np.asarray(value, dtype)[()]
 
 
 def _items(key: Any) -> tuple[Any, ...]:

@@ -56,9 +56,11 @@ def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
         pair: Any = (list(range(a.ndim - int(axes), a.ndim)), list(range(int(axes))))
     else:
         pair = [list(part) if isinstance(part, Sequence) else [part] for part in axes]
+    if not (a.ndim and b.ndim) and (pair[0] or pair[1]):
+        raise ValueError("An input is zero-dim while axes has dimensions")
+    if any(a.shape[i] != b.shape[j] for i, j in zip(*pair, strict=True)):  # IndexError for an axis that is not there
+        raise ValueError("Axis dimension mismatch")
     left, right = (list(normalize_axis_tuple(part, x.ndim)) for part, x in zip(pair, (a, b), strict=True))
-    if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
-        raise ValueError("shape-mismatch for sum")
     rest_a = [i for i in range(a.ndim) if i not in left]
     rest_b = [i for i in range(b.ndim) if i not in right]
     inner = prod(a.shape[i] for i in left)
@@ -70,7 +72,7 @@ def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
 
 def inner(a: ndarray, b: ndarray) -> Any:
     """Return the sums of products over the last axis of both."""
-    return tensordot(a, b, ([-1], [-1]))
+    return tensordot(a, b, ([-1], [-1])) if a.ndim and b.ndim else UFUNCS["multiply"](a, b)
 
 
 def outer(a: ndarray, b: ndarray) -> Any:
@@ -79,8 +81,9 @@ def outer(a: ndarray, b: ndarray) -> Any:
 
 
 def vdot(a: ndarray, b: ndarray) -> Any:
-    """Return the sum of the products of all values of both."""
-    return dot(reshape(a, -1), reshape(b, -1))
+    """Return the sum of the products of all values of both; a's complex numbers are conjugated."""
+    first = UFUNCS["conjugate"](a) if a.dtype.kind == "c" else a
+    return dot(reshape(first, -1), reshape(b, -1))
 
 
 def trace(a: ndarray, offset: int = 0) -> Any:
