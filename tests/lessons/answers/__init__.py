@@ -78,6 +78,8 @@ def in_place(exercise: str, *changes: tuple[str, str]) -> list[Any]:
     """Return the same for a solution that needs names of the cells above it, or that the build fills in."""
     from unrolled_grader.authoring import one_cell, prove
 
-    source, names = one_cell.read(prove.cells_of(LESSONS.parent, exercise), exercise)
+    cells = prove.cells_of(LESSONS.parent, exercise)
+    source = one_cell.read(cells, exercise)[0]
     assert all(old in source for old, _ in changes), changes
-    return [one_cell.define(source.replace(old, new), names)[exercise] for old, new in changes]
+    words = (source.replace(old, new) for old, new in changes)
+    return [one_cell.define(*one_cell.read(cells, exercise, each))[exercise] for each in words]
