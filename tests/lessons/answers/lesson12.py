@@ -311,7 +311,7 @@ MUTANTS = {
     ],
     "lean_schedule": [
         Mutant(gpipe, "let backward passes begin earlier"),
-        Mutant(schedules.same_on_each_stage, "stage 1 holds the activations of 4 micro-batches"),
+        Mutant(schedules.same_on_each_stage, "stage 1 holds the activations of 6 micro-batches"),
         Mutant(one_after_the_other, "a stage waits where it could work"),
     ],
     "overlapped_gradients": [
