@@ -59,7 +59,7 @@ def follow(order: Order, stream: int) -> Clock:
     """Return the clock of what a stream is given now, behind all that it has to wait for."""
     clock = order.streams.setdefault(stream, {})
     if stream < NON_BLOCKING and len(order.streams) > 1:
-        others = [other for other in order.streams if 0 < other < NON_BLOCKING] if stream == 0 else [0]
+        others = [other for other in list(order.streams) if 0 < other < NON_BLOCKING] if stream == 0 else [0]
         new = [other for other in others if order.newest.get(other, 0) > clock.get(other, 0)]
         for other in new:
             merge(clock, order.streams[other])
@@ -83,7 +83,7 @@ def wait(order: Order, event: Mapping[int, int], stream: int | None) -> None:
         merge(follow(order, stream), event)
         return
     merge(order.host, event)
-    if all(count <= order.host.get(other, 0) for other, count in order.newest.items()):
+    if all(count <= order.host.get(other, 0) for other, count in list(order.newest.items())):
         order.streams, order.newest, order.only = {0: {}}, {}, None
         order.notes.clear()
 
@@ -148,9 +148,10 @@ def enter(order: Order, stream: int, touches: Touches, name: str, line: Line | N
         if callable(touches):
             return None
     if order.notes:
-        for note in order.notes:
-            _enter(note, {}, order.host)
+        notes = list(order.notes)  # at once: a program's other thread may add to them
         order.notes.clear()
+        for note in notes:
+            _enter(note, {}, order.host)
     if order.only == stream:
         return None
     order.only = SEVERAL

@@ -17,8 +17,6 @@ from unrolled.simgpu.ordering import ATOMIC, READ, WRITE, History, Touch
 Place: TypeAlias = tuple[History, View]
 HIDDEN = ("random", "random.seed")
 """Operations whose last output is the state of a generator, which CuPy keeps to itself."""
-
-
 LARGEST = 2**16
 """How many numbers an index may have to be kept. What a larger one names counts as all of the array."""
 

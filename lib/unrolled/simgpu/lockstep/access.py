@@ -60,7 +60,9 @@ def load(run: Run, element: Region, mask: Mask, line: int) -> Value:
     if element.space.shadow is not None:
         _noted(run, element, mask, line, "read")
     elif isinstance(element.space, GlobalArray):
-        element.space.fetched[mask.active(element.place, mask.batch.blocks)] = True
+        blocks = mask.batch.blocks
+        places = element.place if mask.picked(blocks) is None else mask.active(element.place, blocks)
+        element.space.fetched[places] = True
     return element.space.take(element.place, mask)
 
 
