@@ -22,6 +22,8 @@ FOUR_VALUES = array([1, 2], [3, 4])[None, None]
 # One pixel is the largest of all four windows of 3 x 3, and the values that meet there add up to 11.
 PEAK = array([0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0])[None, None]
 FOUR_OTHERS = array([1, 2], [3, 5])[None, None]
+NEARLY = np.nextafter(np.ones((1, 1, 2, 2), np.float32), array([0, 2], [1, 1]))
+"""The second pixel is the largest of the window, by the least that float32 can tell."""
 SEMINAR_INDICES = ops.max_pool2d_indices(SEMINAR_X, 2)
 
 
@@ -136,6 +138,7 @@ max_unpool2d_mask = Spec(
         case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
+        case("nearly a tie", values=_positive(1, 1, 1, 1), x=NEARLY, kernel_size=2),
     ],
     domain=random_case("any values and images", _with_values, _any_pooling),
     points=2,
@@ -216,6 +219,7 @@ max_unpool2d_overlapping = Spec(
         _overlapping("all pixels equal", _positive(1, 1, 3, 3), np.ones((1, 1, 4, 4), np.float32), 2, stride=1),
         _overlapping("6 rows of 10, window 4, stride 2", normal(1, 1, 2, 4), images(1, 1, 6, 10), 4, stride=2),
         _overlapping("two images, three channels", normal(2, 3, 3, 4), images(2, 3, 7, 9), 3, stride=2),
+        _overlapping("nearly a tie", _positive(1, 1, 1, 1), NEARLY, 2, stride=1),
         _overlapping("gaps, values in float64", normal(2, 1, 2, 3, dtype=float), images(2, 1, 7, 9), 2, stride=3),
     ],
     domain=random_case("any values, images and stride", _with_values, _any_stride),

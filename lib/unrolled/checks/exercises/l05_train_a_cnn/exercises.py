@@ -65,6 +65,7 @@ sequential_forward = Spec(
         by_hand(BY_HAND, layers=SMALL_LAYERS, x=[[1, 1]]),
         case("one layer", layers=(training.Bend(),), x=normal(3, 4)),
         case("one layer; in training", layers=(training.Bend(),), x=normal(3, 4), training=True),
+        case("two layers; in training", layers=(training.Bend(), training.Bend()), x=normal(3, 4), training=True),
     ],
     domain=random_case("any layers", layers_and_x),
     points=1,
@@ -116,6 +117,7 @@ minibatches = Spec(
     cases=[
         random_case("24 images, 8 at a time", batches.numbered, 24, 8),
         random_case("23 images, 8 at a time", batches.numbered, 23, 8),
+        random_case("25 images, 8 at a time", batches.numbered, 25, 8),
         random_case("12 images, 20 at a time", batches.numbered, 12, 20),
     ],
     domain=random_case("any number", lambda rng: batches.numbered(rng, edge_size(rng, 40), edge_size(rng, 12))),
@@ -177,6 +179,9 @@ adam_step = Spec(
         adam_case("the second step", 2, [0.9, 2.1], [1, 1], [0.2, -0.05], [0.004, 0.00025], learning_rate=0.1),
         adam_case("step 1000, the default rate", 1000, normal(5), normal(5), normal(5), [0.5, 1, 2, 3, 4]),
         adam_case("an epsilon that shows", 3, [1, 2], [1, 2], [-1, 4], [2, 1], learning_rate=0.5, epsilon=0.5),
+        adam_case(
+            "a gradient as small as the default epsilon", 1, [1, 2], [1e-8, -2e-8], [0, 0], [0, 0], learning_rate=0.5
+        ),
     ],
     domain=random_case("any step", optimizer_steps.any_adam),
     points=2,
@@ -339,6 +344,13 @@ batch_norm2d = Spec(
         by_hand("1, 3, 5, 7 in one channel", x=[[[[1, 3]]], [[[5, 7]]]], gamma=[2], beta=[10], epsilon=4.0),
         case("as many channels as rows and columns", x=images(4, 3, 3, 3), gamma=vector(3), beta=vector(3)),
         case("two images, three channels", x=images(2, 3, 4, 5), gamma=vector(3), beta=vector(3)),
+        by_hand(
+            "the same, 100,000 higher",
+            x=[[[[1e5 + 1, 1e5 + 3]]], [[[1e5 + 5, 1e5 + 7]]]],
+            gamma=[2],
+            beta=[10],
+            epsilon=4.0,
+        ),
         by_hand("a channel of equal values", x=[[[[2, 2], [2, 2]], [[0, 1], [2, 3]]]], gamma=[1, 1], beta=[0, 5]),
         case("float64", x=normal(3, 2, 2, 2, dtype=float), gamma=normal(2, dtype=float), beta=normal(2, dtype=float)),
     ],

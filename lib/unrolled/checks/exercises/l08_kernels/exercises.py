@@ -10,7 +10,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.domain import edge_size
-from unrolled.checks.exercises.l03_pooling.exercises import small_integers
+from unrolled.checks.exercises.l03_pooling.exercises import NEARLY, small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import last_maximum
 from unrolled.checks.exercises.l08_kernels import naive
 from unrolled.checks.mistakes import Mistake, given, result
@@ -66,7 +66,13 @@ add_kernel = Spec(
     crash_advice=lambda lines, inputs: (UNMADE,) if "positional argument" in lines[0] else (),
     cases=[
         gpu_case("six values", ADDING, x=np.arange(6, dtype=np.float32), y=np.full(6, 10, np.float32), threads=THREADS),
-        gpu_case("600 values in blocks of 64 threads", ADDING, x=normal(600), y=normal(600), threads=FEW),
+        gpu_case(
+            "600 values in blocks of 64 threads",
+            replace(ADDING, working=WORKING),
+            x=normal(600),
+            y=normal(600),
+            threads=FEW,
+        ),
         gpu_case("512 values: two whole blocks", ADDING, x=normal(512), y=normal(512), threads=THREADS),
     ],
     domain=random_gpu_case("any number of values, in blocks of any size", _any_vectors, ADDING),
@@ -186,6 +192,7 @@ SUMMED = replace(
     bytes_written=lambda inputs: 4.0 * len(inputs["x"]),
     shared_passes=lambda inputs: PASSES * len(inputs["x"]),
     working=WORKING,
+    shared_bytes=6.0,
 )
 
 
@@ -203,6 +210,7 @@ row_sum = Spec(
         gpu_case("rows as long as a block", SUMMED, x=THREES),
         gpu_case("rows shorter than a block: 40 values", replace(SUMMED, working=0), x=normal(5, 40)),
         gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(7, 1000)),
+        gpu_case("rows longer than eight blocks", SUMMED, x=normal(2, 2104)),
     ],
     domain=random_gpu_case("any size", any_rows, ODD),
     points=3,
@@ -286,6 +294,7 @@ fused_bias_relu_pool = Spec(
         gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
         gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
         gpu_case("ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=np.array([-1, 1], np.float32)),
+        gpu_case("nearly a tie", x=NEARLY, bias=np.zeros(1, np.float32)),
     ],
     domain=random_gpu_case("any size", any_maps, ODD),
     points=4,
@@ -370,6 +379,7 @@ matmul_tiled = Spec(
         gpu_case("one tile", PRODUCT, a=np.eye(32, dtype=np.float32)[::-1].copy(), b=normal(32, 32)),
         gpu_case("K is two tiles", PRODUCT, a=normal(32, 64), b=normal(64, 64)),
         gpu_case("56 x 72 times 72 x 24: no size divides a tile", PRODUCT, a=normal(56, 72), b=normal(72, 24)),
+        gpu_case("K is five tiles", PRODUCT, a=normal(32, 160), b=normal(160, 32)),
     ],
     domain=random_gpu_case("any size", _any_product, ODD),
     points=3,

@@ -44,6 +44,13 @@ BY_HAND = {
 }
 
 
+FAR = {name: array * np.float32(4) for name, array in BY_HAND.items()} | {
+    "x": np.array([[-4]], np.float32),
+    "bias": np.full(4, 100, np.float32),
+}
+"""Sums of -700, 900, 92 and 100, of which exp(sum) is infinite or 0 in float32, and a large c."""
+
+
 def _of_the_cell(says: str, **changes: Any) -> Mistake:
     """Return the mistake of a cell with these changes."""
     return Mistake(
@@ -61,6 +68,7 @@ lstm_step = Spec(
         case("everything is forgotten, and 0.5 gets in", **BY_HAND),
         case("two samples, three inputs, four units", **sequences.one_step(2, 3, 4)),
         case("in float64, and how fast h and c change", **sequences.one_step(3, 4, 2, np.float64)),
+        case("sums far from 0", **FAR),
         gpu_case("on the GPU", Budget(), **sequences.one_step(5, 4, 3)),
     ],
     domain=random_case("any size", sequences.any_step),
@@ -80,6 +88,12 @@ lstm_step = Spec(
         given("the gates are in the order i, f, o, g: the third block is g, the fourth o", **reordered(0, 1, 3, 2)),
         given("the gates are in the order f, i, g, o: the first block is i, the second f", **reordered(1, 0, 2, 3)),
         given("the gates are in the order i, g, f, o: the second block is f, the third g", **reordered(0, 2, 1, 3)),
+        given(
+            "the four gates of a unit stand in blocks, H columns apart, and not side by side",
+            **changed_weights(
+                lambda rows: np.reshape(rows, (-1, 4, *rows.shape[1:])).swapaxes(0, 1).reshape(rows.shape)
+            ),
+        ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("the last output has no part in it: h @ weight_hh.T belongs to the sums", h=lambda h: 0 * h),
         given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
@@ -199,6 +213,7 @@ fused_cell = Spec(
         gpu_case("one sample, one unit", sequences.ODD, **sequences.sums(1, 1)),
         gpu_case("four samples, 64 units", sequences.ONCE, **sequences.sums(4, 64)),
         gpu_case("three samples, 96 units", sequences.ONCE, **sequences.sums(3, 96)),
+        gpu_case("sums far from 0", sequences.ODD, **sequences.FAR),
     ],
     domain=random_gpu_case("any size", sequences.any_sums, sequences.ODD),
     points=3,
@@ -325,6 +340,7 @@ backward_through_time = Spec(
     cases=[
         random_case("one step", sequences.went_forward, 1, 2, 3, 2),
         random_case("six steps, a gradient from each", sequences.went_forward, 6, 3, 2, 4),
+        random_case("twenty steps", sequences.went_forward, 20, 2, 2, 3),
         random_case("four steps, a gradient from the last one only", sequences.went_forward, 4, 2, 3, 2, last=True),
     ],
     domain=random_case("any size", sequences.any_way_back),

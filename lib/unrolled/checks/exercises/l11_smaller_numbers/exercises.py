@@ -13,7 +13,7 @@ from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers
-from unrolled.checks.mistakes import Mistake, result
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Draw, Drawing, Inputs, Spec, Speed, case, draw_all, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import precision
@@ -98,6 +98,7 @@ SCALING_MISTAKES = (
         "counting begins again where the scale changes: good_steps is 0 then",
         lambda y, scale, good_steps: y if y[1] == scale else (y[0], y[1], good_steps + 1),
     ),
+    given("this step counts, too: of `every` good steps in a row it may be the last", every=lambda every: every + 1),
     result(
         "a step that is skipped ends the row of good ones: good_steps is 0 then",
         lambda y, good_steps: y if y[0] is not None else (*y[:2], good_steps),
@@ -110,6 +111,8 @@ loss_scale_step = Spec(
     cases=[
         random_case("finite gradients", a_step(FINITE, 1024.0, 3, every=10)),
         random_case("one is infinite", a_step(with_one(np.inf), 8.0, 9, every=10)),
+        random_case("one is infinite, below 0", a_step(with_one(-np.inf), 8.0, 9, every=10)),
+        random_case("one is the largest that is finite", a_step(with_one(65504), 8.0, 3, every=10)),
         random_case("one is NaN", a_step(with_one(np.nan), 8.0, 9, every=10)),
         random_case("the last of some good steps", a_step(FINITE, 256.0, 6, every=7)),
         random_case("tiny gradients", a_step(TINY, 65536.0, 0, every=4)),
@@ -140,6 +143,8 @@ quantize_int8 = Spec(
         case("two channels by hand", x=array([0, 1, -2, 0.5], [0, 100, -254, 254]), limit=array(2, 254)),
         random_case("some beyond the limit", integers.clipped),
         case("a channel of zeros beside another", x=array([0, 0, 0], [0.5, -1, 0.25]), limit=array(0, 1)),
+        case("far beyond the limit", x=array([1e30, -1e30, 1e10, 0.5], [-1e30, 1, 3e9, -3e9]), limit=array(1, 2)),
+        case("a limit of 0, and small values", x=array([0.25, -0.25], [1, 0.5]), limit=array(0, 1)),
     ],
     domain=random_case("any values", integers.any_values),
     points=2,
@@ -160,6 +165,7 @@ int8_matmul = Spec(
     reference=precision.int8_matmul,
     cases=[
         case("by hand", a=np.array([[100, 100], [1, -2]], np.int8), b=np.array([[100, 1], [100, -1]], np.int8)),
+        case("-128", a=np.array([[-128, 1]], np.int8), b=np.array([[-128], [3]], np.int8)),
         # These sums leave what float32 counts exactly.
         random_case("large sums", partial(draw_all, integers.factors(2, 3000, 3, least=100))),
     ],
@@ -188,6 +194,9 @@ prune = Spec(
         random_case("filters, and a share that does not come out even", fewer.one_update, 0.77, 2, 1, 3, 3),
         case("no update", weight=array([3, -1], [0.5, -4]), fraction=0.5, updates=[]),
         random_case("a share of less than one weight", fewer.one_update, 0.2, 2, 2),
+        case(
+            "none goes, some are 0", weight=array([0, -1], [0.5, 0]), fraction=0.2, updates=[array([3, 1], [1, 2])] * 5
+        ),
     ],
     domain=random_case("any weights and updates", fewer.any_pruning),
     points=2,
@@ -209,6 +218,7 @@ binary_matmul = Spec(
     cases=[
         case("one word each", **fewer.signs(2, 3, 64)),
         case("three words each", **fewer.signs(4, 2, 192)),
+        case("a last word with any bits left over", **fewer.signs(3, 2, 70)),
         random_case(
             "a last word that is not full",
             lambda rng: fewer.different_beyond(draw_all(fewer.signs(3, 3, 70), rng)),

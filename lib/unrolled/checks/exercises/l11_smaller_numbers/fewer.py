@@ -65,6 +65,12 @@ PRUNE_MISTAKES = (
         lambda weight, fraction, updates: updated(prune(weight, fraction, []), updates),
     ),
     Mistake(
+        "a weight that an update takes to 0 was not pruned: make the mask once, before the first update",
+        lambda weight, fraction, updates: reduce(
+            lambda w, update: w - update * (w != 0), updates, prune(weight, fraction, [])
+        ),
+    ),
+    Mistake(
         "the mask is that of the weights before the first update",
         lambda weight, fraction, updates: prune(updated(weight, updates), fraction, []),
     ),

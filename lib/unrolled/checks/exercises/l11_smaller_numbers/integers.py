@@ -74,6 +74,7 @@ QUANTIZE_MISTAKES = (
         "the numbers are cut off: round to the nearest",
         lambda y, x: (np.clip(np.trunc(in_steps(x, y[1])), -MOST, MOST).astype(np.int8), y[1]),
     ),
+    result("the scale is 1 where limit is 0", lambda y, limit: (y[0], limit / np.float32(MOST))),
     given("127 stands for the limit, and not 128: limit / 127", limit=lambda limit: limit * np.float32(127 / 128)),
     given("each channel has a scale of its own", limit=lambda limit: np.full_like(limit, limit.max())),
     given(

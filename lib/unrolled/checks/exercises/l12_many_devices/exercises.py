@@ -154,7 +154,10 @@ lean_schedule = Spec(
 
 overlapped_gradients = Spec(
     reference=overlap.overlapped_gradients,
-    cases=[random_case("some layers", overlap.layers)],
+    cases=[
+        random_case("some layers", overlap.layers),
+        random_case("a first layer that takes longest", overlap.layers, uneven=True),
+    ],
     domain=random_case("any layers", overlap.layers),
     points=2,
     hints=(

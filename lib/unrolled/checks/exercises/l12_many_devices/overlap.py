@@ -69,9 +69,9 @@ def overlapped_gradients(comm: Communicator, grad: Array, layers: Sequence[Layer
     return [one.wait() for one in pending][::-1]
 
 
-def layers(rng: np.random.Generator) -> Inputs:
+def layers(rng: np.random.Generator, uneven: bool = False) -> Inputs:
     """Draw layers of different widths, on two to four ranks with samples of their own."""
-    widths = rng.permutation(np.arange(2, 9))[: int(rng.integers(3, 6))]
+    widths = rng.permutation(np.arange(2, 9))[: int(rng.integers(3 + uneven, 6))]
     weights = [rng.standard_normal(shape).astype(np.float32) for shape in pairwise(widths)]
     network = kept_network(int(rng.integers(2, 5)), rng)
     arguments = []
@@ -79,6 +79,9 @@ def layers(rng: np.random.Generator) -> Inputs:
         n = rng.integers(1, 6)
         given = [rng.standard_normal((n, width)).astype(np.float32) for width in widths]
         seconds = rng.uniform(10e-6, 30e-6, len(weights))  # about what a sum takes
+        if uneven:  # who waits for a sum before the first layer's pass is late
+            seconds[1:] /= 10
+            seconds[0] += 200e-6
         own = [Layer(network, rank, *each) for each in zip(given[:-1], weights, map(float, seconds), strict=True)]
         for number, (layer, after) in enumerate(zip(own, [*own[1:], None], strict=True)):
             layer.number, layer.after = number, after
