@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,14 @@ def without_source(source: str, file: str) -> Any:
 
 
 def launched(compiled: Any, *arguments: Any, grid: Any = 1, threads: Any = 1) -> Any:
-    return lambda: compiled[grid, threads](*arguments or arrays()[:1])
+    """A launch. What is called makes an array then, not at the import: a test before may reset the GPU."""
+    made = arguments or (partial(cp.zeros, 8, "f"),)
+    return lambda: compiled[grid, threads](*(x() if callable(x) else x for x in made))
 
 
 def copied(*arguments: Any, grid: Any = 1, threads: Any = 8) -> Any:
-    return launched(kernel(COPY, jit, cp), *arguments or arrays(), grid=grid, threads=threads)
+    made = arguments or (partial(cp.zeros, 8, "f"), partial(cp.ones, 8, "f"))
+    return launched(kernel(COPY, jit, cp), *made, grid=grid, threads=threads)
 
 
 INNER = "@jit.rawkernel(device=True)\ndef inner(x):\n    return x\n"
@@ -74,13 +78,20 @@ NO_ARRAYS = (np.zeros(8, "f"), "text", None, [1, 2], 1j, {})
 NO_GPU_TAKES = ((0, 8), (1, 0), (1, 1025), (-1, 8), ((1, 70000), 8), (1, (1, 1, 65)))
 NO_SIZES = (("a", 8), (1.5, 8), (1, (1, 1, 1, 1)), (1, ()))
 REFUSED = [
-    *((copied(arrays()[0], x), TypeError, "takes arrays of the simulated GPU and numbers") for x in NO_ARRAYS),
+    *(
+        (copied(partial(cp.zeros, 8, "f"), x), TypeError, "takes arrays of the simulated GPU and numbers")
+        for x in NO_ARRAYS
+    ),
     *((copied(grid=g, threads=t), CUDADriverError, "CUDA_ERROR_INVALID_VALUE") for g, t in NO_GPU_TAKES),
     *((copied(grid=g, threads=t), TypeError, "expected one to three whole numbers") for g, t in NO_SIZES),
     (copied(grid=2**20, threads=1024), ValueError, "threads in one launch"),
-    (copied(cp.zeros(8, "i"), cp.ones(8, "d")), TypeError, "Cannot cast from 'float64' to int32"),
-    (copied(cp.zeros(8, "F"), cp.ones(8, "F")), TypeError, "dtype is complex64"),
-    (launched(kernel(HUNGRY, jit, cp), *arrays(), grid=4096, threads=1024), KernelFault, "endless loop"),
+    (copied(partial(cp.zeros, 8, "i"), partial(cp.ones, 8, "d")), TypeError, "Cannot cast from 'float64' to int32"),
+    (copied(partial(cp.zeros, 8, "F"), partial(cp.ones, 8, "F")), TypeError, "dtype is complex64"),
+    (
+        launched(kernel(HUNGRY, jit, cp), *[partial(cp.ones, 8, "f")] * 2, grid=4096, threads=1024),
+        KernelFault,
+        "endless loop",
+    ),
     (launched(without_source("@jit.rawkernel()\ndef typed(y):\n    pass\n", "<string>")), OSError, "cannot be found"),
     (
         launched(jit.rawkernel()(without_source("def typed(y):\n    pass\n", "<stdin>"))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +11,13 @@ from unrolled import ops
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l03_pooling.exercises import NEARLY, small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import last_maximum
-from unrolled.checks.exercises.l08_kernels import naive
+from unrolled.checks.exercises.l08_kernels import naive, products
+from unrolled.checks.exercises.l08_kernels.products import TILE
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, normals, random_gpu_case
 from unrolled.device import Array, array_module
 
 THREADS = 256
-TILE = 32
 POOLED = 2  # the window of fused_bias_relu_pool
 SECTORS = 1.1  # times the fewest, or the bytes of all values: a few more than needed may be where a row begins or ends
 WORKING = 0.25  # of the warps: some may have nothing to do at an edge
@@ -348,26 +347,9 @@ def product(a: Array, b: Array) -> Array:
     return a @ b
 
 
-def _any_product(rng: np.random.Generator) -> Inputs:
-    m, k, n = (edge_size(rng, 40) for _ in range(3))
-    return normals(rng, a=(m, k), b=(k, n))
-
-
-def _reads(inputs: Inputs) -> float:
-    """2 K / TILE values for each output, where outputs are counted in whole tiles."""
-    (m, k), n = inputs["a"].shape, inputs["b"].shape[1]
-    whole = [-(-size // TILE) * TILE for size in (m, n)]
-    return 4 * float(whole[0] * whole[1] * 2 * k) / TILE
-
-
-def _part_of_k(says: str, part: Callable[[int], slice]) -> Mistake:
-    """Return the mistake of part(K) of the sums alone."""
-    return Mistake(says, lambda a, b: a[:, part(len(b))] @ b[part(len(b))])
-
-
 PRODUCT = replace(
     ODD,
-    bytes_read=_reads,
+    bytes_read=products.reads,
     bytes_written=lambda inputs: 4.0 * len(inputs["a"]) * inputs["b"].shape[1],
     working=WORKING,
     shared_bytes=10.0,
@@ -381,7 +363,7 @@ matmul_tiled = Spec(
         gpu_case("56 x 72 times 72 x 24: no size divides a tile", PRODUCT, a=normal(56, 72), b=normal(72, 24)),
         gpu_case("K is five tiles", PRODUCT, a=normal(32, 160), b=normal(160, 32)),
     ],
-    domain=random_gpu_case("any size", _any_product, ODD),
+    domain=random_gpu_case("any size", products.any_product, ODD),
     points=3,
     hints=(
         "A block makes a tile of the result. It walks along K: at each step it fetches a tile of a and a tile of b for "
@@ -397,12 +379,14 @@ matmul_tiled = Spec(
         "    jit.syncthreads()",
     ),
     mistakes=(
-        _part_of_k("only the first 32 of K are multiplied: walk along K in steps of a tile", lambda k: slice(TILE)),
-        _part_of_k(
+        products.part_of_k(
+            "only the first 32 of K are multiplied: walk along K in steps of a tile", lambda k: slice(TILE)
+        ),
+        products.part_of_k(
             "only the last tile of K is in it: `total` begins once, before the loop",
             lambda k: slice((k - 1) // TILE * TILE, None),
         ),
-        _part_of_k(
+        products.part_of_k(
             "only whole tiles of K are multiplied: the last one may be narrower", lambda k: slice(k // TILE * TILE)
         ),
     ),
