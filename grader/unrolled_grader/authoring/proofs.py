@@ -34,7 +34,7 @@ SECONDS = 25.0
 """For an exercise, of this process's CPU time: what is tried does not depend on what else the machine does. When they
 are over, no other mutant, seed or draw is begun."""
 SETTLING = 0.4  # share of these for more draws of what passed
-SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
+SEEN, FIRST = 300, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
 ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
 SHOWN = 60  # characters of a result

@@ -98,7 +98,7 @@ def _returns(right: Function) -> bool:
 
 
 def spoiled(y: Any) -> Any:
-    """Return something near a result that is not it."""
+    """Return something near a result that is not it, beyond any tolerance."""
     if isinstance(y, tuple) and y:
         return (spoiled(y[0]), *y[1:])
     if isinstance(y, list):
@@ -109,9 +109,11 @@ def spoiled(y: Any) -> Any:
         return not y
     if isinstance(y, str) or y is None:
         return 0
+    if not getattr(y, "size", 1):
+        return np.ones(1)
     try:
-        return y + 1 if getattr(y, "size", 1) else np.ones(1)
-    except TypeError:
+        return y + 1 + int(abs(y).max() if hasattr(y, "max") else abs(y)) // 100
+    except (TypeError, ValueError, OverflowError):  # no number, or not finite
         return None
 
 

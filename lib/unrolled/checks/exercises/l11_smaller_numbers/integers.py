@@ -60,9 +60,9 @@ def any_values(rng: np.random.Generator) -> Inputs:
 
 
 def clipped(rng: np.random.Generator) -> Inputs:
-    """Draw values of which some lie beyond the limit."""
-    x = (rng.standard_normal((3, 40)) * np.array([[1], [5], [0.1]])).astype(np.float32)
-    return {"x": x, "limit": np.percentile(np.abs(x), 90, axis=1).astype(np.float32)}
+    """Draw filters (3, 5, 2, 4) of which some values lie beyond the limit."""
+    x = (rng.standard_normal((3, 5, 2, 4)) * np.array([1, 5, 0.1])[:, None, None, None]).astype(np.float32)
+    return {"x": x, "limit": np.percentile(np.abs(x), 90, axis=(1, 2, 3)).astype(np.float32)}
 
 
 QUANTIZE_MISTAKES = (
