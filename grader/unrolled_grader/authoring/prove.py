@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.notebook import cells
-from unrolled.timing.blocks import blas_threads
-from unrolled_grader.authoring import minutes, notebooks, sample, variants
+from unrolled_grader.authoring import minutes, notebooks, variants
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -127,7 +126,8 @@ def _bounded() -> None:
 
 
 def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
-    from unrolled_grader.authoring import proofs
+    from unrolled.timing.blocks import blas_threads
+    from unrolled_grader.authoring import proofs, sample
 
     warnings.simplefilter("ignore")
     with open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing), blas_threads(1):

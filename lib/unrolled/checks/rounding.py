@@ -23,7 +23,7 @@ FACTOR = 8.0  # an answer may round as often as this where the reference rounds 
 def corrected(got: Any, expected: Any, right: Callable[[Inputs], Any], inputs: Inputs) -> Any:
     """Return `got` with the expected values where only rounding parts them; `right(inputs)` is the right result.
 
-    Returns `got` itself where it is further off, or no numbers.
+    Returns `got` itself where it is further off, or no arrays.
     """
     if not agree(got, expected, NEARLY):
         return got
@@ -40,17 +40,14 @@ def _nudged(leaf: Any, rng: np.random.Generator) -> Any:
 
 
 def _corrected(got: Any, expected: Any, others: list[Any]) -> Any:
-    if isinstance(expected, (tuple, list)):
+    if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
         return type(got)(map(_corrected, got, expected, map(list, zip(*others, strict=True))))
-    in_lists = isinstance(got, (tuple, list))  # which is not how the result is to come
-    if (
-        in_lists
-        or np.asarray(expected).dtype.kind != "f"
-        or any(np.shape(other) != np.shape(expected) for other in others)
-    ):
+    if not isinstance(got, np.ndarray) or not isinstance(expected, np.ndarray) or expected.dtype.kind != "f":
         return got
-    wide = np.asarray(expected, np.float64)
+    if any(np.shape(other) != expected.shape for other in others):
+        return got
+    wide = expected.astype(np.float64)
     with np.errstate(invalid="ignore"):  # inf - inf
-        spread = np.max([np.abs(np.asarray(other, np.float64) - wide) for other in others], axis=0)
-        near = np.abs(np.asarray(got, np.float64) - wide) <= FACTOR * spread
-    return np.where(near, expected, got).astype(np.asarray(got).dtype)
+        spread = np.max([np.abs(other - wide) for other in others], axis=0)
+        near = np.abs(got - wide) <= FACTOR * spread
+    return np.where(near, expected, got).astype(got.dtype)
