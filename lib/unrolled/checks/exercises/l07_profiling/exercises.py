@@ -272,8 +272,8 @@ roofline_bound = Spec(
             "a product of 10 s, and a copy of 5 s that has no flops", kernels=[(10, 18), (0, 10)], **BY_HAND, launch=0.1
         ),
         case(
-            "four kernels of 10, 6, 6 and 2 s, and 5 s for a launch",
-            kernels=[(10, 2), (5, 12), (5, 12), (1, 4)],
+            "five kernels of 10, 6, 6, 2 and 2 s, and 5 s for a launch",
+            kernels=[(10, 2), (5, 12), (5, 12), (1, 4), (2, 1)],
             **BY_HAND,
             launch=5.0,
         ),
