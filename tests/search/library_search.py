@@ -158,6 +158,8 @@ def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[...
             if current.machine() is not connected:  # it called connect or its like
                 current._replace(connected)
             current._kept[:], current.streams[:] = kept, streams  # it may have left a stream that it never entered
+            if module is not None:
+                current.machine().synchronize()  # nor may what it began race with the next
             yield way if right else None
 
 
