@@ -31,7 +31,7 @@ help:
 	@echo 'make wheelhouse   everything for a classroom without network, in dist/wheelhouse/'
 	@echo 'make test         lint, types, build-check, the library, the judge and every lesson: what a change is tried with'
 	@echo 'make test-all     what make test leaves out: a class from end to end, the browser, the site, Colab'\''s versions'
-	@echo 'make proofs       every check against wrong answers made by machine, for the record: 20 minutes'
+	@echo 'make proofs       every check against wrong answers made by machine, for the record: 10 minutes'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
 	@echo 'make bench        measures here what the course claims of itself, beside its records'
 	@echo 'make clean        remove environments, caches and build products; never anyone'\''s work'
