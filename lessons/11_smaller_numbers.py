@@ -229,8 +229,8 @@ check.quantize_int8(quantize_int8)
 # %%
 small, large = np.float32([300, -1]), np.float32([1e10, -1e10])
 with np.errstate(invalid="ignore"):
-    print("your CPU:", small.astype("uint8"), large.astype("int32"))
-print("a GPU:   ", simgpu.asarray(small).astype("uint8"), simgpu.asarray(large).astype("int32"))
+    print("your CPU:     ", small.astype("uint8"), large.astype("int32"))
+print("simulated GPU:", simgpu.asarray(small).astype("uint8"), simgpu.asarray(large).astype("int32"))
 
 # %%
 whole, scales = journal.mine("quantize_int8")(second, np.abs(second).max(axis=(1, 2, 3)))

@@ -119,7 +119,7 @@ def prove(
 
 
 def _spread(items: list[_Wrong]) -> list[_Wrong]:
-    """The same in an order of which each beginning is evenly chosen."""
+    """Return the items in an order of which each beginning is an even choice of all."""
     return [items[index] for index in sorted(range(len(items)), key=lambda index: index * 0.6180339887 % 1)]
 
 
