@@ -1,11 +1,7 @@
 """Running a spec: what a learner's function can do, and what the report says."""
 
-import contextlib
 import functools
 import json
-import linecache
-import signal
-import sys
 import time
 import warnings
 from dataclasses import replace
@@ -14,11 +10,8 @@ import numpy as np
 import pytest
 
 from unrolled import checks, timing
-from unrolled.checks import limits, words
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop import gradients
-from unrolled.checks.limits import time_limit
-from unrolled.checks.mistakes import given, result
 from unrolled.checks.run import run
 from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case
 
@@ -225,72 +218,6 @@ def test_functions_objects_texts_and_none_among_the_inputs_are_not_called_change
     assert "changed its input x" in str(report(lambda x, **others: float(x[1].__iadd__(1)[0]) / 2, spec))
 
 
-def test_an_endless_loop_is_stopped():
-    def endless(x):
-        while True:
-            with contextlib.suppress(Exception):  # what a careless learner writes
-                time.sleep(60)
-
-    found = report(endless, case_limit=0.2)
-    assert found.parts[0].verdict == "timeout"
-    assert "does a loop never end?" in str(found)
-
-
-with_alarms = pytest.mark.skipif(
-    not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt"
-)
-
-
-class SlowToDelete:
-    """Alarms come while Python cannot raise."""
-
-    def __del__(self):
-        for _ in range(10_000):
-            pass
-
-
-@with_alarms
-@pytest.mark.parametrize("step", [lambda: time.sleep(0.01), SlowToDelete], ids=["it sleeps", "it deletes"])
-def test_an_endless_loop_that_catches_everything_is_stopped_and_says_nothing(step, monkeypatch):
-    def endless(x):
-        while True:
-            try:
-                step()
-            except:  # noqa: E722
-                continue
-
-    said = []
-    monkeypatch.setattr(sys, "unraisablehook", said.append)
-    for _ in range(2):
-        assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
-    time.sleep(0.05)  # an alarm left behind would end the test run
-    assert len(said) < 2 * limits.PATIENCE, "the first alarms, half a second apart"
-    assert sys.unraisablehook == said.append, "given back"
-
-
-LATE = """
-def late(which, seconds, interval=0.0):
-    if seconds == 0:
-        signal.raise_signal(signal.SIGALRM)
-    return setitimer(which, seconds, interval)
-"""
-
-
-@with_alarms
-@pytest.mark.parametrize("late", [False, True])
-def test_the_time_limit_leaves_no_alarm_behind(late, monkeypatch):
-    """Nor does an alarm raise that comes while the timer is turned off: the next would come half a second later."""
-    before = signal.getsignal(signal.SIGALRM)
-    if late:
-        names = {"signal": signal, "setitimer": signal.setitimer}
-        exec(compile(LATE, limits.__file__, "exec"), names)  # as if it were a line of that module
-        monkeypatch.setattr(signal, "setitimer", names["late"])
-    with time_limit(60):
-        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-    assert signal.getsignal(signal.SIGALRM) is before
-
-
 def test_seeds_draw_fresh_inputs_and_the_same_seed_the_same():
     first, again, other = (SPEC.cases[1].inputs(seed)["x"] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
@@ -436,81 +363,6 @@ def test_a_drawn_case_that_fails_tells_the_call():
     assert "the call" not in str(report(square)), "a case that is known by its name"
 
 
-def test_a_call_names_no_object_by_its_place_in_memory():
-    inputs = {"layers": (object(), object()), "trace": [{"line": 1}], "clock": max, "kernels": [(1.0, 2)], "peak": 1.0}
-    assert words.call(inputs) == (
-        "layers=a tuple of 2, trace=a list of 1, clock=a function, kernels=[(1.0, 2)], peak=1.0"
-    )
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        (lambda x: x.sum - x.sum, "brackets call it"),
-        (lambda x: {"line": 1}.line, "is read with brackets"),
-        (lambda x: 1 / 0, "what you divide by is 0"),
-        (lambda x: x @ np.ones((2, 2)), "as many columns in a as b has rows"),
-        (lambda x: np.dot(np.ones((2, 3)), np.ones((2, 3))), "as many columns in a as b has rows"),
-        (lambda x: x + np.ones(2), "shapes must be equal or 1"),
-        (lambda x: x[np.arange(2), np.arange(3)], "[:, None]"),
-        (lambda x: x.__setitem__([0, 1], np.ones(3)), "another shape than the places"),
-        (lambda x: np.zeros(2).__setitem__(slice(None), x), "has another shape than its place"),
-        (lambda x: x[3], "the last index is the size - 1"),
-        (lambda x: [][1], "the last index is the size - 1"),
-        (lambda x: x.sum(axis=1), "axes are counted from 0"),
-        (lambda x: x[0, 0], "fewer axes than you index"),
-        (lambda x: x.__setitem__(0, x), "several numbers meet one place"),
-        (lambda x: np.zeros(3).__setitem__(0, [1, 2]), "several numbers meet one place"),
-        (lambda x: float(x), "several numbers meet one place"),
-        (lambda x: np.concatenate(x, x), "the arrays belong into one list"),
-        (lambda x: [1, 2][x], "the arrays belong into one list"),
-        (lambda x: np.zeros(3 / 1), "whole numbers: / gives a float"),
-        (lambda x: range(3 / 1), "whole numbers: / gives a float"),
-        (lambda x: x[1.0], "whole numbers: / gives a float"),
-        (lambda x: x.reshape(2, 2), "a reshape keeps all values"),
-        (lambda x: 1 if x > 0 else 2, "an array is not one truth"),
-        (lambda x: np.zeros(2, 3), "a shape is one argument"),
-        (lambda x: np.arange(3).__iadd__(0.5), "keep the dtype of the left side"),
-        (lambda x: np.stack([x, x[:2]]), "arrays that are joined"),
-        (lambda x: np.concatenate([x, x[None]]), "arrays that are joined"),
-        (lambda x: np.concatenate([np.ones((2, 3)), np.ones((2, 2))]), "arrays that are joined"),
-        (lambda x: x.transpose(0, 1), "transpose names each axis"),
-        (lambda x: np.broadcast_to(x, (2, 3)).__setitem__(0, 1), "work on a copy"),
-        (lambda x: x + None, "something here is None"),
-        (lambda x: (x > 0) - (x > 1), "True and False have no minus"),
-        (lambda x: -(x > 0), "True and False have no minus"),
-        (lambda x: np.pad(np.ones((2, 2)), ((1, 1), (1, 1), (1, 1))), "a pair (before, after) for each axis"),
-        (lambda x: np.ones((1, 1, 3, 3)) + np.ones((1, 1, 2, 2)), "two arrays of four axes differ in size"),
-        (lambda x: x[:0].max(), "a window without a pixel"),
-        (lambda x: np.ones((2, 2)).max(0, 1), "one pair of brackets"),
-        (lambda x: np.ones((2, 2)).__setitem__(np.ones((2, 2), bool), np.ones((2, 2))), "v[mask]"),
-        (lambda x: x[np.ones(2, bool)], "take the slice first"),
-        (lambda x: x[:1].__iadd__(x), "must fit the left side"),
-        (lambda x: 1 + (x, x), "one side is a tuple"),
-        (lambda x: (x, x).reverse(), "reversed(layers)"),
-        (lambda x: x(1), "this is no function"),
-    ],
-)
-def test_usual_errors_of_numpy_get_a_sentence(wrong, sentence):
-    (finding, *_) = report(wrong).findings
-    assert finding.verdict == "crashed"
-    assert any(sentence in line for line in finding.lines[1:]), finding.lines
-
-
-def test_the_last_line_of_the_notebooks_own_code_is_shown():
-    """Not the library's line that raised, and not the caller's of a helper that stands in another cell."""
-    cells = {
-        "helper": "def halves(x):\n    return np.split(x, 2)\n",
-        "answer": "def answer(x):\n    return halves(x)\n",
-    }
-    space = {"np": np, "__name__": "__main__"}
-    for name, source in cells.items():
-        file = f"<cell {name}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        exec(compile(source, file, "exec"), space)
-    assert "in line 2 of halves: return np.split(x, 2)" in report(space["answer"]).findings[0].lines
-
-
 def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
     import scipy.signal as signal
     from scipy.fft import next_fast_len
@@ -541,59 +393,3 @@ def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
             assert f"{name}, another library's answer" in str(found), str(found)
     for only_a_length in (lambda x: 2 * x + 0 * next_fast_len(7), length_imported):
         assert report(only_a_length).passed
-
-
-# A usual mistake is the reference with another argument or another result, whatever the reference is
-
-
-def scaled(x, factor=2, shift=0):
-    return factor * x + shift
-
-
-@pytest.mark.parametrize(
-    ("mistake", "expected"),
-    [
-        (given("another value", factor=1), 4),
-        (given("made of the case's", x=lambda x: -x), -5),
-        (given("made of two, one of them a default", x=lambda x, factor: x * factor), 13),
-        (result("another result", lambda y: 10 * y), 70),
-        (result("with an argument", lambda y, shift: y - shift), 6),
-        (result("with what it has no argument for", lambda y, other=5: y + other), 12),
-        (result("of another function", lambda y: y + 1, lambda x, shift: x), 4),
-        (Mistake("a function of its own", lambda x, shift: x - shift), 2),
-        (Mistake("both", given={"factor": 1}, result=lambda y: -y), -4),
-    ],
-    ids=lambda value: value.says if isinstance(value, Mistake) else "",
-)
-def test_it_is_made_of_the_reference(mistake, expected):
-    assert mistake.of(scaled)(x=3, shift=1) == expected
-    assert mistake.of(scaled)(3, shift=1) == expected
-
-
-def test_inputs_stay_as_they_are_and_a_name_that_nobody_has_is_an_error_of_the_spec():
-    inputs = {"x": np.ones(2)}
-    given("more", x=lambda x: x + 1).of(scaled)(**inputs)
-    assert inputs["x"].tolist() == [1, 1]
-    with pytest.raises(KeyError, match="bias"):
-        result("no such argument", lambda y, bias: y).of(scaled)(x=1)
-
-
-@pytest.mark.parametrize(
-    ("function", "right"),
-    [
-        (lambda x, y: np.float32([x.sum() - y.sum()]), True),
-        (lambda x, y: np.float32([np.sum(x[::-1].astype(float) - y[::-1])]), True),
-        (lambda x, y: np.float32([(x - y).sum() * 1.01]), False),
-        (lambda x, y: np.float32([(x.astype(np.float16) - y.astype(np.float16)).sum()]), False),
-    ],
-    ids=["one after the other", "in float64", "off by a hundredth", "in float16"],
-)
-def test_where_all_of_a_result_cancels_its_rounding_is_no_error(function, right):
-    def nearly_nothing(rng):
-        x = rng.standard_normal(64).astype(np.float32)
-        return {"x": x, "y": rng.permutation(x) + np.float32(2e-4)}
-
-    spec = Spec(
-        lambda x, y: np.float32([(x - y).sum()]), [random_case("terms that cancel", nearly_nothing)], 1, ("",) * 3
-    )
-    assert [run("sum", spec, function, seed=seed).passed for seed in range(20)] == [right] * 20
