@@ -2,8 +2,9 @@
 
     python benchmarks/parallel.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/parallel.json]
 
-Sections: all_reduce (ours beside NCCL called bare, in turn in the same processes; `graph_s` is a call inside of a CUDA
-graph, `bus_gb_s` the bytes that cross each link of a ring in a second), weak (source B's network, 256 channels, 512
+Sections: all_reduce (ours, prepared, beside NCCL called bare, in turn in the same processes; `checked_s` is
+`comm.all_reduce`, which checks each call, `graph_s` a call inside of a CUDA graph, `bus_gb_s` the bytes that cross each
+link of a ring in a second), weak (source B's network, 256 channels, 512
 images a GPU), strong (source A's network, a batch shared by all). A rank is a process and has one GPU. Rows for more
 GPUs than are there are left out. What fails leaves its error as a row.
 
@@ -40,6 +41,7 @@ SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20)
 WEAK = Case("weak", partial(source_b, 256), momentum, CIFAR, 512)
 STRONG = (8, 1024)
 PEER = "DistributedDataParallel"
+KEYS = "ours_s", "checked_s", "peer_s", "graph_s", "host_s"  # of an all-reduce
 KEY = b"benchmarks/parallel"
 BATCHES = 4  # taken in turn
 END = 20.0  # seconds that the ranks of a side have to end
@@ -57,7 +59,7 @@ def all_reduce(quick: bool) -> list[Row]:
     for ranks in counts():
         found = run_nccl(time_all_reduce, [list(sizes.values()), 5 if quick else 15], ranks=ranks, timeout=120)
         for (name, size), *by_rank in zip(sizes.items(), *found, strict=True):
-            slowest = {key: max(times[key] for times in by_rank) for key in ("ours_s", "peer_s", "graph_s", "host_s")}
+            slowest = {key: max(times[key] for times in by_rank) for key in KEYS}
             ratio = statistics.median(times["ratio"] for times in by_rank)
             bus = 2 * (ranks - 1) / ranks * size / slowest["ours_s"] / 1e9
             shown = {"name": f"all_reduce, {name}, {ranks} GPUs", "bytes": size, "peer": "bare NCCL"}
@@ -77,8 +79,8 @@ def time_all_reduce(comm: Any, sizes: list[int], rounds: int) -> list[dict[str, 
         x, out = xs[comm.rank], cp.empty_like(xs[0])
         stream = cp.cuda.get_current_stream().ptr
         arguments = (x.data.ptr, out.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
-        ours, peer = partial(comm.all_reduce, x, out), partial(bare.allReduce, *arguments)
-        steps = {"ours": ours, "peer": peer}
+        ours, checked = comm.prepare_all_reduce(x, out), partial(comm.all_reduce, x, out)
+        steps = {"ours": ours, "checked": checked, "peer": partial(bare.allReduce, *arguments)}
         for step in steps.values():
             out.fill(-1)
             step()
@@ -88,6 +90,7 @@ def time_all_reduce(comm: Any, sizes: list[int], rounds: int) -> list[dict[str, 
         calls = 300 if size < 1 << 21 else 30
         times = in_turns({side: partial(block, step, calls) for side, step in steps.items()}, rounds)
         more = {"host_s": gpu_common.host_seconds(ours), "graph_s": graphed(ours, rounds)}
+        more["checked_s"] = statistics.median(times["checked"])
         rows.append({**common.compared(times), **more})
     return rows
 

@@ -106,11 +106,11 @@ def graph(comm: Any) -> float:
     x = cp.ones(MB, dtype=np.float32)
     comm.all_reduce(x, out=x)
     comm.barrier()
-    stream = cp.cuda.Stream(non_blocking=True)
+    stream, prepared = cp.cuda.Stream(non_blocking=True), comm.prepare_all_reduce(x, out=x)
     with stream:
         x.fill(1)
         stream.begin_capture()
-        comm.all_reduce(x, out=x)
+        prepared()
         x *= 0.75
         captured = stream.end_capture()
         for _ in range(4):

@@ -48,12 +48,16 @@ def test_collectives_give_what_numpy_gives(ranks, rows, dtype, seed):
         comm.barrier()
         in_place = x.copy()
         assert comm.all_reduce(in_place, out=in_place) is in_place
-        return *done, pending.wait(), pending.wait(), in_place
+        later = np.zeros_like(x)
+        prepared = comm.prepare_all_reduce(later)
+        later += x
+        assert prepared() is prepared()
+        return *done, pending.wait(), pending.wait(), in_place, prepared()
 
     total = values.sum(axis=0)
     for rank, results in enumerate(emulate(program, ranks=ranks, seed=seed)):
         blocks = total[rank * rows : (rank + 1) * rows]
-        expected = total, blocks, values.reshape(-1, 2), values[-1], total, total, total
+        expected = total, blocks, values.reshape(-1, 2), values[-1], total, total, total, total
         for got, want in zip(results, expected, strict=True):
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, want)
@@ -175,7 +179,7 @@ def test_an_endless_rank_is_stopped_with_the_run():
         (lambda comm: comm.send(np.zeros(2), 2), ValueError, "to is 2; expected a rank from 0 to 1"),
         (lambda comm: comm.receive(np.zeros(2), comm.rank), ValueError, "this rank itself"),
         (lambda comm: comm.all_reduce(np.zeros((3, 3))[:, 0]), ValueError, "not contiguous"),
-        (lambda comm: comm.all_reduce([1.0]), TypeError, "x is a list"),
+        (lambda comm: comm.prepare_all_reduce([1.0]), TypeError, "x is a list"),
         (lambda comm: comm.all_reduce(np.zeros(2, ">f4")), ValueError, "dtype >f4; .* order of bytes, float32"),
         (lambda comm: comm.all_reduce(np.zeros((1,) * 9)), ValueError, "x has 9 axes; expected at most 8"),
         (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(2, ">f8")), ValueError, "out is of dtype >f8"),

@@ -152,7 +152,7 @@ def collectives(comm: Any) -> list[Any]:
     x = zeros(4) + comm.rank + 1
     begun = [comm.start_all_reduce(x * 2), comm.start_all_reduce(x * 3)]
     comm.barrier()
-    found = [comm.all_reduce(x), comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root=1)]
+    found = [comm.prepare_all_reduce(x)(), comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root=1)]
     return [np.asarray(each).tolist() for each in (*found, *(each.wait() for each in begun))]
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +65,14 @@ class Communicator(ABC):
         """
         return self._start_all_reduce(_contiguous("x", x), _result(x, x.shape, out))
 
+    def prepare_all_reduce(self, x: Array, out: Array | None = None) -> Callable[[], Array]:
+        """Return a call that does `all_reduce(x, out)`, again and again, of what x holds then: checked once, here.
+
+        For small arrays, where checks cost more than the sum. All ranks prepare the same, in the same order. MPI 4.0
+        has this as persistent collective operations (MPI_Allreduce_init).
+        """
+        return self._prepare_all_reduce(_contiguous("x", x), _result(x, x.shape, out))
+
     def reduce_scatter(self, x: Array, out: Array | None = None) -> Array:
         """Return this rank's block of the sum of all ranks' x (size * N, ...): the rows rank * N to (rank + 1) * N."""
         _contiguous("x", x)
@@ -103,6 +113,9 @@ class Communicator(ABC):
     @abstractmethod
     def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
         """Return `out`, filled by the collective operation of this name; all arguments are checked."""
+
+    def _prepare_all_reduce(self, x: Array, out: Array) -> Callable[[], Array]:
+        return partial(self._collective, "all_reduce", x, out)
 
     @abstractmethod
     def _start_all_reduce(self, x: Array, out: Array) -> Pending: ...

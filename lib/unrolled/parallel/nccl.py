@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -125,6 +126,20 @@ class NcclCommunicator(Communicator):
             self._comm.broadcast(*arrays, x.size, dtype, root, stream.ptr)
         self._watch.issued(stream)
         return out
+
+    def _prepare_all_reduce(self, x: Array, out: Array) -> Callable[[], Array]:
+        kind = self._begin("all_reduce", x)
+        call, watch, all_reduce = self._call("all_reduce", x), self._watch, self._comm.allReduce
+        arguments = x.data.ptr, out.data.ptr, x.size, kind, self._nccl.NCCL_SUM
+
+        def prepared(x: Array = x) -> Array:  # keeps x, whose address NCCL has
+            stream = self._current()
+            watch.calls(call)
+            all_reduce(*arguments, stream.ptr)
+            watch.issued(stream)
+            return out
+
+        return prepared
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         kind = self._begin("all_reduce", x)
