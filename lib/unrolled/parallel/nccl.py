@@ -76,6 +76,7 @@ class NcclCommunicator(Communicator):
         self.rank, self.size, self.timeout = rank, size, timeout
         self.patience = 2 * timeout  # of the host: the watch ends it before, and says where all others wait
         self._cupy, self._nccl = load()
+        self._device = self._cupy.cuda.Device().id  # CuPy asks CUDA for it otherwise, at each call
         self._store = store
         self._types = {np.dtype(name): getattr(self._nccl, f"NCCL_{name.upper()}") for name in DTYPES}
         self._known: set[Any] = set()
@@ -134,9 +135,8 @@ class NcclCommunicator(Communicator):
 
         def prepared(x: Array = x) -> Array:  # keeps x, whose address NCCL has
             stream = self._current()
-            watch.calls(call)
             all_reduce(*arguments, stream.ptr)
-            watch.issued(stream)
+            watch.issued(stream, call)
             return out
 
         return prepared
@@ -205,7 +205,7 @@ class NcclCommunicator(Communicator):
 
     def _current(self) -> Any:
         """The current stream, made to wait for what runs beside it: collectives keep their order."""
-        stream = self._cupy.cuda.get_current_stream()
+        stream = self._cupy.cuda.get_current_stream(self._device)
         if self._under is not None:
             stream.wait_event(self._under)
             self._under = None

@@ -59,8 +59,12 @@ class Watch:
         """Keep what is called last."""
         self._what = call
 
-    def issued(self, stream: Any) -> None:
-        """Keep that something was issued in a stream: if nothing follows for long, `_run` asks whether it is done."""
+    def issued(self, stream: Any, call: Call | None = None) -> None:
+        """Keep that this, or what was called last, was issued in a stream.
+
+        If nothing follows for long, `_run` asks whether it is done.
+        """
+        self._what = call or self._what
         self._issued = (time.monotonic(), stream)
 
     @contextlib.contextmanager

@@ -47,7 +47,7 @@ class Stream:
         return False
 
 
-def get_current_stream() -> Stream:
+def get_current_stream(device: int = -1) -> Stream:
     return Stream()
 
 
