@@ -70,8 +70,17 @@ class Difference:
     reason: str = ""
 
     @property
+    def name(self) -> str:
+        return f"{self.op} | {' '.join(self.dtypes)} | {self.kind}"
+
+    @property
     def key(self) -> tuple[str, tuple[str, ...], str]:
         return self.op, self.dtypes, self.kind
+
+
+def size(difference: Difference) -> tuple[int, int]:
+    """Return by what the smallest of some programs is found: its lines, and its letters."""
+    return len(difference.program), len(twins_programs.text(difference.program))
 
 
 Expected = Callable[[Difference, Sequence[Any]], bool]
@@ -288,7 +297,7 @@ def shrunk(difference: Difference, names: Sequence[str], end: float) -> Differen
         nonlocal best
         if time.time() > end or (other := run(program, modules)) is None or other.key != difference.key:
             return False
-        best = min(best, other, key=lambda found: (len(found.program), len(twins_programs.text(found.program))))
+        best = min(best, other, key=size)
         return True
 
     for line in reversed(difference.program):
@@ -329,31 +338,37 @@ def spread(work: Sequence[Callable[..., Any]], processes: int, end: float) -> li
 
 
 def measured(chosen: argparse.Namespace) -> list[common.Row]:
-    """Search, shrink one program for each key that is unexplained, and return the rows."""
+    """Search, shrink one program for each reason and each key that has none, and return the rows."""
     names, end = (chosen.first, chosen.second), time.time() + chosen.seconds
     chunks, start, half = -(-chosen.programs // CHUNK), time.time(), end - chosen.seconds / 4
     work = [partial(search, chosen.seed, chunk, -(-chosen.kernels // chunks), names, half) for chunk in range(chunks)]
     found = spread(work, chosen.processes, half)
     took = time.time() - start
     differences = {difference.key: difference for part in found for difference in part.differences}
-    unexplained = [difference for difference in differences.values() if not difference.reason]
-    small = spread([partial(shrunk, difference, names, end) for difference in unexplained], chosen.processes, end)
+    shown = {difference.reason or difference.key: difference for difference in differences.values()}
+    small = spread([partial(shrunk, difference, names, end) for difference in shown.values()], chosen.processes, end)
     return list(rows(found, differences | {difference.key: difference for difference in small}, chosen, took))
 
 
 def rows(found: Sequence[Found], shown: Any, chosen: argparse.Namespace, seconds: float) -> Iterator[common.Row]:
-    """Yield the record: the whole search, how often each operation was tried, and each key with one program."""
+    """Yield the record: the whole search, how often each operation was tried, and what differs.
+
+    That is one row for each reason, and one for each key that has none, with the smallest program.
+    """
     times = Counter(difference.key for part in found for difference in part.differences)
     lines = sum((part.lines for part in found), Counter[str]())
     wrong = sum(times[key] for key, difference in shown.items() if not difference.reason)
     facts = {"programs": sum(part.programs for part in found), "statements": lines.total(), "kernels": lines["jit"]}
     facts |= {"wrong": wrong, "expected": times.total() - wrong, "seconds": round(seconds), "seed": chosen.seed}
     yield {"section": "search", "name": f"{chosen.first} and {chosen.second}", **facts, "operations": dict(lines)}
-    for key, difference in sorted(shown.items()):
-        name = f"{difference.op} | {' '.join(difference.dtypes)} | {difference.kind}"
-        row = {"section": "differences", "name": name, "times": times[key], "wrong": int(not difference.reason)}
-        text = twins_programs.text(difference.program).splitlines()
-        yield {**row, "reason": difference.reason, "program": text, "detail": difference.detail.splitlines()}
+    groups: dict[str, list[Difference]] = {}
+    for difference in shown.values():
+        groups.setdefault(difference.reason or difference.name, []).append(difference)
+    for name, alike in sorted(groups.items()):
+        least, count = min(alike, key=size), sum(times[difference.key] for difference in alike)
+        row = {"section": "differences", "name": name, "times": count, "wrong": int(not least.reason)}
+        text = twins_programs.text(least.program).splitlines()
+        yield {**row, "program": text, "detail": least.detail.splitlines()}
 
 
 def main() -> int:
