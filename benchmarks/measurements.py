@@ -1,9 +1,9 @@
-"""Write docs/measurements.md from the records.
+"""Write docs/measurements.md, and the table of docs/gpu.md, from the records.
 
-    python benchmarks/measurements.py            write it
-    python benchmarks/measurements.py --check    exit with 1 if it is not what the records say
+    python benchmarks/measurements.py            write them
+    python benchmarks/measurements.py --check    exit with 1 if they are not what the records say
 
-The page is made, never typed: to change a figure, measure again.
+They are made, never typed: to change a figure, measure again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,8 @@ import aims
 import common
 
 HERE = Path(__file__).resolve().parent
-PAGE = common.ROOT / "docs" / "measurements.md"
+PAGE, GPU_PAGE = (common.ROOT / "docs" / name for name in ("measurements.md", "gpu.md"))
+TABLE = re.compile(r"(?<=<!-- made from twins_random.json -->\n\n).*?(?=\n<!-- to here -->)", re.DOTALL)
 INTRODUCTION = """\
 # Measurements
 
@@ -110,17 +112,35 @@ def text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def differing(record: Mapping[str, Any]) -> str:
+    """Return the table of docs/gpu.md: what differs on purpose between CuPy and the simulated GPU."""
+    search, *rows = record["rows"]
+    where = f"CuPy {record['versions']['cupy']} on an {record['machine']['gpu']}, {record['date'][:10]}"
+    head = f"| {where} | in {search['programs']:,} programs | the smallest one | CuPy; here |"
+    cells = ((row["name"], row["times"], _code("; ".join(row["program"])), _code(row["detail"][0])) for row in rows)
+    lines = ("| " + " | ".join(map(str, row)) + " |" for row in cells)
+    return "\n".join([head, "| --- | ---: | --- | --- |", *lines, ""])
+
+
+def _code(words: str) -> str:
+    """Return words as code in a cell of a table."""
+    return "`" + words.replace("|", "\\|") + "`"
+
+
 def main() -> int:
-    """Write or check the page."""
+    """Write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if it is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if one is out of date")
     options = parser.parse_args()
-    made = page(records())
-    if not options.check:
-        PAGE.write_text(made, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != made:
-        print(f"{PAGE.name} is not what the records say: run `python {sys.argv[0]}`")
-        return 1
+    found = records()
+    made = {PAGE: page(found)}
+    made[GPU_PAGE] = TABLE.sub(lambda _: differing(found["twins_random"]), GPU_PAGE.read_text(encoding="utf-8"))
+    for file, text in made.items():
+        if not options.check:
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != text:
+            print(f"{file.name} is not what the records say: run `python {sys.argv[0]}`")
+            return 1
     return 0
 
 
