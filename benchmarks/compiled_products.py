@@ -75,8 +75,8 @@ class Layer:
         return [np.maximum(x @ weight.T + bias, 0), grad @ weight * (x > 0), grad.T @ x, grad.sum(axis=0)]
 
 
-def captured(step: Callable[[], Any]) -> Callable[[], None]:
-    """Return the launch of a graph of STEPS steps. A first one runs as usual: kernels are compiled and loaded then."""
+def captured(step: Callable[[], Any], steps: int = STEPS) -> Callable[[], None]:
+    """Return the launch of a graph of so many steps. A first one runs as usual: it compiles and loads the kernels."""
     gpu_common.synchronize()
     stream = cp.cuda.Stream(non_blocking=True)
     with stream, torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
@@ -84,7 +84,7 @@ def captured(step: Callable[[], Any]) -> Callable[[], None]:
         stream.synchronize()
         stream.begin_capture()
         try:
-            for _ in range(STEPS):
+            for _ in range(steps):
                 step()
         finally:
             graph = stream.end_capture()

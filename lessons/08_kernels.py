@@ -263,6 +263,39 @@ if SIMULATED:
 # And a barrier is for all. If it stands inside an `if` that some threads of the block do not enter, the others wait
 # for them forever.
 #
+# ### Exercise: shift_kernel
+#
+# **Core**, about 5 minutes.
+#
+# Move each value one place on, within its block: thread t writes what thread t - 1 has read. Thread 0 has nobody before
+# it, since no block sees the shared memory of another; it writes 0. Each value is read from global memory once. The last
+# block may not be full.
+
+
+# %% nbgrader={"grade": false, "grade_id": "shift_kernel", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@jit.rawkernel()
+def shift_kernel(x, out, n):
+    # out[i] = x[i - 1] within each block of THREADS values, 0 where it begins. About 8 more lines.
+    shared = jit.shared_memory(cp.float32, THREADS)
+    t, i = cp.int32(jit.threadIdx.x), cp.int32(jit.grid(1))
+    ### BEGIN SOLUTION
+    if i < n:
+        shared[t] = x[i]
+    jit.syncthreads()
+    if i < n:
+        if t == 0:
+            out[i] = 0
+        else:
+            out[i] = shared[t - 1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_shift_kernel", "locked": true, "schema_version": 3, "solution": false, "task": false}
+check.shift_kernel(shift_kernel)
+
+# %% [markdown]
+# The one barrier orders all 256 threads: whatever one of them wrote before it, every other may read after it.
+#
 # **Banks.** Shared memory lies in 32 **banks**, and value number i lies in bank i % 32. A warp gets 32 values in one
 # pass if they lie in 32 banks, or if they want the same value. If several different ones lie in one bank, they come one after
 # the other: a *bank conflict*. A column of a tile whose rows are 32 values long lies in a single bank. A row of 33

@@ -15,6 +15,7 @@ class off_by_one:
     """A guard that lets one thread too many in, a last round that is left out, and a window without its last pixel."""
 
     add_kernel = {"i < n": "i <= n"}
+    shift_kernel = {"shared[t - 1]": "shared[t]"}
     row_sum = {"while half > 0": "while half > 1"}
     fused_bias_relu_pool = {"range(4)": "range(3)"}
 
@@ -46,4 +47,5 @@ class another_way:
         "    i = jit.grid(1)\n": "    for i in range(jit.grid(1), n, jit.gridsize(1)):\n",
         "    if i < n:\n        out": "        out",
     }
+    shift_kernel = {"t == 0": "not t"}
     transpose_tiled = {"TILE * WIDTH)": "TILE * (WIDTH + 4))", "* WIDTH +": "* (WIDTH + 4) +"}

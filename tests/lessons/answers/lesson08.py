@@ -21,6 +21,17 @@ MUTANTS = {
             "a warp takes the fewest sectors where neighbouring threads touch neighbouring values",
         ),
     ],
+    "shift_kernel": [
+        Mutant(changed("shift_kernel", ("    jit.syncthreads()\n", "")), "race: thread"),
+        Mutant(
+            changed("shift_kernel", ("    jit.syncthreads()\n    if i < n:\n", "        jit.syncthreads()\n")),
+            "every thread of a block has to come to its barrier",
+        ),
+        Mutant(
+            changed("shift_kernel", ("shared[t - 1]", "x[i - 1]")),
+            "of global memory, at most",
+        ),
+    ],
     "transpose_tiled": [
         Mutant(
             changed("transpose_tiled", ("WIDTH, THREADS = 32, 33", "WIDTH, THREADS = 32, 32")),
@@ -124,6 +135,22 @@ RIGHT = {  # other guards, other places for a sum, other walks, and four reads o
         changed("add_kernel", ("jit.grid(1)", "jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x")),
         changed("add_kernel", ("out[i] = x[i] + y[i]", "s = x[i]\n        s += y[i]\n        out[i] = s")),
         changed("add_kernel", ("i < n", "i < out.shape[0]")),
+    ],
+    "shift_kernel": [
+        changed("shift_kernel", ("THREADS)\n", "THREADS + 1)\n"), ("d[t] =", "d[t + 1] ="), ("d[t - 1]", "d[t]")),
+        changed("shift_kernel", ("shared[t] =", "shared[(t + 1) % THREADS] ="), ("shared[t - 1]", "shared[t]")),
+        changed(
+            "shift_kernel",
+            ("    if i < n:\n        if t", "    if i >= n:\n        return\n    if True:\n        if t"),
+        ),
+        changed(
+            "shift_kernel",
+            (
+                "    if i < n:\n        shared[t] = x[i]\n",
+                "    shared[t] = 0\n    if i < n:\n        shared[t] = x[i]\n",
+            ),
+        ),
+        changed("shift_kernel", ("if t == 0:", "if not t:")),
     ],
     "transpose_tiled": [
         changed(

@@ -1,4 +1,4 @@
-"""Lesson 08: kernels of one's own: a guard, tiles, a tree of partial sums, and three operations in one pass."""
+"""Lesson 08: kernels of one's own: guard, barrier, tiles, a tree of partial sums, and three operations in one pass."""
 
 from __future__ import annotations
 
@@ -96,6 +96,81 @@ add_kernel = Spec(
         result("the last value is missing: the guard is i < n", lambda out: np.r_[out[:-1], np.float32(0)]),
         given("y is missing: out[i] is the sum of both", y=lambda y: 0 * y),
         result("nothing was written: does the kernel assign to out[i]?", lambda out: 0 * out),
+    ),
+)
+
+
+def shifted(x: Array, out: Array, n: int) -> Array:
+    """Return x (n,) with each block of THREADS values one place further on, and 0 where it begins."""
+    y = array_module(x).zeros_like(x)
+    y[1:] = x[:-1]
+    y[::THREADS] = 0
+    return y
+
+
+def _blocks_shifted(kernel: Any, inputs: Inputs) -> Array:
+    """Launch the kernel in blocks of THREADS threads, and return what it wrote."""
+    x = inputs["x"]
+    xp = array_module(x)
+    if xp is np or kernel is shifted:
+        return kernel(x, x, x.size)
+    out = xp.empty_like(x)
+    kernel(-(-x.size // THREADS), THREADS, (x, out, np.int32(x.size)))
+    return out
+
+
+def _first_of_blocks(x: Array, values: Array) -> Array:
+    """Shift the blocks of x, and let those of the values that are left over begin them."""
+    y = np.roll(x, 1)
+    y[::THREADS] = values[: len(y[::THREADS])]
+    return y
+
+
+SHIFTING = replace(
+    ADDING, bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes, shared_bytes=8.0, bank_conflicts=0, working=WORKING
+)
+
+FEW_SHIFTED = replace(
+    SHIFTING, working=0, read_sectors=None, written_sectors=None
+)  # one value more is many times as many
+
+shift_kernel = Spec(
+    reference=shifted,
+    call=_blocks_shifted,
+    on_real=False,
+    crash_advice=add_kernel.crash_advice,
+    cases=[
+        gpu_case("two blocks", SHIFTING, x=np.arange(1, 513, dtype=np.float32)),
+        gpu_case("600 values: the last block is not full", SHIFTING, x=normal(600)),
+    ],
+    domain=random_gpu_case("any number of values", lambda rng: normals(rng, x=(edge_size(rng, 700),)), FEW_SHIFTED),
+    points=1,
+    hints=(
+        "Two halves with a barrier between: first every thread puts its value where all can see it, then every thread "
+        "takes the one that another has put there.",
+        "Thread t writes place t and reads place t - 1; thread 0 has none to read, and writes 0. Both halves need the "
+        "guard. The barrier stands outside of it, since threads without a value have to come to it, too.",
+        "if i < n:\n    shared[t] = x[i]\njit.syncthreads()\nif i < n:\n    ... 0 for thread 0, else shared[t - 1]",
+    ),
+    mistakes=(
+        result("nothing has moved: thread t takes what thread t - 1 has put into shared memory", lambda y, x: x),
+        result(
+            "the values moved the other way: thread t takes the value of thread t - 1, not of t + 1",
+            lambda y, x: np.where(np.arange(1, x.size + 1) % THREADS, np.r_[x[1:], np.float32(0)], np.float32(0)),
+        ),
+        result(
+            "the first value of a block is to be 0: the value before it lies in another block's shared memory",
+            lambda y, x: np.r_[np.float32(0), x[:-1]],
+        ),
+        result(
+            "a block begins with its own last value: thread 0 has nobody before it, and writes 0",
+            lambda y, x: _first_of_blocks(x, np.r_[x[THREADS - 1 :: THREADS], x[-1:]]),
+        ),
+        result(
+            "a block begins with its own first value, so it is there twice: thread 0 writes 0",
+            lambda y, x: _first_of_blocks(x, x[::THREADS]),
+        ),
+        result("nothing was written: does the kernel assign to out[i]?", lambda y: 0 * y),
     ),
 )
 
