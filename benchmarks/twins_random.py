@@ -51,6 +51,7 @@ SHRINKING = hypothesis.settings(
 )
 SHRINK = 20.0  # seconds for one program
 GRACE = 60.0  # seconds beyond the end after which a process is given up
+ANY = ("Exception", "BaseException", "object")
 NUMERIC = ("value", "nan", "zero's sign")
 CHUNK = 100  # programs that share a palette, so that CuPy compiles fewer kernels
 JIT = {"cupy": "cupyx.jit", "unrolled.simgpu": "unrolled.simgpu.jit"}
@@ -151,10 +152,10 @@ class Side:
             x[...] = self.module.asarray(values[0])
 
 
-def kind_of(error: BaseException | None) -> str:
-    """Return the kind of error that a program catches, a built-in one; "none"."""
+def kinds_of(error: BaseException | None) -> list[str]:
+    """Return the kinds of error as which a program may catch it, built-in ones, the narrowest first; "none"."""
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
-    return kinds[0] if error is not None else "none"
+    return ["none"] if error is None else kinds[:1] + [kind for kind in kinds[1:] if kind not in ANY]
 
 
 def run(program: Program, modules: Sequence[ModuleType]) -> Difference | None:
@@ -168,9 +169,11 @@ def run(program: Program, modules: Sequence[ModuleType]) -> Difference | None:
         dtypes = tuple(sorted({x.dtype.name for x in arrays}))
         found = partial(Difference, line.op, dtypes, line=line.text, program=program)
         if any(errors):
-            kinds = [kind_of(error) for error in errors]
+            kinds = [kinds_of(error) for error in errors]
             detail = "; ".join(f"{type(error).__name__}: {error}"[:200] if error else "none" for error in errors)
-            return _judged(found(f"error {kinds[0]}, {kinds[1]}", detail), arrays) if kinds[0] != kinds[1] else None
+            if kinds[0][0] in kinds[1]:  # what catches the first catches the second
+                return None
+            return _judged(found(f"error {kinds[0][0]}, {kinds[1][0]}", detail), arrays)
         first, second = (side.values() for side in sides)
         for name in first.keys() | second.keys():
             one, other = first.get(name, []), second.get(name, [])

@@ -56,7 +56,7 @@ def float_sum(x, *args, **options):
 def key_error(*args, **options):
     try:
         return simgpu.concatenate(*args, **options)
-    except ValueError as error:
+    except TypeError as error:
         raise KeyError from error
 
 
@@ -65,7 +65,7 @@ FAULTS = [
     ("exp", "exp", simgpu.expm1, "value"),
     ("sum", "sum", float_sum, "dtype int64, float64"),
     ("squeeze", "axes", simgpu.copy, "shape"),
-    ("concatenate", "concatenate", key_error, "error ValueError, KeyError"),
+    ("concatenate", "concatenate", key_error, "error TypeError, KeyError"),
 ]
 
 

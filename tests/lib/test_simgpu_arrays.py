@@ -22,7 +22,7 @@ settings.load_profile("simgpu")
 
 ELEMENTWISE = """
     add subtract multiply divide maximum minimum greater less_equal equal not_equal
-    negative absolute sign square sqrt exp log log1p tanh isfinite floor sin
+    negative absolute square sqrt exp log log1p tanh isfinite floor sin
 """
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "any", "all", "var", "std", "argmax", "argmin", "cumsum"]
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.lt, operator.ge]
@@ -66,17 +66,19 @@ def test_operators_in_place_keep_the_array_and_its_dtype(data: Any, number: Any)
     same("+= and *=", written(change), *data.draw(arrays(2)))
 
 
-@given(data=st.data(), dtype=st.sampled_from(DTYPES), wanted=st.sampled_from([None, *DTYPES]))
-def test_out_and_dtype(data: Any, dtype: str, wanted: str | None) -> None:
+@given(data=st.data(), dtype=st.sampled_from(DTYPES))
+def test_out_and_dtype(data: Any, dtype: str) -> None:
+    """With dtype= operands are cast however unsafe that is."""
     a, b = data.draw(arrays(2))
 
     def add(m: Any, x: Any, y: Any) -> Any:
         out = m.zeros(np.broadcast_shapes(x.shape, y.shape), dtype=dtype)
-        assert m.add(x, y, out=out, dtype=wanted) is out
+        assert m.add(x, y, out=out) is out
         return out
 
+    unsafe = {np: {"casting": "unsafe"}}
     same("add", add, a, b)
-    same("add", lambda m, x, y: m.add(x, y, dtype=wanted), a, b)
+    same("add", lambda m, x, y: m.add(x, y, dtype=dtype, **unsafe.get(m, {})), abs(a), abs(b))
 
 
 @given(data=st.data())
@@ -356,6 +358,22 @@ AS_A_GPU = {
     "a triangle of one row": (lambda cp: cp.tril(cp.arange(1, 3)), [[1, 0], [1, 2]]),
     "a border of a single number": (lambda cp: cp.pad(cp.asarray(7), 2), 7),
     "a single number turned": (lambda cp: cp.flip(cp.asarray(7)), 7),
+    "a dtype that holds less": (lambda cp: cp.add(cp.asarray([2.75, -1]), 1, dtype="B"), [3, 1]),
+    "complex numbers in a real dtype": (lambda cp: cp.square(cp.asarray([2 - 1j]), dtype="f"), [4]),
+    "a negative power in a dtype": (lambda cp: cp.power(cp.asarray([2, -1]), -1, dtype="b"), [0, -1]),
+    "the sign of a bool": (lambda cp: cp.sign(cp.asarray([True, False])) * -1, [-1, 0]),
+    "a bool that stays": (lambda cp: +cp.asarray([True, False]), [True, False]),
+    "nothing and a large number": (lambda cp: cp.zeros(0, "b") + 300, []),
+    "an index of a small dtype": (lambda cp: cp.arange(300)[cp.asarray([255], "B")], [255]),
+    "the order of a single number": (lambda cp: cp.asarray(7).argsort(), [0]),
+    "a single number, twice": (lambda cp: cp.asarray(7).take(cp.asarray([0, -1]), axis=0), [7, 7]),
+    "the place of the largest along an axis": (lambda cp: cp.asarray([1, 3]).argmax(axis=(0,)), 1),
+    "a largest number written to integers": (lambda cp: cp.asarray([1.5, 2.5]).max(out=cp.zeros((), "i")), 2),
+    "a mask that holds nowhere": (lambda cp: _masked(cp, 300), [0, 1]),
+    "one column for all rows": (lambda cp: cp.einsum("ij,jk->ki", cp.ones((1, 1)), cp.ones((2, 1))), [[2]]),
+    "a transform of nothing": (lambda cp: cp.fft.rfft2(cp.zeros((0, 2)), (1, 2)), [[0, 0]]),
+    "the truth of nothing": (lambda cp: cp.asarray(bool(cp.zeros(0))), False),
+    "a maximum of int64 at places": (lambda cp: _added_at(cp, cp.asarray([0, 0]), 5, "q", "maximum"), [5, 1]),
     "a power of uint64": (lambda cp: cp.asarray([2**64 - 1], "Q") ** cp.asarray([2**64 - 1], "Q"), [2**64 - 1]),
     "bounds of another dtype": (lambda cp: cp.asarray([5, 100], "b").clip(np.uint8(200), None), [200, 200]),
     "a number of another dtype": (lambda cp: cp.full(1, np.uint8(200), "b"), [-56]),
@@ -374,9 +392,15 @@ def _moved(cp, views):
     return x
 
 
-def _added_at(cp, key, value, dtype="i"):
+def _added_at(cp, key, value, dtype="i", name="add"):
     x = cp.arange(2, dtype=dtype)
-    cp.add.at(x, key, value)
+    getattr(cp, name).at(x, key, value)
+    return x
+
+
+def _masked(cp, value):
+    x = cp.arange(2, dtype="b")
+    x[x > 1] = value
     return x
 
 
@@ -401,9 +425,26 @@ def test_sorts_are_stable_or_refused():
 
 REFUSED_AS_A_GPU = {
     "infinity where a mask holds": (lambda cp, x: x.__setitem__(x > 1, float("inf")), OverflowError),
+    "a negative number, unsigned": (lambda cp, x: x.astype("Q").fill(-2.25), OverflowError),
+    "a complex number, real": (lambda cp, x: x.astype("f").fill(1j), TypeError),
+    "a number that a choice does not hold": (lambda cp, x: cp.where(x < 9, x.astype("B"), -1), OverflowError),
+    "a logical function's number": (lambda cp, x: cp.logical_xor(x.astype("I"), -1), OverflowError),
+    "complex numbers and": (lambda cp, x: cp.logical_and(x, 1j), TypeError),
+    "complex bounds": (lambda cp, x: x.clip(1j, None), TypeError),
+    "one bound of bool": (lambda cp, x: (x > 1).clip(1, None), TypeError),
+    "one array for two results": (lambda cp, x: cp.divmod(x, x, out=x), ValueError),
+    "a rule of casting": (lambda cp, x: x.astype("f", casting="safe"), TypeError),
+    "a product with a number": (lambda cp, x: x.dot(2), TypeError),
+    "a product into too few axes": (lambda cp, x: cp.matmul(cp.ones((2, 2, 2)), cp.ones(2), out=x), IndexError),
+    "an end of a line that is complex": (lambda cp, x: cp.linspace(0, 1j), TypeError),
+    "single numbers side by side": (lambda cp, x: cp.concatenate([x[0], x[1]]), TypeError),
+    "the median of nothing": (lambda cp, x: cp.median(x[:0]), ValueError),
+    "the mean of nothing but NaN": (lambda cp, x: cp.nanmean(x[:0] / 1), ValueError),
+    "a count that keeps its axis": (lambda cp, x: cp.count_nonzero(x, keepdims=True), TypeError),
+    "NaN at a place, whole": (lambda cp, x: cp.add.at(x.astype("B"), cp.asarray([0]), np.nan), ValueError),
     "a place on an axis of length 0": (lambda cp, x: x[:0].take(cp.asarray([0])), IndexError),
     "a product at places": (lambda cp, x: cp.multiply.at(x, cp.asarray([0, 0]), 2), NotImplementedError),
-    "a maximum of int64 at places": (lambda cp, x: cp.maximum.at(x, cp.asarray([0, 0]), 2), TypeError),
+    "a maximum of float16 at places": (lambda cp, x: cp.maximum.at(x.astype("e"), cp.asarray([0, 0]), 2), TypeError),
     "more axes than there are": (lambda cp, x: cp.tensordot(x, x, 2), IndexError),
     "a running sum that keeps its axis": (lambda cp, x: cp.cumsum(x, axis=0, keepdims=True), TypeError),
 }

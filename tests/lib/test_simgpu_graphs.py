@@ -181,6 +181,8 @@ SURVIVED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "print": (lambda x: str(x), RuntimeError, "is capturing"),
     "to_host": (lambda x: device.to_host(x), RuntimeError, "is capturing"),
     "nonzero": (lambda x: x.nonzero(), RuntimeError, "is capturing"),
+    "nanmax": (lambda x: cp.nanmax(x), RuntimeError, "is capturing"),
+    "windows": (lambda x: cp.lib.stride_tricks.sliding_window_view(x, 2, 1), RuntimeError, "is capturing"),
     "asarray": (lambda x: cp.asarray([1.0, 2.0]), RuntimeError, "is capturing"),
     "to_device": (lambda x: device.to_device(X, cp), RuntimeError, "is capturing"),
     "set": (lambda x: x.set(X), RuntimeError, "is capturing"),
@@ -193,16 +195,19 @@ SURVIVED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 }
 
 
-def test_a_product_of_vectors_and_a_norm_are_captured() -> None:
-    x, y, stream = cp.asarray(X), cp.zeros(2, np.float32), stream_of()
+def test_products_of_vectors_and_a_norm_are_captured() -> None:
+    x, y, stream = cp.asarray(X), cp.zeros(4, np.float32), stream_of()
     cp.cuda.Device().synchronize()
     with stream:
         stream.begin_capture(cp.cuda.runtime.streamCaptureModeRelaxed)
         y[0] = x[0] @ x[0]
         y[1] = cp.linalg.norm(x)
+        y[2:3] = cp.tensordot(x[:1], x[1], 1)
+        y[3:] = cp.einsum("ij,j->i", x[:1, :1], x[0, :1])  # nothing is added up
+        assert cp.zeros((2, 0)).nonzero()[0].size == 0
         graph = stream.end_capture()
     run(graph)
-    np.testing.assert_allclose(y.get(), [X[0] @ X[0], np.linalg.norm(X)], rtol=1e-6)
+    np.testing.assert_allclose(y.get(), [X[0] @ X[0], np.linalg.norm(X), X[0] @ X[1], X[0, 0] ** 2], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", SURVIVED)

@@ -146,7 +146,10 @@ def fusing(*steps: Any) -> tuple[str, list[Any], dict[str, Any]]:
         ("system", [], {}),
         ("power", [10**100, 10**100], {}),
         *(("add", inputs, {}) for inputs in ([GOOD], [GOOD, "4"], [GOOD, np.float64(1)], [ROW, COLUMN])),
-        *(("add", [GOOD, 1], o) for o in ({"casting": "evil"}, {"dtype": "object"}, {"signature": ["float32"]})),
+        *(
+            ("add", [GOOD, 1], o)
+            for o in ({"casting": "evil"}, {"signature": ["float32"]}, {"signature": ["object"] * 3})
+        ),
         *(("sum", [GOOD], {"axis": axis}) for axis in (None, 7)),
         ("matmul", [GOOD, ROW], {}),
         *(("einsum", [GOOD], options) for options in ({"subscripts": "ij->i"}, {})),

@@ -229,7 +229,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
             )
-        return bool(self.get())
+        return bool(self.size and self.get())
 
     def __int__(self) -> int:
         return int(self._one().get().item())
@@ -270,16 +270,16 @@ class ndarray:  # noqa: N801 (CuPy's name)
         """Return a copy with memory of its own. order: C, F, or K (as this array lies)."""
         return self.astype(self.dtype, order)
 
-    def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", copy: bool = True) -> ndarray:
+    def astype(self, dtype: Any, order: str = "K", casting: None = None, copy: bool = True) -> ndarray:
         """Return a copy in another dtype; this array itself where nothing changes and `copy` is False.
 
-        Raises TypeError where `casting` does not allow it.
+        Raises TypeError for a rule of casting: CuPy has none but "unsafe".
         """
+        if casting is not None:
+            raise TypeError("casting is not supported yet")
         kind = np.dtype(dtype)
         if not copy and kind == self.dtype and (order in "KA" or self.flags[f"{order}_CONTIGUOUS"]):
             return self
-        if not np.can_cast(self.dtype, kind, casting):
-            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {kind!r} according to the rule {casting!r}")
         result = empty_like(self, kind, order)
         launch("copy", [self], [result])
         return result
@@ -372,9 +372,9 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
-    """Raise OverflowError, as NumPy does, for a Python integer that the integers of this dtype cannot hold."""
-    if type(x) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
-        raise OverflowError(f"Python integer {x} out of bounds for {dtype}")
+    """Raise OverflowError, ValueError (NaN) or TypeError, as NumPy does, for a Python number this dtype cannot hold."""
+    if type(x) in (int, float, complex) and (dtype.kind in "iu" or (dtype.kind == "f" and type(x) is complex)):
+        np.asarray(x, dtype)
 
 
 def place(x: ndarray, machine: Machine) -> View:

@@ -290,18 +290,9 @@ class Captures:
             raise failure(error)
 
 
-def library_of(op: str, inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> str:
-    """Return which of CUDA's libraries CuPy calls for a launch, of those that it refuses to capture; "" for none.
-
-    CuPy multiplies matrices of whole numbers, and two vectors, by kernels of its own.
-    """
-    if op == "matmul" and all(len(getattr(x, "shape", ())) == 1 for x in inputs):
-        return ""
-    if op == "matmul" or (op == "einsum" and len(inputs) > 1):
-        return "cuBLAS" if "float" in outputs[0].dtype or "complex" in outputs[0].dtype else ""
-    if op == "kernel" and options.get("name") == "product":
-        return "cuBLAS"
-    return str(options.get("library", "")) if op.startswith("random") else ""
+def library_of(op: str, options: Options) -> str:
+    """Return which of CUDA's libraries CuPy calls for a launch, of those that it refuses to capture; "" for none."""
+    return "cuBLAS" if op == "kernel" and options.get("name") == "product" else str(options.get("library", ""))
 
 
 def failure(name: str) -> CUDARuntimeError:

@@ -13,6 +13,13 @@ import numpy as np
 REGISTERS = str.maketrans("bhBH", "iiII")  # of the small types
 
 
+def converted(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an array or a number in another dtype; the array itself where nothing changes."""
+    x = np.asarray(x)
+    x = x.real if x.dtype.kind == "c" and dtype.kind in "iuf" else x
+    return to_integers(x, dtype) if x.dtype.kind == "f" and dtype.kind in "iu" else x.astype(dtype, copy=False)
+
+
 def to_integers(x: Any, dtype: Any) -> Any:
     """Return an array or a number of floats in an integer dtype."""
     dtype = np.dtype(dtype)

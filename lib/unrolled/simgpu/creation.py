@@ -93,7 +93,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> nd
 
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> ndarray:
     """Return `num` numbers at equal distances from start to stop, which is included unless `endpoint` is False."""
-    options = {"start": _plain(start), "stop": _plain(stop), "endpoint": endpoint}
+    options = {"start": float(_plain(start)), "stop": float(_plain(stop)), "endpoint": endpoint}
     return _born("linspace", ndarray(num, float if dtype is None else dtype), options)
 
 

@@ -12,6 +12,7 @@ from unrolled.simgpu import array
 from unrolled.simgpu.array import (
     Layout,
     broadcast_shape,
+    check,
     check_cast,
     check_fits,
     check_types,
@@ -31,6 +32,8 @@ NAMES = """
 """
 
 _COMPARISONS = {"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"}  # take integers of any size
+_LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
+_REAL = {"arctan2", "hypot", "copysign", "nextafter"}  # CuPy has them for complex numbers, and CUDA's compiler has not
 
 
 class ufunc:  # noqa: N801 (NumPy's name)
@@ -49,23 +52,27 @@ class ufunc:  # noqa: N801 (NumPy's name)
         if any(isinstance(x, Symbol) for x in args):
             return self._function(*args)
         inputs, outs = list(args[: self.nin]), list(args[self.nin :])
+        if self.nout > 1 and not isinstance(out, (tuple, type(None))):
+            raise ValueError("'out' must be a tuple of arrays")
         outs = outs or (list(out) if isinstance(out, tuple) else [out])
         outs += [None] * (self.nout - len(outs))
         if len(inputs) != self.nin:
             raise TypeError(f"{self.__name__}() takes {self.nin} arguments, got {len(inputs)}")
         check_types([*inputs, *(x for x in outs if x is not None)])
         dtypes, strong = self._dtypes(inputs, dtype)
-        if self.__name__ not in _COMPARISONS:
-            for x, kind in zip(inputs, dtypes, strict=False):
-                check_fits(x, kind)
         results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
+        found = results[0] if self.nout == 1 else tuple(results)
+        if not results[0].size:
+            return found
+        if self.__name__ not in _COMPARISONS:
+            held = [_common(inputs)] * 2 if self.__name__ == "logical_xor" else dtypes
+            for x, kind in zip(inputs, held, strict=False):
+                check_fits(x, kind)
         options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if strong else {}
-        if dtype is not None and not strong:
-            options["dtype"] = np.dtype(dtype).name
         if casting != "same_kind":
             options["casting"] = casting
         launch(self.__name__, inputs, results, options)
-        return results[0] if self.nout == 1 else tuple(results)
+        return found
 
     def at(self, x: ndarray, indices: Any, values: Any = None) -> None:
         """Set x[indices] = function(x[indices], values), where an index that occurs twice counts twice."""
@@ -74,9 +81,23 @@ class ufunc:  # noqa: N801 (NumPy's name)
         indexing.at(self, x, indices, values)
 
     def _dtypes(self, inputs: Sequence[Any], dtype: Any) -> tuple[tuple[np.dtype[Any], ...], bool]:
-        """The dtypes of all inputs and outputs, and whether a NumPy number made them what they are."""
+        """The dtypes of all inputs and outputs, and whether NumPy would not choose them for what the machine gets."""
         wanted = None if dtype is None else np.dtype(dtype)
-        dtypes = _loop(self._function, tuple(map(_kind, inputs)), wanted)
+        kinds = tuple(map(_kind, inputs))
+        try:
+            dtypes = _loop(self._function, kinds, wanted)
+        except TypeError:
+            if self._function is np.sign and kinds == (np.dtype(bool),):
+                return (np.dtype(np.int8), np.dtype(np.int8)), True
+            if self.__name__ in _REAL and any(np.dtype(kind).kind == "c" for kind in (*kinds, wanted)):
+                raise NotImplementedError(
+                    f"{self.__name__} of complex numbers is not simulated: write x.real"
+                ) from None
+            raise
+        if self.__name__ in _LOGICAL and any(np.dtype(kind).kind == "c" for kind in kinds):
+            raise TypeError(f"Wrong type ({kinds}) of arguments for cupy_{self.__name__}")
+        if wanted is not None:
+            return dtypes, True
         if not any(isinstance(x, np.generic) for x in inputs):
             return dtypes, False
         weak = tuple(_kind(x.item() if isinstance(x, np.generic) else x) for x in inputs)
@@ -128,6 +149,10 @@ def laid_out(layouts: Sequence[Layout], shape: tuple[int, ...], dtype: Any) -> n
     return shaped_like(walk.operands[-1])
 
 
+def _common(values: Sequence[Any]) -> np.dtype[Any]:
+    return np.result_type(*(value.dtype if isinstance(value, ndarray) else value for value in values))
+
+
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """Return x where condition holds, else y.
 
@@ -139,9 +164,11 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         return np.where(condition, x, y)
     values = [condition, x, y]
     check_types(values)
-    dtype = np.result_type(*(value.dtype if isinstance(value, ndarray) else value for value in (x, y)))
+    dtype = _common((x, y))
     layouts = [value._layout for value in values if isinstance(value, ndarray)]
     result = laid_out(layouts, broadcast_shape([layout.shape for layout in layouts] or [()]), dtype)
+    for value in (x, y) if result.size else ():
+        check_fits(value, dtype)
     launch("where", values, [result])
     return result
 
@@ -149,7 +176,9 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: ndarray | None = None) -> Any:
     """Return a, limited to at least a_min and at most a_max; either may be None."""
     bounds = [bound for bound in (a_min, a_max) if bound is not None]
-    check_types([a, *bounds])
+    check_types([a, *((a_min, a_max) if check(a).dtype.kind == "b" else bounds)])  # for bool, CuPy has no ends
+    if any(np.dtype(_kind(x)).kind == "c" for x in (a, *bounds)):
+        raise TypeError("Wrong type of arguments for cupy_clip: it takes no complex numbers")
     if out is None:
         kinds = tuple(_kind(x) for x in (a, *bounds))
         dtype = kinds[0]

@@ -41,8 +41,8 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
         value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
     shape = _picked(seen, start, indices)
     value = fitting(value, shape)
-    if not isinstance(value, ndarray) and 0 not in shape:
-        value = _typed(value, x.dtype)
+    if not isinstance(value, ndarray):
+        value = 0 if 0 in shape else _typed(value, x.dtype)
     launch("setitem", [value, *indices], [seen], _axes(start, indices))
 
 
@@ -50,7 +50,7 @@ _WORDS = ("int32", "int64", "uint32", "uint64")
 ATOMIC: dict[str, tuple[str, ...]] = {
     "add": ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64"),
     "subtract": ("int32", "uint32"),
-    **dict.fromkeys(("maximum", "minimum"), ("int32", "float32", "float64", "uint32", "uint64")),
+    **dict.fromkeys(("maximum", "minimum"), ("int32", "int64", "float32", "float64", "uint32", "uint64")),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _WORDS),
 }
 """Functions that have `at`, as in CuPy, and the dtypes on which threads of a GPU do not lose one another's changes."""
@@ -66,13 +66,13 @@ def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
     if name not in ATOMIC:
         raise NotImplementedError(f"`{name}.at` is not supported yet")
     masked = len(arrays) == 1 and getattr(arrays[0], "dtype", np.dtype(int)).kind == "b"
-    if arrays and not masked and x.dtype.name not in ATOMIC[name]:
-        raise TypeError(f"cupy.{name}.at only supports {', '.join(ATOMIC[name])} as data type")
     seen, start, indices = _addressed(x, key)
     if not indices:
         function(seen, values, out=seen)
         return
     values = _typed(fitting(values, _picked(seen, start, indices)), x.dtype)
+    if not masked and x.dtype.name not in ATOMIC[name]:
+        raise TypeError(f"cupy.{name}.at only supports {', '.join(ATOMIC[name])} as data type")
     launch(f"{name}.at", [values, *indices], [seen], _axes(start, indices))
 
 
@@ -85,7 +85,7 @@ def nonzero(a: ndarray) -> tuple[ndarray, ...]:
 
     if not a.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
-    count = int(REDUCTIONS["count_nonzero"](a))
+    count = int(REDUCTIONS["count_nonzero"](a)) if a.size else 0
     places = tuple(ndarray(count, np.int64) for _ in range(a.ndim))
     launch("nonzero", [a], places)
     return places
@@ -96,7 +96,7 @@ def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
 
     `out` has the shape and the dtype of the result: else TypeError or ValueError, in CuPy's words.
     """
-    flat = a.reshape(-1) if axis is None else a
+    flat = a if axis is not None and a.ndim else a.reshape(-1)
     along = normalize_axis_index(0 if axis is None else axis, flat.ndim)
     key = (slice(None),) * along + (indices,)
     if out is None:
@@ -195,6 +195,8 @@ def _spread(items: list[Any], ndim: int) -> list[Any]:
 def _array(item: Any) -> Any:
     """An index array on the device. Lists and NumPy arrays move there, as in CuPy."""
     if not isinstance(item, ndarray):
+        if isinstance(item, float):
+            raise IndexError("an index that is a float is not simulated: write int(x), which is what CuPy takes it for")
         if not isinstance(item, (list, np.ndarray)):
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) "

@@ -33,8 +33,8 @@ def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray:
 
 
 def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
-    """Return the sums of products over a's last axis and b's last but one, or its only one; with a number, a * b."""
-    if not isinstance(a, ndarray) or not isinstance(b, ndarray) or not a.ndim or not b.ndim:
+    """Return the sums of products over a's last axis and b's last but one, or its only one; of no axes, a * b."""
+    if not check(a).ndim or not check(b).ndim:
         return UFUNCS["multiply"](a, b, out=out)
     inner = b.shape[-2 if b.ndim > 1 else -1]
     if a.shape[-1] != inner:
@@ -109,8 +109,11 @@ def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray
     if set(right) - set(sizes) or len(set(right)) != len(right):
         raise ValueError(f"einstein sum subscripts string {subscripts!r}: the output {right!r} does not fit the inputs")
     shape, dtype = tuple(sizes[letter] for letter in right), np.result_type(*(x.dtype for x in operands))
-    result = _product(shape, dtype) if len(operands) > 1 else ndarray(shape, dtype)
-    launch("einsum", operands, [result], {"subscripts": f"{left}->{right}"})
+    lengths = [dict(zip(word, x.shape, strict=True)) for word, x in zip(words, operands, strict=True)]
+    summed = [sum(part.get(letter, 1) > 1 for part in lengths) for letter in set(sizes) - set(right)]
+    library = _library(dtype, max(summed, default=0) > 1 and all(x.size for x in operands))
+    result = ndarray.made_for(library, shape, dtype)
+    launch("einsum", operands, [result], {"subscripts": f"{left}->{right}", "library": library})
     return result
 
 
@@ -145,22 +148,26 @@ def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:
         if len(word) != check(x).ndim:
             raise ValueError(f"einsum: subscripts {word!r} name {len(word)} axes of an array of shape {x.shape}")
         for letter, size in zip(word, x.shape, strict=True):
-            if sizes.setdefault(letter, size) != size:
+            if sizes.setdefault(letter, size) == 1:
+                sizes[letter] = size
+            if size not in (1, sizes[letter]):
                 raise ValueError(f"einsum: {letter!r} has length {sizes[letter]} in one array and {size} in another")
     return sizes
 
 
-def _product(shape: tuple[int, ...], dtype: Any) -> ndarray:
-    """A new array for what cuBLAS computes, as it does where numbers are not whole."""
-    return ndarray.made_for("cuBLAS" if dtype.kind in "fc" else "", shape, dtype)
+def _library(dtype: Any, matrices: bool) -> str:
+    """What CuPy takes for products: its own kernels where numbers are whole, or two vectors are all there is."""
+    return "cuBLAS" if matrices and dtype.kind in "fc" else ""
 
 
 def _multiply(a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
     dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
+    library = _library(dtype, bool(a.size and b.size) and (max(a.ndim, b.ndim) > 2 or prod(shape) > 1))
     if out is None:
-        out = _product(shape, dtype) if a.ndim + b.ndim > 2 else ndarray(shape, dtype)
+        out = ndarray.made_for(library, shape, dtype)
     elif out.shape != shape:
-        raise ValueError(f"matmul: out has shape {out.shape}; expected {shape}")
+        # an IndexError, too, which CuPy raises for too few axes
+        raise np.exceptions.AxisError(f"matmul: out has shape {out.shape}; expected {shape}")
     check_cast("ufunc 'matmul' output", dtype, out.dtype)
-    launch("matmul", [a, b], [out])
+    launch("matmul", [a, b], [out], {"library": library})
     return out

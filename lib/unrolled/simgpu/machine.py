@@ -91,7 +91,7 @@ class LocalMachine(Machine):
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         options = options or {}
         self._check_stream(stream)
-        self._captures.check(stream, library_of(op, inputs, outputs, options))
+        self._captures.check(stream, library_of(op, options))
         capture = self._captures.of(stream)
         work = self._work(op, inputs, outputs, options, capture is not None)
         call = cost.host_seconds(op, options, self.profile)

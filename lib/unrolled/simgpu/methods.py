@@ -11,7 +11,7 @@ BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide
 BINARY |= {"mod": "remainder", "divmod": "divmod", "pow": "power", "lshift": "left_shift", "rshift": "right_shift"}
 BINARY |= {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "matmul": "matmul"}
 COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
+UNARY = {"neg": "negative", "abs": "absolute", "invert": "invert"}
 REDUCTIONS = "sum prod mean var std max min any all ptp argmax argmin cumsum cumprod"
 POWERS: dict[float, str] = {2: "square", 0.5: "sqrt", -1: "reciprocal", 1: "positive"}
 
@@ -40,6 +40,11 @@ def _flatten(self: ndarray, order: str = "C") -> ndarray:
     return views.ravel(self.copy(order), order)
 
 
+def _pos(self: ndarray) -> ndarray:
+    """A copy, of a bool, too, which `positive` does not take."""
+    return self.copy() if self.dtype.kind == "b" else functions.UFUNCS["positive"](self)
+
+
 def _sort(self: ndarray, axis: int = -1) -> None:
     """Sort in place."""
     creation.assign(self, reductions.sort(self, axis))
@@ -66,6 +71,6 @@ _METHODS |= {name: views.VIEWS[name] for name in ("swapaxes", "squeeze", "diagon
 _METHODS |= {"ravel": views.ravel, "repeat": views.repeat, "argsort": reductions.argsort, "fill": creation.fill}
 _METHODS |= {"nonzero": indexing.nonzero, "take": indexing.take, "clip": functions.clip, "round": functions.round_}
 _METHODS |= {"dot": linalg.dot, "trace": linalg.trace, "conj": _conj, "conjugate": _conj}
-_METHODS |= {"__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
+_METHODS |= {"__pos__": _pos, "__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
 for _name, _function in _METHODS.items():
     setattr(ndarray, _name, _function)

@@ -16,7 +16,7 @@ import numpy as np
 
 from unrolled.simgpu import generator
 from unrolled.simgpu.command import InvalidCommandError, Options
-from unrolled.simgpu.conversion import to_integers
+from unrolled.simgpu.conversion import converted, to_integers
 
 Array: TypeAlias = Any
 Operation: TypeAlias = Callable[[Any, Any, Options], None]
@@ -63,12 +63,13 @@ def _ufunc(function: np.ufunc) -> Operation:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
             takes = f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs"
             raise InvalidCommandError(f"{takes}, got {len(inputs)} and {len(outputs)}")
-        loop = _in_dtype(options)
+        loop: dict[str, Any] = {}
         if options.get("signature") is not None:
             loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
             if len(loop["signature"]) != function.nargs:  # older NumPys take one dtype for that of the output
                 raise InvalidCommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
-        if function is np.power and not loop and np.result_type(*inputs).kind in "iu":
+            inputs = [converted(x, kind) for x, kind in zip(inputs, loop["signature"], strict=False)]
+        if function is np.power and loop.get("signature", [np.result_type(*inputs)])[-1].kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
 
@@ -202,7 +203,8 @@ def _fft(function: Callable[..., Any]) -> Operation:
             raise InvalidCommandError(f"transforms of lengths {lengths} do not go into an output of {out.shape}")
         if function is np.fft.irfft2:  # cut before, so that nothing in between is larger than the result
             x = x[tuple(slice(half) if axis == last else slice(None) for axis in range(x.ndim))]
-        _check_size(prod(x.shape) // (x.shape[first] * x.shape[last] or 1) * prod(there), out)
+        images = [n for axis, n in enumerate(x.shape) if axis not in (first % x.ndim, last % x.ndim)]
+        _check_size(prod(images) * prod(there), out)
         return function(x, lengths, (first, last))
 
     return _written(transform)
@@ -257,7 +259,7 @@ def index_of(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, .
             raise InvalidCommandError("an index is no integer")
         if np.size(index) and not x.shape[axis]:
             raise InvalidCommandError("an index into an axis of length 0")
-        key[axis] = index % x.shape[axis] if x.shape[axis] else index
+        key[axis] = np.asarray(index).astype(np.int64, copy=False) % x.shape[axis] if x.shape[axis] else index
     return tuple(key)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from unrolled.simgpu.array import check, check_cast, launch, ndarray, shaped_like, what_numpy_does
+from unrolled.simgpu.array import check, launch, ndarray, shaped_like, what_numpy_does
 
 NAMES = """
     sum prod mean var std max min amax amin any all count_nonzero nansum nanprod nanmean nanmax nanmin nanvar nanstd
@@ -19,8 +19,9 @@ NAMES = """
 SAME = {"amax": "max", "amin": "min"}
 TYPED = {"sum", "prod", "mean", "var", "std", "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "cumsum", "cumprod"}
 SCANS = {"cumsum", "cumprod"}
+SPREADS = {"var", "std", "nanvar", "nanstd"}
 ONE_AXIS = {"argmax", "argmin", *SCANS}
-NO_EMPTY = {"max": "maximum", "min": "minimum", "ptp": "maximum", "nanmax": "fmax", "nanmin": "fmin"}
+NO_EMPTY = {"max", "min", "ptp", "nanmax", "nanmin", "argmax", "argmin", "median"}
 
 
 def reduction(name: str) -> Callable[..., Any]:
@@ -33,25 +34,32 @@ def reduction(name: str) -> Callable[..., Any]:
         check(a)
         if dtype is not None and op not in TYPED:
             raise TypeError(f"{op}() got an unexpected keyword argument 'dtype'")
-        if keepdims and op in SCANS:
+        if keepdims and op in (*SCANS, "count_nonzero"):
             raise TypeError(f"{op}() got an unexpected keyword argument 'keepdims'")
+        wanted = None if dtype is None else np.dtype(dtype)
+        _check_simulated(op, a.dtype, wanted)
         options: dict[str, Any] = {"axis": _axes(op, a, axis)}
-        if dtype is None and out is not None and op in ("sum", "prod", *SCANS):
-            dtype = out.dtype
-        kind = result_dtype(op, a.dtype, None if dtype is None else np.dtype(dtype))
         shape = _shape(op, a, options["axis"], keepdims)
+        if dtype is None and out is not None and op in SCANS:
+            dtype = wanted = out.dtype
+        kind = result_dtype(op, a.dtype, wanted)
         if out is None:
             result = _result(op, a, options["axis"], kind, shape)
         elif (result := check(out)).shape != shape:
             text = f"output parameter for reduction operation {op} has shape {out.shape}; expected {shape}"
             raise ValueError(text)
         else:
-            check_cast(f"{op} output", kind, out.dtype)
+            _check_simulated(op, kind, out.dtype)
         if dtype is not None:
             options["dtype"] = np.dtype(dtype).name
         if ddof:
             options["ddof"] = ddof
         launch(op, [a], [result], options)
+        if op in ("nanmax", "nanmin"):
+            missing = ndarray(result.shape, bool)
+            launch("isnan", [result], [missing])
+            if REDUCTIONS["any"](missing):  # the host waits, as in CuPy
+                warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
         return result
 
     reduce.__name__ = reduce.__qualname__ = name
@@ -68,10 +76,23 @@ def result_dtype(op: str, kind: np.dtype[Any], dtype: np.dtype[Any] | None) -> n
         return np.asarray(getattr(np, op)(np.ones(1, kind), axis=0, **words)).dtype
 
 
+def _check_simulated(op: str, kind: np.dtype[Any], to: np.dtype[Any] | None) -> None:
+    """Raise NotImplementedError for results in a dtype for which CuPy has no kernel, or one that loses what counts."""
+    if to is not None and ((kind.kind == "c" and to.kind != "c") or (op in SPREADS and to.kind != "f")):
+        values = " of complex numbers" if kind.kind == "c" else ""
+        raise NotImplementedError(f"{op}{values} in {to} is not simulated: write astype after it, or x.real before it")
+
+
 def _axes(op: str, a: ndarray, axis: Any) -> Any:
     """The axis or axes as plain data: None (all), or counted from the front. Raises AxisError outside of the array."""
     if axis is None:
         return None
+    if op in ("argmax", "argmin") and isinstance(axis, tuple):
+        if len(axis) != 1:
+            raise NotImplementedError(
+                f"{op} along several axes is not simulated: write x.reshape(...) to make them one"
+            )
+        (axis,) = axis
     if op in ONE_AXIS:
         return normalize_axis_index(int(axis), a.ndim)
     axes = normalize_axis_tuple(axis, a.ndim)
@@ -92,11 +113,8 @@ def _shape(op: str, a: ndarray, axis: Any, keepdims: bool) -> tuple[int, ...]:
     if op in SCANS:
         return (a.size,) if axis is None else a.shape
     gone = _gone(a, axis)
-    empty = 0 in [a.shape[i] for i in gone]
-    if empty and op in ("argmax", "argmin"):
-        raise ValueError(f"attempt to get {op} of an empty sequence")
-    if empty and op in NO_EMPTY:
-        raise ValueError(f"zero-size array to reduction operation {NO_EMPTY[op]} which has no identity")
+    if 0 in [a.shape[i] for i in gone] and (op in NO_EMPTY or (op == "nanmean" and a.dtype.kind in "fc")):
+        raise ValueError(f"zero-size array to reduction operation cupy_{op} which has no identity")
     if keepdims:
         return tuple(1 if i in gone else n for i, n in enumerate(a.shape))
     return tuple(n for i, n in enumerate(a.shape) if i not in gone)
@@ -129,7 +147,7 @@ def searchsorted(a: ndarray, v: ndarray, side: str = "left") -> ndarray:
 def _ordered(op: str, a: ndarray, axis: int | None, dtype: Any, kind: str | None) -> ndarray:
     if kind not in (None, "stable"):
         raise ValueError(f"kind is {kind!r}; expected None or 'stable'")
-    flat = check(a).reshape(-1) if axis is None else check(a)
+    flat = check(a).reshape(-1) if axis is None or (op == "argsort" and not a.ndim) else check(a)
     result = ndarray(flat.shape, dtype)
     launch(op, [flat], [result], {"axis": normalize_axis_index(-1 if axis is None else axis, flat.ndim)})
     return result

@@ -95,6 +95,8 @@ def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | 
     if not len(arrays):
         raise ValueError("need at least one array to concatenate")
     parts = [check(a) if axis is not None else ravel(check(a)) for a in arrays]
+    if not all(a.ndim for a in parts):
+        raise TypeError("zero-dimensional arrays cannot be concatenated")
     first, axis = parts[0], normalize_axis_index(0 if axis is None else axis, parts[0].ndim)
     for a in parts:
         others = (x.shape[:axis] + x.shape[axis + 1 :] for x in (a, first))
@@ -189,6 +191,7 @@ def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:
 
 def sliding_window_view(x: ndarray, window_shape: Any, axis: Any = None) -> ndarray:
     """Return a view of every place of a window; the window's axes come last."""
+    ndarray.made_for("H2D", np.shape(window_shape), int)  # CuPy looks at the window on the device: not in a capture
     return check(x).seen_as(_tricks.sliding_window_view(x._layout, window_shape, axis))
 
 
