@@ -282,7 +282,7 @@ class _Check:
 
     def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> Mistake | None:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
-        for mistake in self.spec.mistakes:
+        for mistake in (_in_float32(self.spec.reference), *self.spec.mistakes):
             if self._agrees(mistake, case, got) and all(
                 self._agrees(mistake, before, self._result(self.spec.reference, before)) for before in earlier
             ):
@@ -334,6 +334,20 @@ class _Check:
         if verdict.outcome == "inconclusive":
             lines.append(words.BUSY if verdict.excused or not verdict.pairs else words.SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
+
+
+def _in_float32(reference: Function) -> Mistake:
+    """The mistake of computing in float32 what came in float64."""
+
+    def narrowed(*positional: Any, **named: Any) -> Any:
+        positional, named = gpu.each_leaf((positional, named), _narrowed)
+        return reference(*positional, **named)
+
+    return Mistake(words.NARROWED, narrowed)
+
+
+def _narrowed(leaf: Any) -> Any:
+    return leaf.astype(np.float32) if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 else leaf
 
 
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
