@@ -57,6 +57,8 @@ KINDS = {
     "right": "y",
     "a wrong value": "y + 1",
     "one wrong value": "np.where(y == y[-1], 0, y).astype(y.dtype)",
+    "the argument": "x",
+    "a view of it": "x[::-1]",
     "a number": "2.5",
     "the first value as a number": "float(y[0])",
     "the first value as NumPy's number": "y[0]",
@@ -171,7 +173,7 @@ CASES = [case("four numbers", x=X)]
 
 
 def spec_of(reference: Any) -> checks.Spec:
-    return checks.Spec(reference=reference, cases=CASES, points=1, hints=("a", "b", "c"))
+    return checks.Spec(reference=reference, cases=CASES, points=1, hints=("a", "b", "c"), new=True)
 
 
 def both(functions: dict[str, str], specs: dict[str, checks.Spec], before: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -249,6 +249,8 @@ class _Check:
         if touched := [name for name in given if changed(given[name], pristine[name])]:
             return Mismatch((f"your function changed its input {touched[0]}: work on a copy",))
         spec = self.spec
+        if spec.new and (name := _given_back(got, given)):
+            return Mismatch((f"a result is an array that came in ({name}): return a new one, such as a .copy() of it",))
         compare: Compare = spec.compare or (lambda got, expected, given: mismatch(got, expected, spec.tolerance, given))
         # Functions among inputs may have kept what was done with them.
         expected = self._result(spec.reference, case, None if functions_in([pristine]) else pristine)
@@ -334,6 +336,18 @@ class _Check:
         if verdict.outcome == "inconclusive":
             lines.append(words.BUSY if verdict.excused or not verdict.pairs else words.SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
+
+
+def _given_back(got: Any, given: Inputs) -> str | None:
+    """The argument, if any, whose memory is that of a result."""
+    places = {place for leaf in gpu.leaves(got) if (place := _place(leaf))}
+    return next((name for name, value in given.items() if places.intersection(map(_place, gpu.leaves(value)))), None)
+
+
+def _place(leaf: Any) -> tuple[int, int] | None:
+    """Where an array lies in one piece, and how many bytes it has."""
+    whole = isinstance(leaf, np.ndarray) and leaf.size and leaf.flags.c_contiguous
+    return (leaf.ctypes.data, leaf.nbytes) if whole else None
 
 
 def _in_float32(reference: Function) -> Mistake:
