@@ -142,6 +142,7 @@ KINDS = {
 """Expressions of what a function returns: x is its input, y twice that."""
 EXPECTED = {
     "an array": lambda x: 2 * x,
+    "a copy": lambda x: x.copy(),
     "a number": lambda x: float(2 * x[0]),
     "a list": lambda x: (2 * x).tolist(),
     "a pair": lambda x: (2 * x, float(2 * x[0])),

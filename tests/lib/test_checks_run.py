@@ -127,7 +127,7 @@ def test_whatever_a_function_does_is_a_finding(function, verdict, phrase):
 def test_an_argument_is_no_result_where_a_new_array_is_asked(function):
     spec = replace(SPEC, reference=lambda x: x.copy(), compare=lambda got, expected, inputs: None)
     assert report(function, spec).passed
-    assert "a result is an array that came in (x)" in str(report(function, replace(spec, new=True)))
+    assert "it is an array that came in (x)" in str(report(function, replace(spec, new=True)))
     assert report(lambda x: x.copy(), replace(spec, new=True)).passed
 
 
