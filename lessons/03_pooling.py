@@ -105,7 +105,7 @@ for kernel_size in (1, 2, 4, 7):
 
 # %% nbgrader={"grade": false, "grade_id": "max_pool2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_pool2d(x, kernel_size):
-    """The largest pixel of each window of x (N, C, H, W), in x's dtype. About 8 lines.
+    """The largest pixel of each window of x (N, C, H, W), in a new array of its dtype. About 8 lines.
 
     kernel_size is a number, for both axes. The result is (N, C, H // kernel_size, W // kernel_size).
     """

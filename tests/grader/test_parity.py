@@ -57,6 +57,8 @@ KINDS = {
     "right": "y",
     "a wrong value": "y + 1",
     "one wrong value": "np.where(y == y[-1], 0, y).astype(y.dtype)",
+    "the argument": "x",
+    "a view of it": "x[::-1]",
     "a number": "2.5",
     "the first value as a number": "float(y[0])",
     "the first value as NumPy's number": "y[0]",
@@ -140,6 +142,7 @@ KINDS = {
 """Expressions of what a function returns: x is its input, y twice that."""
 EXPECTED = {
     "an array": lambda x: 2 * x,
+    "a copy": lambda x: x.copy(),
     "a number": lambda x: float(2 * x[0]),
     "a list": lambda x: (2 * x).tolist(),
     "a pair": lambda x: (2 * x, float(2 * x[0])),
@@ -171,7 +174,7 @@ CASES = [case("four numbers", x=X)]
 
 
 def spec_of(reference: Any) -> checks.Spec:
-    return checks.Spec(reference=reference, cases=CASES, points=1, hints=("a", "b", "c"))
+    return checks.Spec(reference=reference, cases=CASES, points=1, hints=("a", "b", "c"), new=True)
 
 
 def both(functions: dict[str, str], specs: dict[str, checks.Spec], before: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -32,6 +32,7 @@ from facts import (
 from lessons_found import EXERCISES, LESSONS, TIMED
 
 from unrolled import checks
+from unrolled.checks.domain import features_of
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.authoring import one_cell
 
@@ -135,7 +136,7 @@ def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(exercise, mutant):
 
 
 @pytest.mark.parametrize("exercise", [each for each in EXERCISES if each.spec.call is None], ids=str)
-def test_fact_3_no_exercise_takes_float64_for_float32_a_changed_input_or_nothing(exercise):
+def test_fact_3_no_exercise_takes_another_dtype_a_changed_input_or_nothing(exercise):
     spec = by_values(exercise.spec)
     inputs = spec.cases[0].inputs(0)
     results = spec.reference(**inputs)
@@ -146,12 +147,19 @@ def test_fact_3_no_exercise_takes_float64_for_float32_a_changed_input_or_nothing
             x[...] = 0
         return y
 
+    def narrowing(**given):
+        wide = {name: x.astype(np.float32) for name, x in given.items() if is_array(x, np.float64)}
+        y, right = spec.reference(**given | wide), spec.reference(**given)
+        return as_float64(y) if is_array(right[0], np.float64) else y
+
     assert_rejected(exercise.name, spec, Mutant(lambda **given: None, "None"))
     if any(is_array(y, np.float32) for y in (results if isinstance(results, tuple) else (results,))):
         widening = Mutant(lambda **given: as_float64(spec.reference(**given)), "but dtype is float64, expected float32")
         assert_rejected(exercise.name, spec, widening)
     if any(map(is_array, inputs.values())):
         assert_rejected(exercise.name, spec, Mutant(changing, "changed its input"))
+    if spec.domain and any("beyond float32" in " ".join(features_of(spec.domain.inputs(seed))) for seed in range(30)):
+        assert_rejected(exercise.name, spec, Mutant(narrowing, "float64 came in, so keep that"))
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=str)

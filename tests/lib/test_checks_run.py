@@ -123,6 +123,14 @@ def test_whatever_a_function_does_is_a_finding(function, verdict, phrase):
     assert phrase in found.parts[0].detail
 
 
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: [x[::-1][::-1]]])
+def test_an_argument_is_no_result_where_a_new_array_is_asked(function):
+    spec = replace(SPEC, reference=lambda x: x.copy(), compare=lambda got, expected, inputs: None)
+    assert report(function, spec).passed
+    assert "it is an array that came in (x)" in str(report(function, replace(spec, new=True)))
+    assert report(lambda x: x.copy(), replace(spec, new=True)).passed
+
+
 def test_a_long_error_and_what_is_printed_without_an_end_are_cut(capsys):
     (line, *_) = report(raises(ValueError(np.zeros((40, 40))))).findings[0].lines
     assert len(line) < 350

@@ -19,6 +19,7 @@ from unrolled.checks.domain import features_of
 
 Function = Callable[..., Any]
 Slip = tuple[str, str, Callable[[Function], Function]]  # its kind, what it does in words, and what makes it
+NARROWER = {"float32": np.float16, "float64": np.float32}
 
 
 @dataclass
@@ -76,7 +77,8 @@ def slips(calls: Calls, share: float) -> Iterator[Slip]:
     if calls.arrays and calls.dtypes:
         yield "a result is kept", "gives what it gave before for arrays of such shapes", _keeping
     if calls.dtypes & {"float32", "float64"}:
-        yield "a dtype is narrowed", "results went through float16", functools.partial(_each, change=_narrowed)
+        text = "results went through float16, or float32 in float64"
+        yield "a dtype is narrowed", text, functools.partial(_each, change=_narrowed)
     if "float32" in calls.dtypes:
         yield "a dtype is widened", "results in float64", functools.partial(_each, change=_widened)
 
@@ -163,7 +165,8 @@ def _each(right: Function, change: Callable[[Any], Any]) -> Function:
 
 
 def _narrowed(y: Any) -> Any:
-    return y.astype(np.float16).astype(y.dtype) if getattr(y, "dtype", None) in (np.float32, np.float64) else y
+    narrower = NARROWER.get(str(getattr(y, "dtype", None)))
+    return y.astype(narrower).astype(y.dtype) if narrower else y
 
 
 def _widened(y: Any) -> Any:

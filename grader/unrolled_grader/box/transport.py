@@ -136,15 +136,21 @@ class Worker(Process):
             self._facade.machine.check()
             self._facade.begin()
         _raise(answer, limit)
-        try:
-            value = wire.decode(answer.get("value"), self._read, gpu=self._on_gpu)
-            given = wire.decode(answer.get("given"), lambda offset, size: bytearray(size), gpu=lambda view: None)
-        except WireError as error:
-            raise self._died(f"it sent no result: {error}") from None
         for array, offset in places:
             now = self._array_at(offset, array)
             if now.tobytes() != array.tobytes():
                 array[...] = now
+        ours = {(offset, array.nbytes): array for array, offset in places}
+
+        def read(offset: int, size: int) -> bytearray | memoryview:
+            same = ours.get((offset, size))  # an argument that comes back
+            return self._read(offset, size) if same is None else same.reshape(-1).view(np.uint8).data
+
+        try:
+            value = wire.decode(answer.get("value"), read, gpu=self._on_gpu)
+            given = wire.decode(answer.get("given"), lambda offset, size: bytearray(size), gpu=lambda view: None)
+        except WireError as error:
+            raise self._died(f"it sent no result: {error}") from None
         _take_over(list(positional), named, given)
         return value
 

@@ -28,6 +28,7 @@ TRIED = 40  # inputs of the sample of which each of these is the best
 LIST = 8  # numbers that are drawn at once to decide on sizes, at most
 LARGE = 6  # a size above this is one that no loop was unrolled for by hand
 VALUES = 1000  # of an array that are looked at
+FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def edge_size(rng: np.random.Generator, high: int, low: int = 1) -> int:
@@ -35,11 +36,12 @@ def edge_size(rng: np.random.Generator, high: int, low: int = 1) -> int:
     return low + min(int(rng.integers(0, 2)), high - low) if rng.random() < 0.5 else int(rng.integers(low, high + 1))
 
 
-KINDS = (  # dtype, lowest and highest in eighths, and by which power of 2 the first array is larger
-    *(("float32", -32, 32, 0),) * 2,
-    ("float64", 1, 32, 0),
-    ("float32", -32, 32, 10),
-    ("float32", -32, -1, -10),
+KINDS = (  # dtype, lowest and highest in eighths, and by which powers of 2 the first two arrays are larger
+    *(("float32", -32, 32, 0, 0),) * 2,
+    ("float64", 1, 32, 0, 0),
+    ("float64", 1, 32, 400, -200),  # neither these nor their products are numbers in float32
+    ("float32", -32, 32, 10, -10),
+    ("float32", -32, -1, -10, 10),
 )
 
 
@@ -47,10 +49,11 @@ def any_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
     """Draw arrays of these shapes and one dtype: eighths from -4 to 4, at times of one sign, or the first tiny or huge.
 
     The second is then huge or tiny, so that an error of 1 shows in their products. In float32 a sum of a few hundred of
-    these is exact: a right answer is right in whatever order it adds, also where all of a result cancels.
+    these is exact: a right answer is right in whatever order it adds, also where all of a result cancels. In float64
+    they may be beyond float32, so that whatever is computed in that is infinite or 0.
     """
-    dtype, lowest, highest, power = KINDS[rng.integers(len(KINDS))]
-    powers = (power, -power, *[0] * len(shapes))
+    dtype, lowest, highest, *powers = KINDS[rng.integers(len(KINDS))]
+    powers += [0] * len(shapes)
     return {
         name: (rng.integers(lowest, highest + 1, shape) * 2.0 ** (power - 3)).astype(dtype)
         for (name, shape), power in zip(shapes.items(), powers, strict=False)
@@ -190,6 +193,8 @@ def _values(name: str, x: np.ndarray[Any, Any]) -> Iterator[str]:
             yield f"{name} is small"
         if max(-lowest, highest) > 1e3:
             yield f"{name} is large"
+        if max(-lowest, highest) > FLOAT32 and len(values) > 4:  # few might count nowhere, as beside padding
+            yield f"{name} is beyond float32"
     if 0 in values:
         yield f"0 in {name}"
     if len(set(values)) < len(values):

@@ -100,7 +100,7 @@ def each_leaf(value: Any, change: Callable[[Any], Any], depth: int = DEPTH) -> A
 
 def functions_in(value: Any) -> bool:
     """Return whether there is something to be called in nested lists, tuples and dictionaries."""
-    return any(map(callable, _leaves(value)))
+    return any(map(callable, leaves(value)))
 
 
 def traced(module: device.Module) -> AbstractContextManager[Trace | None]:
@@ -110,18 +110,18 @@ def traced(module: device.Module) -> AbstractContextManager[Trace | None]:
 
 def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
     """Return why a result does not lie where it belongs (NumPy: the host; else the connected GPU), or nothing."""
-    leaves = list(_leaves(got))
+    found = list(leaves(got))
     if module is np:
-        return (ON_GPU,) if any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves) else ()
-    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
+        return (ON_GPU,) if any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in found) else ()
+    if any(isinstance(leaf, np.ndarray) for leaf in found):
         return ("the result is a NumPy array: it left the GPU. Return it as it lies there",)
-    strays = any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in leaves)
+    strays = any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in found)
     return ("the result lies on another GPU than the inputs: make it from them, in the function",) if strays else ()
 
 
 def written_by_kernels(got: Any) -> tuple[int, int]:
     """Return how many bytes of a result kernels of the program's own wrote last, and how many bytes it has."""
-    arrays = [leaf for leaf in _leaves(got) if _on_device(leaf)]
+    arrays = [leaf for leaf in leaves(got) if _on_device(leaf)]
     return sum(x._memory.machine.own_bytes(x.as_view()) for x in arrays), sum(x.nbytes for x in arrays)
 
 
@@ -186,9 +186,10 @@ def _reachable(array: Any) -> bool:
     return memory is None or memory.machine is current.machine()
 
 
-def _leaves(value: Any, depth: int = DEPTH) -> Iterator[Any]:
+def leaves(value: Any, depth: int = DEPTH) -> Iterator[Any]:
+    """Yield what nested lists, tuples and dictionaries hold."""
     if depth and isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(item, depth - 1)
+            yield from leaves(item, depth - 1)
     else:
         yield value

@@ -257,6 +257,8 @@ class _Check:
             right = partial(self._answer, spec.reference)
             rounded = rounding.corrected(got, expected, right, case.inputs(self.seed))
             found = found if rounded is got else compare(rounded, expected, given)
+        if not isinstance(found, Mismatch) and spec.new and (name := _given_back(got, given)):
+            return Mismatch((f"right, but it is an array that came in ({name}): return a new one, such as .copy()",))
         if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
             return found
         with restored():  # some of these read the library's code
@@ -282,7 +284,7 @@ class _Check:
 
     def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> Mistake | None:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
-        for mistake in self.spec.mistakes:
+        for mistake in (_in_float32(self.spec.reference), *self.spec.mistakes):
             if self._agrees(mistake, case, got) and all(
                 self._agrees(mistake, before, self._result(self.spec.reference, before)) for before in earlier
             ):
@@ -334,6 +336,32 @@ class _Check:
         if verdict.outcome == "inconclusive":
             lines.append(words.BUSY if verdict.excused or not verdict.pairs else words.SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
+
+
+def _given_back(got: Any, given: Inputs) -> str | None:
+    """The argument, if any, whose memory is that of a result."""
+    places = {place for leaf in gpu.leaves(got) if (place := _place(leaf))}
+    return next((name for name, value in given.items() if places.intersection(map(_place, gpu.leaves(value)))), None)
+
+
+def _place(leaf: Any) -> tuple[int, int] | None:
+    """Where an array lies in one piece, and how many bytes it has."""
+    whole = isinstance(leaf, np.ndarray) and leaf.size and leaf.flags.c_contiguous
+    return (leaf.ctypes.data, leaf.nbytes) if whole else None
+
+
+def _in_float32(reference: Function) -> Mistake:
+    """The mistake of computing in float32 what came in float64."""
+
+    def narrowed(*positional: Any, **named: Any) -> Any:
+        positional, named = gpu.each_leaf((positional, named), _narrowed)
+        return reference(*positional, **named)
+
+    return Mistake(words.NARROWED, narrowed)
+
+
+def _narrowed(leaf: Any) -> Any:
+    return leaf.astype(np.float32) if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 else leaf
 
 
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"

@@ -220,6 +220,7 @@ class Spec:
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     allows: Sequence[Function | ModuleType] = ()
     """What a learner's function may call of the library: functions, classes, modules. All else of it refuses."""
+    new: bool = False  # whether the text asks for new arrays: none of the arguments then
     domain: Case | None = None
     """A case that draws any legal inputs, whose name says what they are. A check takes a few that cover it: see
     `domain.cover`."""

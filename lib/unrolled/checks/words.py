@@ -110,6 +110,7 @@ MEANINGS = {  # a sentence by what an error says
 BUSY = "not settled: the machine is too busy to tell"
 SLOW = "not settled: the machine alone was not the cause, so faster code may help"
 FOREIGN = "another library's answer to this exercise: write it yourself"
+NARROWED = "computed in float32, which has fewer digits and ends at 3e38: float64 came in, so keep that"
 ON_REAL = "right on the simulated GPU, but on this machine's own:"
 
 

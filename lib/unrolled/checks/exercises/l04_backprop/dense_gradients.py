@@ -49,8 +49,9 @@ def any_layer(rng: np.random.Generator) -> Inputs:
 def any_labelled(rng: np.random.Generator) -> Inputs:
     """Draw scores (N, M), with ties, far from 0, or so far apart that probabilities become 0, and labels (N,)."""
     n, m = edge_size(rng, 7), edge_size(rng, 7, low=2)
-    scores = rng.choice([1, 3, 100]) * rng.standard_normal((n, m)) + rng.choice([0, 0, -200, 200])
-    scores = (np.round(scores) if rng.random() < 0.3 else scores).astype(rng.choice(["f4", "f8"]))
+    dtype, far = (("f4", 200), ("f8", 1e9))[rng.integers(2)]  # float32 has no fractions there
+    scores = rng.choice([1, 3, 100]) * rng.standard_normal((n, m)) + rng.choice([0, 0, -far, far])
+    scores = (np.round(scores) if rng.random() < 0.3 else scores).astype(dtype)
     return {"scores": scores, "labels": rng.integers(0, m, n)}
 
 

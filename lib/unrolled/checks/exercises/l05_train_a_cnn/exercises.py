@@ -150,6 +150,7 @@ momentum_step = Spec(
             weight_decay=0.1,
         ),
     ],
+    new=True,
     domain=random_case("any step", optimizer_steps.any_momentum),
     points=2,
     hints=(

@@ -193,11 +193,13 @@ prune = Spec(
         # The share is 13.86 of 18 weights, of which 13 go.
         random_case("filters, and a share that does not come out even", fewer.one_update, 0.77, 2, 1, 3, 3),
         case("no update", weight=array([3, -1], [0.5, -4]), fraction=0.5, updates=[]),
+        case("no update, and none goes", weight=array([3, -1], [0.5, -4]), fraction=0.2, updates=[]),
         random_case("a share of less than one weight", fewer.one_update, 0.2, 2, 2),
         case(
             "none goes, some are 0", weight=array([0, -1], [0.5, 0]), fraction=0.2, updates=[array([3, 1], [1, 2])] * 5
         ),
     ],
+    new=True,
     domain=random_case("any weights and updates", fewer.any_pruning),
     points=2,
     hints=(

@@ -37,6 +37,7 @@ prune_filters = variant(
         # The share is 3.75 rows, of which 3 go.
         random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
         case("no update", weight=FOUR, fraction=0.5, updates=[]),
+        case("no update, and none goes", weight=FOUR, fraction=0.2, updates=[]),
     ],
     domain=random_case("any weights and updates", fewer.any_pruning, fewest=2, most=2),
     hints=(

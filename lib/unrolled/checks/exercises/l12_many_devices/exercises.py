@@ -54,6 +54,7 @@ ring_allreduce = Spec(
         random_case("four ranks, ten numbers: chunks of 3 and 2", ring.arrays, 4, 10),
         random_case("five ranks, three numbers: some chunks are empty", ring.arrays, 5, 3),
     ],
+    new=True,
     domain=random_case("any ranks and numbers", lambda rng: ring.arrays(rng, edge_size(rng, 6), edge_size(rng, 60))),
     points=4,
     hints=(
