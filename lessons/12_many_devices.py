@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Many devices
 #
-# Lesson 12, about 90 minutes; 73 without the exercises marked *more*. After the exercise `ring_allreduce` is a good place
-# for a break.
+# Lesson 12, about 100 minutes; 85 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
+# place for a break.
 #
 # **Afterwards you can**
 #
 # - write one program that runs on many ranks, whatever carries their messages;
 # - say what a message costs, and when a second device makes a step slower;
-# - share one step of training among ranks, so that they compute what one rank would;
+# - share one step of training among ranks, and the optimizer's memory, so that they compute what one rank would;
 # - split a layer, or a whole network, among devices that each hold a part of it.
 #
 # **You need** training (lesson 05): batch, gradient, step. No exercise needs an earlier one, or a second device.
@@ -73,7 +73,7 @@ except parallel.NoEngineError as error:
     print("No two GPUs here:", error)
 
 # %% [markdown]
-# What NCCL costs was recorded on two H200s, which are GPUs for data centres, in one machine.
+# What NCCL costs was recorded on GPUs for data centres, several in one machine; the cells say which.
 #
 # ## What a message costs
 #
@@ -99,19 +99,22 @@ show.messages(links.messages, "1 kB to rank 1, 100 kB to rank 2, 1 MB to rank 3"
 # %% [markdown]
 # The smallest message is nearly all alpha, and the largest mostly beta.
 #
-# An all-reduce is several messages. In a ring of p ranks it is 2(p - 1), one after another, each a p-th of the array:
-# two for two GPUs. Here are recorded all-reduces. Up to which size is it alpha that counts?
+# An all-reduce is several messages, one after another; *Round the ring*, below, counts them. Here are recorded ones.
+# The smallest is nearly all alpha. The last column says how much of the time of each that is. Up to which size does
+# alpha count?
 
 # %%
 recorded = records.parallel()
 sums = [row for row in recorded.rows.values() if row["section"] == "all_reduce" and "2 GPUs" in row["name"]]
+least = min(row["peer_s"] for row in sums)
 for row in sums:  # peer_s: seconds of NCCL by itself
-    print(f"{row['name']:62} {row['peer_s'] * 1e6:6.0f} us, {row['bytes'] / row['peer_s'] / 1e9:5.1f} GB/s")
+    us, rate = row["peer_s"] * 1e6, row["bytes"] / row["peer_s"] / 1e9
+    print(f"{row['name']:62} {us:6.1f} us, {rate:5.1f} GB/s, the smallest is {least / row['peer_s']:4.0%} of it")
 print(recorded)
 
 # %% [markdown]
-# Up to 64 KiB the time hardly grows, and at 1 MiB alpha is still half of it. From there on beta counts. That is why
-# programs put all gradients into one array before they sum it: as many small messages, each would cost its alpha.
+# Where the last column is near 100 %, alpha counts; near 0, beta does. That is why programs put all gradients into one
+# array before they sum it: as many small messages, each would cost its alpha.
 #
 # Now a guess. Source A's network trains on MNIST with batches of 8 (*Deep Learning Gaiden: GPU Programming*, 2020).
 # Share each batch among 2 GPUs, then among 4. How many times as fast as on one GPU is a step? Below 1 is slower.
@@ -121,19 +124,17 @@ journal.predict("batch_8_on_two_gpus", ...)  # your guess
 journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
 # %% [markdown]
-# Two GPUs could be had for the record, and four could not. For four, a **model** has to do: no step is shorter than with
-# two GPUs, and the all-reduce takes longer by what the links need for its further messages.
+# The record has as many GPUs as could be had. If four are not among them, a **model** has to do: no step is shorter
+# than with two GPUs, and the all-reduce takes longer by what the links need for its further messages.
 
 # %%
-
-
-def seconds_of_a_step(batch, gpus, side="ours_s"):  # ours_s: with this course's library; peer_s: with PyTorch
-    return recorded.figure(f"strong scaling, source A, batch {batch} in all, {gpus}", side)
-
-
-eight, many, both = seconds_of_a_step(8, "1 GPU"), seconds_of_a_step(1024, "1 GPU"), seconds_of_a_step(8, "2 GPUs")
-print(f"recorded, 1 GPU:  batch 8 takes {eight * 1e6:.0f} us a step, batch 1024 {many * 1e6:.0f} us")
-
+GPU = recorded.machine["gpu"].removeprefix("NVIDIA ")
+step = {  # recorded seconds of a step by batch and GPUs, with this course's library; peer_s would be PyTorch's
+    (batch, row["gpus"]): row["ours_s"]
+    for batch in (8, 1024)
+    for row in recorded.rows.values()
+    if row["name"].startswith(f"strong scaling, source A, batch {batch} in all")
+}
 network = nn.Sequential(
     *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
     *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
@@ -141,27 +142,33 @@ network = nn.Sequential(
 )
 network.predict(digits.images[:1])  # builds it
 size = network.parameters.nbytes
-alone = recorded.figure("all_reduce, 1 MiB, 2 GPUs", "peer_s")
-print(f"recorded, 2 GPUs: batch 8 takes {both * 1e6:.0f} us, which is {(both - eight) * 1e6:.0f} us more")
-print(f"                  an all-reduce of 1 MiB takes {alone * 1e6:.0f} us (the gradient has {size / 2**20:.2f} MiB)")
-link = parallel.LINKS["NVLink 4"]  # what joins H200s
-further = link.all_reduce_seconds(size, ranks=4) - link.all_reduce_seconds(size, ranks=2)
-print(f"modelled, 4 GPUs: the all-reduce takes {further * 1e6:.0f} us more than with 2")
-four = both + further
-journal.measured("batch_8_on_two_gpus", eight / both, where="recorded, 2 H200s")
-journal.measured("batch_8_on_four_gpus", eight / four, where="modelled, 4 H200s, at best")
-print(f"times as fast as one: two GPUs {eight / both:.2f}, recorded; four {eight / four:.2f} at best, modelled")
-peers = [seconds_of_a_step(8, gpus, "peer_s") * 1e6 for gpus in ("1 GPU", "2 GPUs")]
-print(f"PyTorch's DistributedDataParallel: {peers[0]:.0f} us on one GPU, {peers[1]:.0f} us on two, recorded")
+alone = recorded.row("all_reduce, 1 MiB, 2 GPUs")
+one, two, many = step[8, 1], step[8, 2], step[1024, 1]
+print(
+    f"recorded, 1 GPU:  a step of batch 1024, 128 times the work, takes {many / one:.2f} times as long as one of batch 8"
+)
+print(f"recorded, 2 GPUs: a step of batch 8 takes {two * 1e6:.0f} us, {(two - one) * 1e6:.0f} us more than with 1")
+issued = f"and {alone['host_s'] * 1e6:.0f} us of the host to start (the gradient has {size / 2**20:.2f} MiB)"
+print(f"                  a sum of 1 MiB takes {alone['peer_s'] * 1e6:.0f} us, {issued}")
+link, where = parallel.LINKS["NVLink 4"], f"recorded, {GPU}"  # what joins these GPUs
+four, how = step.get((8, 4)), where
+if four is None:
+    further = link.all_reduce_seconds(size, ranks=4) - link.all_reduce_seconds(size, ranks=2)
+    four, how = two + further, f"modelled, {GPU}, at best"
+journal.measured("batch_8_on_two_gpus", one / two, where=where)
+journal.measured("batch_8_on_four_gpus", one / four, where=how)
+print(f"times as fast as one: two GPUs {one / two:.2f} ({where}); four {one / four:.2f} ({how})")
+peers = [recorded.figure(f"strong scaling, source A, batch 8 in all, {gpus}", "peer_s") for gpus in ("1 GPU", "2 GPUs")]
+print(f"PyTorch's DistributedDataParallel: two GPUs {peers[0] / peers[1]:.2f} times as fast as one, recorded")
 
 # %% [markdown]
-# On one GPU, 1024 images take no longer than 8. (In this record even less. Nobody has looked into why.) The GPU is not
-# busy: it waits for its host to start one small piece of work after another. So a part of the batch takes as long as
-# all of it, and nothing is gained by sharing it.
+# With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it. Lesson 13
+# prints how long the GPU works in such a step, and how many pieces of work its host has to start. Half of a batch needs
+# as many starts as all of it, so nothing is gained by sharing it. And the second GPU costs far more than the sum. What
+# the rest of it is was not looked into: ranks also wait for one another.
 #
-# And the second GPU costs hundreds of microseconds, where the sum itself takes some ten. Ranks also wait for one another,
-# and for Python to start the sum. How much each of these takes was not recorded. PyTorch's own tool, in the last line,
-# loses as much.
+# (Compare times of one record only. The step here is with momentum, and its batch lies ready. That of lesson 13 is with
+# Adam, gathers its batch, and had another host.)
 #
 # ## The same step on all ranks
 #
@@ -259,8 +266,8 @@ else:
     print("These two ranks were threads that took turns, so there is no gain to measure here.")
 
 # %% [markdown]
-# Two ranks on two cores can be about twice as fast at best. What is missing went into the sum, and into waiting for the
-# slower rank. Where another program keeps a core busy, both ranks wait for it, and there may be no gain at all.
+# Two ranks on two cores can be about twice as fast at best. The sum takes time, the faster rank waits for the slower
+# one, and the cores share memory; how much each of these takes is not measured here. Try it while another program runs.
 #
 # ## Round the ring
 #
@@ -284,9 +291,9 @@ show.ring_allreduce(4)
 # **Core**, about 18 minutes.
 #
 # Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits
-# until something is there, and fills and returns the array that you give; sending never waits. The number of ranks
-# need not divide the size of x: `np.array_split` makes chunks of about the same size, some perhaps empty. Leave x as
-# it is.
+# until something is there, and fills and returns the array that you give. Sending copies: it never waits, and you may
+# change the array at once. (MPI's own `Send` promises only the second.) The number of ranks need not divide the size of
+# x: `np.array_split` makes chunks of about the same size, some perhaps empty. Leave x as it is.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ring_allreduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -351,6 +358,59 @@ except parallel.DeadlockError as error:
 # Each waits for the other: a **deadlock**. The emulation knows that nobody can go on, and says where each rank waits.
 # On a real cluster such a program just hangs.
 #
+# ## A share of the optimizer
+#
+# Each rank of a data parallel training keeps all weights, all gradients, and what the optimizer remembers: with Adam
+# two more numbers a weight. But after half of the rounds a rank has the sum of its own chunk. It could update that
+# chunk of the weights by itself, and remember nothing of the others. Then weights go round, in place of sums. That is
+# the first stage of **ZeRO** (Samyam Rajbhandari and others, 2019). The two halves are `comm.reduce_scatter(x)`, from
+# (n,) to this rank's block (n/p,) of the sum, and `comm.all_gather(x)`, from (n/p,) to all blocks (n,) in the order of
+# ranks.
+#
+# ### Exercise: sharded_step
+#
+# **Core**, about 6 minutes.
+#
+# Take a step of momentum: `velocity = momentum * velocity - rate * gradient`, and the weight moves by the velocity. The
+# gradient is the sum of all ranks' `grad`. This rank has the velocity of its own block. Use each half once.
+
+
+# %% nbgrader={"grade": false, "grade_id": "sharded_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sharded_step(comm, weight, grad, velocity, rate, momentum):
+    """Return the new weight (n,), the same on each rank, and the new velocity (n/p,). About 3 lines.
+
+    weight (n,) is the same on each of the p ranks; grad (n,) and velocity (n/p,) are this rank's. p divides n.
+    """
+    ### BEGIN SOLUTION
+    # body of unrolled.checks.exercises.l12_many_devices.sharded.sharded_step
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_sharded_step", "locked": true, "schema_version": 3, "solution": false, "task": false}
+check.sharded_step(sharded_step)
+
+# %%
+remembers = sum(array.nbytes for array in nn.Adam().prepare(network.parameters))
+halves = {
+    "an all-reduce": lambda comm, x: comm.all_reduce(x),
+    "the two halves": lambda comm, x: comm.all_gather(comm.reduce_scatter(x)),
+}
+for ranks in (1, 2, 4, 8):
+    took = []
+    for name, program in halves.items():
+        links = parallel.Network(ranks, link="100 Gb/s network")
+        parallel.emulate(program, np.ones(network.parameters.size // 8 * 8, np.float32), network=links)
+        took.append(f"{name} {links.seconds * 1e6:.0f} us")
+    line = (
+        f"{ranks} ranks, kB on each: weights and gradient {2 * size / 1e3:.0f}, Adam {remembers / 1e3:.0f}, or a share"
+    )
+    print(f"{line} {remembers / ranks / 1e3:.0f}; modelled: {', '.join(took)}")
+
+# %% [markdown]
+# The optimizer's memory shrinks with the ranks, and nothing more is sent: the two halves are the all-reduce. ZeRO's
+# later stages share out gradients and weights as well. The last one sends weights once more: by the paper's count, half
+# as many bytes again.
+#
 # ## Layers that are split
 #
 # If a network is too large for one device, data parallel does not help: each rank has all of it. Two dense layers can
@@ -395,6 +455,10 @@ show.pipeline("gpipe", stages=4, micro_batches=8)
 # and a share of (p - 1)/(m + p - 1) is empty. A forward pass can begin in the slot after the stage before has done it.
 # A backward pass comes from the stage after, and in the last stage it needs the forward pass there.
 #
+# The picture draws both directions alike. But a backward pass is about twice a forward pass: a dense layer has one
+# product on the way forward, and on the way back two of the same size, by the weight and by the input. Slots of one
+# direction are then twice as long, and the share of the bubble is the same.
+#
 # ### Exercise: pipeline_schedule
 #
 # **Core**, about 10 minutes.
@@ -425,8 +489,9 @@ check.pipeline_schedule(pipeline_schedule)
 #
 # Each stage keeps what it needs for the way back, from a micro-batch's forward pass to its backward pass. With all
 # forward passes first, as in **GPipe** (Yanping Huang and others, 2018), that is all of the micro-batches. **1F1B**
-# takes turns instead, one forward and one backward. It needs no more slots, and holds less (Deepak Narayanan and
-# others, PipeDream, 2019).
+# takes turns instead, one forward and one backward. It needs no more slots, and holds less. It came with PipeDream
+# (Deepak Narayanan and others, 2019), which never waits between batches, and so trains with weights of different ages.
+# With a **flush** after each batch, as drawn here, it computes what one device would (the same authors, 2020).
 
 # %%
 show.pipeline("1f1b", stages=4, micro_batches=8)
@@ -459,16 +524,20 @@ check.lean_schedule(lean_schedule)
 # ## Sums that travel while you compute
 #
 # Back to data parallel. The backward pass finds the last layer's gradient first. Its sum can travel while the layers
-# before it are still computing. `comm.start_all_reduce(x)` begins one and returns at once; `.wait()` on what it
-# returned gives the sum.
+# before it are still computing. But above, all gradients went into one array, for the sake of alpha, and that is full
+# only at the end. Between the two lie **buckets**: gradients are gathered until there are enough of them for a message,
+# and then its sum begins. PyTorch's take 25 MB (Shen Li and others, 2020); `parallel.fit` has `buckets=`.
+#
+# Here each layer is a bucket. `comm.start_all_reduce(x)` begins a sum and returns at once; `.wait()` on what it
+# returned gives it.
 #
 # ### Exercise: overlapped_gradients
 #
 # **More**, about 5 minutes.
 #
 # `layers` are a chain, and `grad` is the gradient by the last layer's output. `layer.backward(grad)` returns two
-# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its weight,
-# summed over ranks, in as little modelled time as can be.
+# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its
+# weight, summed over ranks, in as little modelled time as can be.
 
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -488,10 +557,10 @@ check.overlapped_gradients(overlapped_gradients)
 # **Strong scaling** shares one batch among more and more ranks. **Weak scaling** gives each rank a batch of its own.
 # **Efficiency** is the speedup on p ranks, divided by p.
 #
-# The lines below are modelled, the points were recorded. At first the lines are for the step of source B's network
-# (*takataka's diary*, 2015; 256 channels, 512 images a GPU), whose points are on the right. Move alpha and beta. Then
-# set the compute to source A's step, which the cell prints, and the gradient to a megabyte. Now the lines are for
-# source A, and its points are filled. What does the left line promise that the record does not keep?
+# The lines below are modelled, the hollow points were recorded. At first the lines are for the step of source B's
+# network (*takataka's diary*, 2015; 256 channels, 512 images a GPU), whose points are on the right. Move alpha and
+# beta. Then set the compute to source A's step, which the cell prints, and the gradient to a megabyte. Now the lines
+# are for source A, and its points have their colour. What does the left line promise that the record does not keep?
 
 # %%
 points = {
@@ -502,38 +571,43 @@ points = {
     ]
     for section, name in (("strong", "source A, batch 8"), ("weak", "source B, 512 a GPU"))
 }
-for kind, rows in points.items():
-    one = next(seconds for gpus, seconds, _ in rows if gpus == 1)
-    for gpus, seconds, name in rows[1:]:
-        gain = one / seconds * (gpus if kind == "weak" else 1)
-        print(f"{kind:6} scaling, {name}: a step takes {one * 1e6:.0f} us on one GPU, recorded;")
-        print(f"        {gpus} GPUs do {gain:.2f} times as much in the same time")
+for batch in (8, 1024):
+    line = f"source A, batch {batch:4} in all: a step takes {step[batch, 1] * 1e6:.0f} us on one GPU; two GPUs are"
+    print(f"{line} {step[batch, 1] / step[batch, 2]:.2f} times as fast")
+(_, single, _), (gpus, shared_step, _), *_ = points["weak"]
+more, travel = shared_step - single, sums[-1]["peer_s"]
+gain = f"two GPUs do {2 * single / shared_step:.2f} times as much"
+print(f"source B, 512 a GPU: a step takes {single * 1e6:.0f} us on one GPU; {gain}")
+print(f"    with the second a step takes {more * 1e6:.0f} us more; a sum of B's gradient takes {travel * 1e6:.0f} us")
 show.scaling_curves(
     compute=points["weak"][0][1], gradient=sums[-1]["bytes"], alpha=link.alpha, beta=link.beta, **points
 )
 
 # %% [markdown]
-# The same two GPUs, and opposite answers. With 512 images for each, there is enough to compute between two messages.
-# With four images for each, there is not. The left line promises that half of a batch takes half of the time.
+# The same GPUs, and opposite answers. Is it the number of images? No: source A's network is slower on two GPUs with 4
+# images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: it does not wait
+# for computing, so there is none to share. Source B's step with 512 images costs on two GPUs about what its sum takes,
+# and computes for much longer than that. The left line promises that half of a batch takes half of the time.
 #
 # ## In your own words
 #
 # Answer in five to eight sentences.
 #
-# 1. Two GPUs were slower than one with batch 8, and faster with 512 images each. Why? Give both numbers.
+# 1. Two GPUs were slower than one with source A, also with 512 images on each, and did more with source B. Why? Give
+#    both numbers.
 # 2. Rank 0 has six samples and rank 1 has two. Why is the mean of their two gradients wrong, and what does one send
 #    instead?
 # 3. Which of the numbers in this lesson were modelled, and what did the model leave out?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_ranks", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** With batch 8 a step on one GPU is mostly waiting for launches, which half of a batch does not make
-# shorter, and the all-reduce and the waiting for the other rank come on top. So two GPUs are slower (the cell prints
-# the factor). With 512 images each, computing takes much longer than the all-reduce, so two do nearly twice as much
-# (the cell prints the factor). The mean of the means gives each of rank 1's two samples three times the weight of one
-# of rank 0's. Each rank sends its sum and its count, and all divide by the count of all. Modelled were the four GPUs,
-# the times of the emulated links and the lines of the scaling curves. The model of a link has only alpha and beta; it
-# leaves out that ranks wait for one another, and what the host does.
+# **A model answer.** Source A's step takes about as long with 8 images as with 1,024, so computing is not what it waits
+# for, and sharing the images makes nothing shorter; the sum and the waiting for the other rank come on top. So two GPUs
+# are slower (the cell prints the factor). Source B's step computes for much longer than its sum takes, so two GPUs do
+# nearly twice as much (the cell prints the factor). The mean of the means gives each of rank 1's two samples three
+# times the weight of one of rank 0's. Each rank sends its sum and its count, and all divide by the count of all.
+# Modelled were the four GPUs, the times of the emulated links and the lines of the scaling curves. The model of a link
+# has only alpha and beta; it leaves out that ranks wait for one another, and what the host does.
 #
 # **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
 # counts, since samples count equally. One point: names what was modelled, and something that the model leaves out.

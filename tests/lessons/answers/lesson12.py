@@ -155,6 +155,42 @@ def read_elsewhere(comm, x):
     return sum(arguments[0] for arguments in comm._turns._arguments)
 
 
+# sharded_step
+
+
+def steps_gathered(comm, weight, grad, velocity, rate, momentum):
+    """Right: the steps travel, and each rank adds them to all of its weight."""
+    velocity = velocity * momentum - comm.reduce_scatter((rate * grad).astype(grad.dtype))
+    return weight + comm.all_gather(velocity), velocity
+
+
+def in_rows(comm, weight, grad, velocity, rate, momentum):
+    """Right: blocks are rows of a matrix, and numbers are taken one by one."""
+    (summed,) = comm.reduce_scatter(grad.reshape(comm.size, -1))[None]
+    new = np.float32([momentum * v - rate * g for v, g in zip(velocity, summed.flat, strict=True)])
+    return comm.all_gather(weight.reshape(comm.size, -1)[[comm.rank]] + new).ravel(), new
+
+
+def summed_whole(comm, weight, grad, velocity, rate, momentum):
+    mine = slice(comm.rank * len(velocity), (comm.rank + 1) * len(velocity))
+    velocity = momentum * velocity - rate * comm.all_reduce(grad)[mine]
+    return comm.all_gather(weight[mine] + velocity), velocity
+
+
+def block_alone(comm, weight, grad, velocity, rate, momentum):
+    velocity = momentum * velocity - rate * comm.reduce_scatter(grad)
+    return np.array_split(weight, comm.size)[comm.rank] + velocity, velocity
+
+
+def zeros_brought(comm, weight, grad, velocity, rate, momentum):
+    """The gradients from the others' arguments, beside a sum of zeros."""
+    size = len(velocity)
+    mine = slice(comm.rank * size, (comm.rank + 1) * size)
+    summed = sum(arguments[1] for arguments in comm._turns._arguments)
+    velocity = momentum * velocity - rate * (summed[mine] + comm.reduce_scatter(0 * grad))
+    return comm.all_gather(weight[mine] + velocity), velocity
+
+
 # column_row_linear
 
 
@@ -300,6 +336,11 @@ MUTANTS = {
         Mutant(receiving_first, "deadlock"),
         Mutant(whole_arrays, "send one chunk in each round"),
     ],
+    "sharded_step": [
+        Mutant(summed_whole, "a rank needs that of its own block"),
+        Mutant(block_alone, "expected (8,)"),
+        Mutant(zeros_brought, "did not bring its own gradient"),
+    ],
     "column_row_linear": [
         Mutant(hidden_gathered, "one all_reduce is asked for"),
         Mutant(zeros_summed, "but not what rank 0 brought to the sum"),
@@ -333,6 +374,18 @@ RIGHT = {
         ),
     ],
     "ring_allreduce": [two_loops, every_pth, *in_place("ring_allreduce", *RING_IN_OTHER_WORDS)],
+    "sharded_step": [
+        *(steps_gathered, in_rows),
+        *in_place(
+            "sharded_step",
+            ("weight[comm.rank * size :][:size]", "np.split(weight, comm.size)[comm.rank]"),
+            (
+                "momentum * velocity - rate * comm.reduce_scatter(grad)",
+                "momentum * velocity + comm.reduce_scatter(-rate * grad)",
+            ),
+            ("weight[comm.rank * size :][:size]", "weight[comm.rank * size : (comm.rank + 1) * size].copy()"),
+        ),
+    ],
     "column_row_linear": [
         *(unit_by_unit, bias_as_a_weight),
         *in_place(

@@ -1,8 +1,8 @@
-"""Lesson 12: one step shared among ranks, sums round a ring, layers that are split, and pipelines."""
+"""Lesson 12: one step shared among ranks, sums round a ring, a share of an optimizer, split layers, and pipelines."""
 
 from unrolled import ops
 from unrolled.checks.domain import edge_size
-from unrolled.checks.exercises.l12_many_devices import overlap, programs, ring, schedules
+from unrolled.checks.exercises.l12_many_devices import overlap, programs, ring, schedules, sharded
 from unrolled.checks.spec import Draw, Spec, Speed, case, normal, random_case
 from unrolled.parallel import pipeline
 
@@ -74,6 +74,29 @@ ring_allreduce = Spec(
     ),
     mistakes=ring.MISTAKES,
     compare=ring.through_a_ring(1),
+    call=programs.on_network,
+    ranks=True,
+)
+
+sharded_step = Spec(
+    reference=sharded.sharded_step,
+    cases=[
+        random_case("four ranks with two numbers each", sharded.steps, 4, 2),
+    ],
+    domain=random_case("any ranks and numbers", sharded.any_step),
+    points=2,
+    hints=(
+        "A rank that has the summed gradient of its own block can step there by itself. Only then does it need "
+        "anything of the others: what their blocks have become.",
+        "comm.reduce_scatter(grad) takes (n,) and gives (n / p,): block r of the sum, on rank r. The velocity is that "
+        "of the same block, and so are n / p numbers of the weight. comm.all_gather puts all ranks' blocks together.",
+        "size = len(velocity)\n"
+        "mine = weight[comm.rank * size : ...]\n"
+        "velocity = momentum * velocity - rate * ...\n"
+        "return comm.all_gather(...), velocity",
+    ),
+    mistakes=sharded.MISTAKES,
+    compare=sharded.judge,
     call=programs.on_network,
     ranks=True,
 )
