@@ -138,6 +138,7 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.fft.rfft2(x, (4, 0)), ValueError, "Invalid number of FFT data points"),
         (lambda x: cp.pad(x, 1, mode="edge"), ValueError, "border of one number only"),
         (lambda x: cp.einsum("...i", x), ValueError, "not simulated"),
+        (lambda x: cp.nanvar(x, dtype="d"), NotImplementedError, r"write x.astype\('float64'\) first"),
     ],
 )
 def test_errors_say_what_does_not_fit(wrong: Callable[[Any], Any], error: type[Exception], words: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import array
+from unrolled.simgpu.arithmetic import AS_A_GPU
 from unrolled.simgpu.array import (
     Layout,
     broadcast_shape,
@@ -59,8 +60,9 @@ class ufunc:  # noqa: N801 (NumPy's name)
             for x, kind in zip(inputs, dtypes, strict=False):
                 check_fits(x, kind)
         results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
-        options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if strong else {}
-        if dtype is not None and not strong:
+        exact = strong or self.__name__ in AS_A_GPU
+        options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if exact else {}
+        if dtype is not None and not exact:
             options["dtype"] = np.dtype(dtype).name
         if casting != "same_kind":
             options["casting"] = casting
@@ -170,11 +172,9 @@ def round_(a: ndarray, decimals: int = 0) -> ndarray:
         return a.astype(np.float16)
     if a.dtype.kind in "iu":
         return _rounded_integers(a, 10**-decimals) if decimals < 0 else a.copy()
-    if not decimals:
-        return UFUNCS["rint"](a)  # type: ignore[no-any-return]
-    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    scaled = UFUNCS["rint"](UFUNCS[there](a, 10.0 ** abs(decimals)))
-    return UFUNCS[back](scaled, 10.0 ** abs(decimals))  # type: ignore[no-any-return]
+    result = laid_out([a._layout], a.shape, a.dtype)
+    launch("round", [a], [result], {"decimals": int(decimals)})
+    return result
 
 
 def _rounded_integers(a: ndarray, unit: int) -> ndarray:

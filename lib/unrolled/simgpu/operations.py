@@ -15,13 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unrolled.simgpu import generator
+from unrolled.simgpu.arithmetic import AS_A_GPU, fused
 from unrolled.simgpu.command import InvalidCommandError, Options
-from unrolled.simgpu.conversion import to_integers
+from unrolled.simgpu.conversion import converted
 
 Array: TypeAlias = Any
 Operation: TypeAlias = Callable[[Any, Any, Options], None]
 _KINDS = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
-DTYPES: dict[str, np.dtype[Any]] = {text: kind for kind in _KINDS for text in (kind.name, kind.str)}
+DTYPES: dict[str, np.dtype[Any]] = {text: np.dtype(kind.name) for kind in _KINDS for text in (kind.name, kind.str)}
 UFUNCS: dict[str, np.ufunc] = {
     name: function
     for name, function in vars(np).items()
@@ -36,7 +37,6 @@ SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumpr
 
 
 ADDING = ("sum", "prod", "mean", "var", "std", *SCANS)
-FLOATS_TO_INTEGERS = (("f", "i"), ("f", "u"))
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
@@ -59,6 +59,8 @@ def scalar(x: Any) -> Any:
 
 
 def _ufunc(function: np.ufunc) -> Operation:
+    kinds, own = AS_A_GPU.get(function.__name__, ("", None))
+
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
             takes = f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs"
@@ -70,7 +72,14 @@ def _ufunc(function: np.ufunc) -> Operation:
                 raise InvalidCommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
         if function is np.power and not loop and np.result_type(*inputs).kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
-        function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
+        casting, signature = _casting(options, "same_kind"), loop.get("signature")
+        if own and signature and signature[0].kind in kinds:
+            _check_fit(inputs, outputs[0])
+            found = own(*(converted(x, kind) for x, kind in zip(inputs, signature, strict=False)))
+            for out, value in zip(outputs, found if isinstance(found, tuple) else (found,), strict=True):
+                np.copyto(out, value, casting=casting)
+            return
+        function(*inputs, out=tuple(outputs), casting=casting, **loop)
 
     return compute
 
@@ -109,23 +118,28 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         (x,), (out,) = inputs, outputs
         axis = options.get("axis")
         words = {"axis": tuple(axis) if isinstance(axis, list) else axis, **_in_dtype(options)}
-        if adds and (kind := np.dtype(words.get("dtype", x.dtype)).char) in wider:
-            words["dtype"] = wider[kind]
+        kind = words.get("dtype", x.dtype)
+        if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iu":
+            words["dtype"] = np.dtype(float)
+        elif adds:
+            x = converted(x, kind) if kind.kind in "iu" else x
+            words |= {"dtype": wider[kind.char]} if kind.char in wider else {}
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
             warnings.simplefilter("ignore")
             result = np.asarray(function(x, **words))
-        np.copyto(out, result.reshape(out.shape), casting="unsafe")
+        if not x.size and function in (np.nanvar, np.nanstd):
+            result = np.zeros_like(result)
+        _copy([result.reshape(out.shape)], [out], {})
 
     return compute
 
 
 def _copy(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (x,), (out,) = inputs, outputs
-    casting = _casting(options, "unsafe")
-    kinds = getattr(getattr(x, "dtype", None), "kind", ""), out.dtype.kind
-    np.copyto(out, to_integers(x, out.dtype) if kinds in FLOATS_TO_INTEGERS else x, casting=casting)
+    x = converted(x, out.dtype) if isinstance(x, np.ndarray) and out.dtype.kind in "iu" else x
+    np.copyto(out, x, casting=_casting(options, "unsafe"))
 
 
 def _written(function: Callable[[Any, Array, Options], Any], casting: Any = "same_kind") -> Operation:
@@ -158,9 +172,25 @@ def _where(inputs: Sequence[Any], out: Array, options: Options) -> Any:
 
 
 def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (x, low, high), (out,) = inputs, outputs
+    (x, *bounds), (out,) = inputs, outputs
     _check_fit([v for v in inputs if v is not None], out)
-    np.clip(x, low, high, out=out, dtype=out.dtype, casting="unsafe")
+    ends = (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max) if x.dtype.kind in "iu" else (-np.inf, np.inf)
+    low, high = (_bound(*values).astype(out.dtype) for values in zip(bounds, ends, (-np.inf, np.inf), strict=True))
+    np.clip(x, np.minimum(low, high), high, out=out, dtype=out.dtype, casting="unsafe")
+
+
+def _bound(bound: Any, end: Any, no_bound: float) -> Any:
+    """A bound that is missing is the end of the dtype; one that is NaN is none."""
+    found = np.asarray(end if bound is None else bound)
+    return np.where(np.isnan(found), no_bound, found) if found.dtype.kind == "f" else found
+
+
+def _round(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    """Floats to so many decimals, in float64."""
+    (x,), (out,), decimals = inputs, outputs, options["decimals"]
+    unit = np.float64(10) ** abs(decimals)
+    wide = x.astype(np.result_type(x, unit))
+    np.copyto(out, np.rint(wide * unit) / unit if decimals > 0 else np.rint(wide / unit) * unit, casting="same_kind")
 
 
 def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -179,7 +209,12 @@ def _concatenate(inputs: Sequence[Any], out: Array, options: Options) -> Any:
 
 
 def _linspace(inputs: Sequence[Any], out: Array, options: Options) -> Any:
-    return np.linspace(options["start"], options["stop"], out.size, endpoint=options.get("endpoint", True))
+    start, stop, ends = np.float64(options["start"]), np.float64(options["stop"]), options.get("endpoint", True)
+    step = (stop - start) / max(1, out.size - bool(ends))
+    values = fused(np.arange(out.size, dtype=float), step, start)
+    if ends and out.size > 1:
+        values[-1] = stop
+    return converted(np.floor(values), out.dtype) if out.dtype.kind in "iu" else values
 
 
 def _eye(inputs: Sequence[Any], out: Array, options: Options) -> Any:
@@ -216,9 +251,11 @@ def _nonzero(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) 
 
 
 def _arange(inputs: Sequence[Any], out: Array, options: Options) -> Any:
-    """As NumPy fills it: start + i * delta in the array's dtype, where delta is what the second value differs by."""
-    start, second = (np.asarray(v).astype(out.dtype) for v in (options["start"], options["start"] + options["step"]))
-    return start + np.arange(out.size).astype(out.dtype) * (second - start)
+    """As CuPy fills it: start + i * step in the array's dtype, where of floats the result is rounded, once."""
+    start, step = (np.asarray(scalar(options[name])).astype(out.dtype) for name in ("start", "step"))
+    if out.dtype.kind == "f":
+        return fused(np.arange(out.size, dtype=float), step, start)
+    return start + np.arange(out.size).astype(out.dtype) * step
 
 
 def _triangle(function: Callable[..., Any]) -> Operation:
@@ -303,8 +340,7 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
         values = [value(reference) for reference in references]
         loop = _in_dtype({"dtype": dtype})
         if name == "cast":
-            x, dtype = np.asarray(values[0]), loop["dtype"]
-            done.append(to_integers(x, dtype) if (x.dtype.kind, dtype.kind) in FLOATS_TO_INTEGERS else x.astype(dtype))
+            done.append(converted(values[0], loop["dtype"]))
         elif name == "where":
             done.append(np.where(*values))
         else:
@@ -337,6 +373,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("copy", "fill"), _copy),
     "where": _written(_where),
     "clip": _clip,
+    "round": _round,
     "matmul": _matmul,
     "einsum": _written(lambda inputs, out, o: np.einsum(o["subscripts"], *inputs, optimize=len(inputs) == 2)),
     **{name: _fft(getattr(np.fft, name)) for name in ("rfft2", "irfft2", "fft2", "ifft2")},
