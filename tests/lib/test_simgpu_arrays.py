@@ -334,7 +334,9 @@ def test_results_are_arrays_on_the_device_single_values_too() -> None:
 
 
 HALF_ONES, MANY_ONES = np.ones((5000, 3), "e"), np.ones(2**25, "f")
-DIVISORS = [0.1, 3, np.inf]
+LARGEST = np.finfo(float).max
+RESTS = [-1e9 / 2**54, np.nan, np.nan, -(2.0**970)]
+DIVISORS = [0.1, 3, np.inf, 3]
 AS_A_GPU = {
     "a negative float in uint8": (lambda cp: cp.asarray([-1.0, 1.9]).astype("B"), [0, 1]),
     "infinity in int32": (lambda cp: cp.asarray([np.inf, -np.inf, np.nan], "f").astype("i"), [2**31 - 1, -(2**31), 0]),
@@ -365,8 +367,8 @@ AS_A_GPU = {
     "infinity that adds up in int32": (lambda cp: cp.asarray([np.inf, -1], "f").sum(dtype="i"), [2**31 - 2]),
     "a mean in uint8": (lambda cp: cp.asarray([200, 201], "B").mean(dtype="B"), 200),
     "a variance of nothing": (lambda cp: cp.nanvar(cp.zeros((2, 0)), axis=1), [0, 0]),
-    "quotients, rounded twice": (lambda cp: cp.asarray([1, np.inf, -1]) // cp.asarray(DIVISORS), [10, np.inf, -0.0]),
-    "their rests": (lambda cp: cp.asarray([1e9, np.inf, -1]) % cp.asarray(DIVISORS), [-1e9 / 2**54, np.nan, np.nan]),
+    "quotients, rounded twice": (lambda cp: cp.asarray([1, np.inf, -1, 7]) // cp.asarray(DIVISORS), [10, np.inf, 0, 2]),
+    "their rests": (lambda cp: cp.asarray([1e9, np.inf, -1, LARGEST]) % cp.asarray(DIVISORS), RESTS),
     "a rest of float16": (lambda cp: cp.asarray([1], "e") % 2**40, [np.nan]),
     "no rest is no -0.0": (lambda cp: cp.signbit(cp.asarray([2.0]) % -1), [0]),
     "a fill is no -0.0": (lambda cp: cp.signbit(cp.full(1, -0.0)), [0]),

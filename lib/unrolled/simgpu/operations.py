@@ -119,7 +119,7 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         axis = options.get("axis")
         words = {"axis": tuple(axis) if isinstance(axis, list) else axis, **_in_dtype(options)}
         kind = words.get("dtype", x.dtype)
-        if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iu":
+        if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iub":
             words["dtype"] = np.dtype(float)
         elif adds:
             x = converted(x, kind) if kind.kind in "iu" else x
@@ -176,7 +176,7 @@ def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> 
     _check_fit([v for v in inputs if v is not None], out)
     ends = (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max) if x.dtype.kind in "iu" else (-np.inf, np.inf)
     low, high = (_bound(*values).astype(out.dtype) for values in zip(bounds, ends, (-np.inf, np.inf), strict=True))
-    np.clip(x, np.minimum(low, high), high, out=out, dtype=out.dtype, casting="unsafe")
+    np.clip(x, low, high, out=out, dtype=out.dtype, casting="unsafe")
 
 
 def _bound(bound: Any, end: Any, no_bound: float) -> Any:
