@@ -58,17 +58,9 @@ def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return quotient, fused(-quotient, y, x)
 
 
-def shift(function: Callable[..., Any]) -> Callable[..., Any]:
+def shift(function: np.ufunc) -> Callable[..., Any]:
     """Return a shift: by the width or more, or by less than 0, it leaves 0, or the sign. By 64 bits, it looks at 32."""
-
-    def shifted(x: Any, y: Any) -> Any:
-        width, by = x.dtype.itemsize * 8, y & 0xFFFFFFFF if y.dtype.itemsize == 8 else y
-        beyond = (by < 0) | (by >= width)
-        empty = function(x, x.dtype.type(width - 1)) if function is np.right_shift else x.dtype.type(0)
-        empty = x.dtype.type(0) if x.dtype.kind == "u" else empty
-        return np.where(beyond, empty, function(x, np.where(beyond, y.dtype.type(0), by))).astype(x.dtype)
-
-    return shifted
+    return lambda x, y: function(x, y & 0xFFFFFFFF if y.dtype.itemsize == 8 else y)
 
 
 def _reciprocal(x: Any) -> Any:

@@ -60,7 +60,7 @@ class ufunc:  # noqa: N801 (NumPy's name)
             for x, kind in zip(inputs, dtypes, strict=False):
                 check_fits(x, kind)
         results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
-        exact = strong or self.__name__ in AS_A_GPU
+        exact = strong or dtypes[0].kind in AS_A_GPU.get(self.__name__, ("",))[0]
         options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if exact else {}
         if dtype is not None and not exact:
             options["dtype"] = np.dtype(dtype).name
