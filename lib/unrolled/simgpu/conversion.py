@@ -16,15 +16,14 @@ REGISTERS = str.maketrans("bhBH", "iiII")  # of the small types
 
 def converted(x: Any, dtype: np.dtype[Any]) -> Any:
     """Return an array or a number in another dtype; the array itself where nothing changes."""
-    kind = np.asarray(x).dtype.kind
-    if dtype.kind in "iu" and kind in "fc":
-        return to_integers(np.real(x), dtype)
-    return np.asarray(x).astype(dtype, copy=False)
+    x = np.asarray(x)
+    x = x.real if x.dtype.kind == "c" and dtype.kind in "iuf" else x
+    return to_integers(x, dtype) if x.dtype.kind == "f" and dtype.kind in "iu" else x.astype(dtype, copy=False)
 
 
 def to_integers(x: Any, dtype: Any) -> Any:
     """Return an array or a number of floats in an integer dtype."""
-    dtype, x = np.dtype(dtype), np.asarray(x)
+    dtype, x = np.dtype(dtype), np.asarray(x).real
     register = np.dtype(dtype.char.translate(REGISTERS))
     ends = np.iinfo(register)
     inside = np.trunc(x).astype(np.float64)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import array
-from unrolled.simgpu.arithmetic import AS_A_GPU
 from unrolled.simgpu.array import (
     Layout,
     broadcast_shape,
@@ -60,9 +59,8 @@ class ufunc:  # noqa: N801 (NumPy's name)
             for x, kind in zip(inputs, dtypes, strict=False):
                 check_fits(x, kind)
         results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
-        exact = strong or dtypes[0].kind in AS_A_GPU.get(self.__name__, ("",))[0]
-        options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if exact else {}
-        if dtype is not None and not exact:
+        options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if strong else {}
+        if dtype is not None and not strong:
             options["dtype"] = np.dtype(dtype).name
         if casting != "same_kind":
             options["casting"] = casting

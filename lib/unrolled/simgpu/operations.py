@@ -17,7 +17,7 @@ import numpy as np
 from unrolled.simgpu import generator
 from unrolled.simgpu.arithmetic import AS_A_GPU, fused
 from unrolled.simgpu.command import InvalidCommandError, Options
-from unrolled.simgpu.conversion import converted
+from unrolled.simgpu.conversion import converted, to_integers
 
 Array: TypeAlias = Any
 Operation: TypeAlias = Callable[[Any, Any, Options], None]
@@ -37,6 +37,7 @@ SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumpr
 
 
 ADDING = ("sum", "prod", "mean", "var", "std", *SCANS)
+FLOATS_TO_INTEGERS = (("f", "i"), ("f", "u"), ("c", "i"), ("c", "u"))
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
@@ -59,8 +60,6 @@ def scalar(x: Any) -> Any:
 
 
 def _ufunc(function: np.ufunc) -> Operation:
-    kinds, own = AS_A_GPU.get(function.__name__, ("", None))
-
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
             takes = f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs"
@@ -72,14 +71,7 @@ def _ufunc(function: np.ufunc) -> Operation:
                 raise InvalidCommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
         if function is np.power and not loop and np.result_type(*inputs).kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
-        casting, signature = _casting(options, "same_kind"), loop.get("signature")
-        if own and signature and signature[0].kind in kinds:
-            _check_fit(inputs, outputs[0])
-            found = own(*(converted(x, kind) for x, kind in zip(inputs, signature, strict=False)))
-            for out, value in zip(outputs, found if isinstance(found, tuple) else (found,), strict=True):
-                np.copyto(out, value, casting=casting)
-            return
-        function(*inputs, out=tuple(outputs), casting=casting, **loop)
+        function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
 
     return compute
 
@@ -100,6 +92,32 @@ def _bounded_power(inputs: Sequence[Any], out: Array) -> tuple[Any, Any]:
 
 def _in_dtype(options: Options) -> dict[str, Any]:
     return {} if options.get("dtype") is None else {"dtype": dtype_of(options["dtype"])}
+
+
+def _as_a_gpu(function: np.ufunc, kinds: str, own: Callable[..., Any]) -> Operation:
+    """The function by a formula of its own, where it computes in a dtype of these kinds."""
+    plain = _ufunc(function)
+
+    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+        dtypes = _loop(function, inputs, options)
+        if dtypes[0].kind not in kinds or options.get("dtype") is not None:
+            plain(inputs, outputs, options)
+            return
+        _check_fit(inputs, outputs[0])
+        found = own(*(converted(x, dtype) for x, dtype in zip(inputs, dtypes, strict=False)))
+        for out, value in zip(outputs, found if isinstance(found, tuple) else (found,), strict=True):
+            np.copyto(out, value, casting=_casting(options, "same_kind"))
+
+    return compute
+
+
+def _loop(function: np.ufunc, inputs: Sequence[Any], options: Options) -> Sequence[np.dtype[Any]]:
+    """The dtypes of what goes in and what comes out."""
+    if options.get("signature") is not None:
+        return [dtype_of(name) for name in options["signature"]]
+    kinds: list[Any] = [x.dtype if isinstance(x, np.ndarray) else type(scalar(x)) for x in inputs]
+    kinds = [np.dtype(bool) if kind is bool else kind for kind in kinds]
+    return function.resolve_dtypes((*kinds, *[None] * function.nout))
 
 
 def _casting(options: Options, default: str) -> Any:
@@ -138,8 +156,9 @@ def _reduction(function: Callable[..., Any]) -> Operation:
 
 def _copy(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (x,), (out,) = inputs, outputs
-    x = converted(x, out.dtype) if isinstance(x, np.ndarray) and out.dtype.kind in "iu" else x
-    np.copyto(out, x, casting=_casting(options, "unsafe"))
+    casting = _casting(options, "unsafe")
+    kinds = getattr(getattr(x, "dtype", None), "kind", ""), out.dtype.kind
+    np.copyto(out, to_integers(x, out.dtype) if kinds in FLOATS_TO_INTEGERS else x, casting=casting)
 
 
 def _written(function: Callable[[Any, Array, Options], Any], casting: Any = "same_kind") -> Operation:
@@ -340,7 +359,8 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
         values = [value(reference) for reference in references]
         loop = _in_dtype({"dtype": dtype})
         if name == "cast":
-            done.append(converted(values[0], loop["dtype"]))
+            x, dtype = np.asarray(values[0]), loop["dtype"]
+            done.append(to_integers(x, dtype) if (x.dtype.kind, dtype.kind) in FLOATS_TO_INTEGERS else x.astype(dtype))
         elif name == "where":
             done.append(np.where(*values))
         else:
@@ -370,6 +390,7 @@ OPERATIONS: dict[str, Operation] = {
     **{name: _reduction(function) for name, function in (REDUCTIONS | SCANS).items()},
     **{f"{name}.at": _at(function) for name, function in UFUNCS.items()},
     **{name: _ufunc(function) for name, function in UFUNCS.items()},
+    **{name: _as_a_gpu(UFUNCS[name], *how) for name, how in AS_A_GPU.items()},
     **dict.fromkeys(("copy", "fill"), _copy),
     "where": _written(_where),
     "clip": _clip,
