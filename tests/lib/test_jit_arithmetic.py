@@ -36,7 +36,7 @@ WHOLE: dict[str, Callable[..., Any]] = {
 }
 REAL: dict[str, Callable[..., Any]] = {
     **{"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide},
-    **{"//": lambda x, y: np.floor(x / y), "%": lambda x, y: x - np.floor(x / y) * y},
+    **{"//": lambda x, y: np.floor(x / y), "%": lambda x, y: (x - np.floor(x / y) * y.astype("d")).astype("f")},
 }
 
 

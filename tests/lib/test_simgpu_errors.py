@@ -108,6 +108,7 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.random.default_rng(0).random(out=x), TypeError, "Expected float64, got float32"),
         (lambda x: cp.random.default_rng(0).random(6, "f4", out=x), ValueError, r"size must match out\.shape"),
         (lambda x: x.get(out=x), TypeError, r"Only numpy\.ndarray can be obtained"),
+        (lambda x: cp.nanvar(x, dtype="d"), NotImplementedError, r"write x.astype\('float64'\) first"),
         (lambda x: x.reshape(4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
         (lambda x: setattr(x, "shape", 4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
         (lambda x: setattr(x.T, "shape", 6), AttributeError, "Incompatible shape for in-place modification"),

@@ -1,7 +1,8 @@
-"""Floats that become integers as a GPU converts them, which is neither NumPy's way nor the same on each CPU.
+"""Numbers that change their dtype as on a GPU, which is neither NumPy's way nor the same on each CPU.
 
-The whole part is held at the ends of the register that takes it, NaN gives 0, and an integer below 32 bits keeps the
-last bits of a 32-bit register: PTX ISA, "cvt". On x86 what is out of range gives the most negative number.
+The whole part of a float is held at the ends of the register that takes it, and an integer below 32 bits keeps the last
+bits of a 32-bit register: PTX ISA, "cvt". On x86 what is out of range gives the most negative number. NaN gives 0 in 32
+bits that were a float32, else the highest bit alone. Of a complex number the real part is taken.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ def converted(x: Any, dtype: np.dtype[Any]) -> Any:
 
 def to_integers(x: Any, dtype: Any) -> Any:
     """Return an array or a number of floats in an integer dtype."""
-    dtype = np.dtype(dtype)
+    dtype, x = np.dtype(dtype), np.asarray(x).real
     register = np.dtype(dtype.char.translate(REGISTERS))
     ends = np.iinfo(register)
-    inside = np.trunc(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
+    inside = np.trunc(x).astype(np.float64)
     whole = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(register)
     held = np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, whole))
+    if max(x.itemsize, register.itemsize) == 8:
+        held = np.where(np.isnan(x), np.array(1 << (ends.bits - 1), f"u{register.itemsize}").view(register), held)
     return held.astype(register).astype(dtype)

@@ -24,6 +24,8 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmi
         host = np.asarray(obj, dtype)
         if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
             raise ValueError(f"Unsupported dtype {host.dtype}")
+        if not host.ndim:  # CuPy moves nothing: the number is a parameter of a kernel
+            return _filled(ndarray((1,) * ndmin, host.dtype.newbyteorder("=")), host.item())
         columns = order == "F" or (order in "KA" and host.flags.f_contiguous and not host.flags.c_contiguous)
         found = ndarray.made_for("H2D", host.shape, host.dtype.newbyteorder("="), "F" if columns else "C")
         found.set(host.astype(found.dtype, copy=False))
@@ -94,7 +96,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> nd
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> ndarray:
     """Return `num` numbers at equal distances from start to stop, which is included unless `endpoint` is False."""
     options = {"start": float(_plain(start)), "stop": float(_plain(stop)), "endpoint": endpoint}
-    return _born("linspace", ndarray(num, float if dtype is None else dtype), options)
+    return _born("linspace", ndarray(num, np.result_type(start, stop, 1.0) if dtype is None else dtype), options)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:  # noqa: N803 (NumPy's names)
@@ -182,6 +184,8 @@ def fill(x: ndarray, value: Any) -> None:
     check_fits(value, x.dtype)
     if isinstance(value, np.integer) and x.dtype.kind in "iu":
         value = value.astype(x.dtype)  # keeps the last bits
+    if value == 0 and x.flags.c_contiguous:
+        value = 0  # CuPy clears the bytes: -0.0 becomes 0.0
     launch("fill", [value], [x])
 
 

@@ -199,11 +199,9 @@ def round_(a: ndarray, decimals: int = 0) -> ndarray:
         return a.astype(np.float16)
     if a.dtype.kind in "iu":
         return _rounded_integers(a, 10**-decimals) if decimals < 0 else a.copy()
-    if not decimals:
-        return UFUNCS["rint"](a)  # type: ignore[no-any-return]
-    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    scaled = UFUNCS["rint"](UFUNCS[there](a, 10.0 ** abs(decimals)))
-    return UFUNCS[back](scaled, 10.0 ** abs(decimals))  # type: ignore[no-any-return]
+    result = laid_out([a._layout], a.shape, a.dtype)
+    launch("round", [a], [result], {"decimals": int(decimals)})
+    return result
 
 
 def _rounded_integers(a: ndarray, unit: int) -> ndarray:

@@ -15,13 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unrolled.simgpu import generator
+from unrolled.simgpu.arithmetic import AS_A_GPU, fused
 from unrolled.simgpu.command import InvalidCommandError, Options
 from unrolled.simgpu.conversion import converted, to_integers
 
 Array: TypeAlias = Any
 Operation: TypeAlias = Callable[[Any, Any, Options], None]
 _KINDS = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
-DTYPES: dict[str, np.dtype[Any]] = {text: kind for kind in _KINDS for text in (kind.name, kind.str)}
+DTYPES: dict[str, np.dtype[Any]] = {text: np.dtype(kind.name) for kind in _KINDS for text in (kind.name, kind.str)}
 UFUNCS: dict[str, np.ufunc] = {
     name: function
     for name, function in vars(np).items()
@@ -36,7 +37,7 @@ SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumpr
 
 
 ADDING = ("sum", "prod", "mean", "var", "std", *SCANS)
-FLOATS_TO_INTEGERS = (("f", "i"), ("f", "u"))
+FLOATS_TO_INTEGERS = (("f", "i"), ("f", "u"), ("c", "i"), ("c", "u"))
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
@@ -94,6 +95,32 @@ def _in_dtype(options: Options) -> dict[str, Any]:
     return {} if options.get("dtype") is None else {"dtype": dtype_of(options["dtype"])}
 
 
+def _as_a_gpu(function: np.ufunc, kinds: str, own: Callable[..., Any]) -> Operation:
+    """The function by a formula of its own, where it computes in a dtype of these kinds."""
+    plain = _ufunc(function)
+
+    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+        dtypes = _loop(function, inputs, options)
+        if dtypes[0].kind not in kinds or options.get("dtype") is not None:
+            plain(inputs, outputs, options)
+            return
+        _check_fit(inputs, outputs[0])
+        found = own(*(converted(x, dtype) for x, dtype in zip(inputs, dtypes, strict=False)))
+        for out, value in zip(outputs, found if isinstance(found, tuple) else (found,), strict=True):
+            np.copyto(out, value, casting=_casting(options, "same_kind"))
+
+    return compute
+
+
+def _loop(function: np.ufunc, inputs: Sequence[Any], options: Options) -> Sequence[np.dtype[Any]]:
+    """The dtypes of what goes in and what comes out."""
+    if options.get("signature") is not None:
+        return [dtype_of(name) for name in options["signature"]]
+    kinds: list[Any] = [x.dtype if isinstance(x, np.ndarray) else type(scalar(x)) for x in inputs]
+    kinds = [np.dtype(bool) if kind is bool else kind for kind in kinds]
+    return function.resolve_dtypes((*kinds, *[None] * function.nout))
+
+
 def _casting(options: Options, default: str) -> Any:
     casting = options.get("casting", default)
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
@@ -110,14 +137,20 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         (x,), (out,) = inputs, outputs
         axis = options.get("axis")
         words = {"axis": tuple(axis) if isinstance(axis, list) else axis, **_in_dtype(options)}
-        if adds and (kind := np.dtype(words.get("dtype", x.dtype)).char) in wider:
-            words["dtype"] = wider[kind]
+        kind = words.get("dtype", x.dtype)
+        if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iub":
+            words["dtype"] = np.dtype(float)
+        elif adds:
+            x = converted(x, kind) if kind.kind in "iu" else x
+            words |= {"dtype": wider[kind.char]} if kind.char in wider else {}
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
             warnings.simplefilter("ignore")
             result = np.asarray(function(x, **words))
-        np.copyto(out, result.reshape(out.shape), casting="unsafe")
+        if not x.size and function in (np.nanvar, np.nanstd):
+            result = np.zeros_like(result)
+        _copy([result.reshape(out.shape)], [out], {})
 
     return compute
 
@@ -159,9 +192,25 @@ def _where(inputs: Sequence[Any], out: Array, options: Options) -> Any:
 
 
 def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (x, low, high), (out,) = inputs, outputs
+    (x, *bounds), (out,) = inputs, outputs
     _check_fit([v for v in inputs if v is not None], out)
+    ends = (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max) if x.dtype.kind in "iu" else (-np.inf, np.inf)
+    low, high = (_bound(*values).astype(out.dtype) for values in zip(bounds, ends, (-np.inf, np.inf), strict=True))
     np.clip(x, low, high, out=out, dtype=out.dtype, casting="unsafe")
+
+
+def _bound(bound: Any, end: Any, no_bound: float) -> Any:
+    """A bound that is missing is the end of the dtype; one that is NaN is none."""
+    found = np.asarray(end if bound is None else bound)
+    return np.where(np.isnan(found), no_bound, found) if found.dtype.kind == "f" else found
+
+
+def _round(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    """Floats to so many decimals, in float64."""
+    (x,), (out,), decimals = inputs, outputs, options["decimals"]
+    unit = np.float64(10) ** abs(decimals)
+    wide = x.astype(np.result_type(x, unit))
+    np.copyto(out, np.rint(wide * unit) / unit if decimals > 0 else np.rint(wide / unit) * unit, casting="same_kind")
 
 
 def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -180,7 +229,12 @@ def _concatenate(inputs: Sequence[Any], out: Array, options: Options) -> Any:
 
 
 def _linspace(inputs: Sequence[Any], out: Array, options: Options) -> Any:
-    return np.linspace(options["start"], options["stop"], out.size, endpoint=options.get("endpoint", True))
+    start, stop, ends = np.float64(options["start"]), np.float64(options["stop"]), options.get("endpoint", True)
+    step = (stop - start) / max(1, out.size - bool(ends))
+    values = fused(np.arange(out.size, dtype=float), step, start)
+    if ends and out.size > 1:
+        values[-1] = stop
+    return converted(np.floor(values), out.dtype) if out.dtype.kind in "iu" else values
 
 
 def _eye(inputs: Sequence[Any], out: Array, options: Options) -> Any:
@@ -218,9 +272,11 @@ def _nonzero(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) 
 
 
 def _arange(inputs: Sequence[Any], out: Array, options: Options) -> Any:
-    """As NumPy fills it: start + i * delta in the array's dtype, where delta is what the second value differs by."""
-    start, second = (np.asarray(v).astype(out.dtype) for v in (options["start"], options["start"] + options["step"]))
-    return start + np.arange(out.size).astype(out.dtype) * (second - start)
+    """As CuPy fills it: start + i * step in the array's dtype, where of floats the result is rounded, once."""
+    start, step = (np.asarray(scalar(options[name])).astype(out.dtype) for name in ("start", "step"))
+    if out.dtype.kind == "f":
+        return fused(np.arange(out.size, dtype=float), step, start)
+    return start + np.arange(out.size).astype(out.dtype) * step
 
 
 def _triangle(function: Callable[..., Any]) -> Operation:
@@ -336,9 +392,11 @@ OPERATIONS: dict[str, Operation] = {
     **{name: _reduction(function) for name, function in (REDUCTIONS | SCANS).items()},
     **{f"{name}.at": _at(function) for name, function in UFUNCS.items()},
     **{name: _ufunc(function) for name, function in UFUNCS.items()},
+    **{name: _as_a_gpu(UFUNCS[name], *how) for name, how in AS_A_GPU.items()},
     **dict.fromkeys(("copy", "fill"), _copy),
     "where": _written(_where),
     "clip": _clip,
+    "round": _round,
     "matmul": _matmul,
     "einsum": _written(lambda inputs, out, o: np.einsum(o["subscripts"], *inputs, optimize=len(inputs) == 2)),
     **{name: _fft(getattr(np.fft, name)) for name in ("rfft2", "irfft2", "fft2", "ifft2")},

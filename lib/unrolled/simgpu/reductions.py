@@ -69,7 +69,13 @@ def reduction(name: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1024)
 def result_dtype(op: str, kind: np.dtype[Any], dtype: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the dtype that NumPy gives this reduction of a `kind` array; `dtype` is the one asked for, if any."""
+    """Return the dtype that NumPy gives this reduction of a `kind` array; `dtype` is the one asked for, if any.
+
+    Raises NotImplementedError for a variance's dtype to which CuPy rounds the mean, or which it overlooks.
+    """
+    simulated = ("var", "std", "nanvar", "nanstd") if kind == dtype else ("var", "std")
+    if dtype and op.endswith(("var", "std")) and (op not in simulated or not kind.kind == dtype.kind == "f"):
+        raise NotImplementedError(f"{op} of {kind} in {dtype} is not simulated: write x.astype({dtype.name!r}) first")
     words: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from unrolled.simgpu.arithmetic import floor_divide, remainder, shift
 from unrolled.simgpu.conversion import to_integers
 from unrolled.simgpu.lockstep import types
 from unrolled.simgpu.lockstep.types import Scalar
@@ -37,42 +38,12 @@ def cast(value: Value, given: Scalar, to: Scalar) -> Value:
     return value.astype(to.dtype, copy=False)
 
 
-def _floor_divide(x: Value, y: Value) -> Value:
-    """Rounded down, as CuPy's; a whole number divided by 0 is 0."""
-    if x.dtype.kind == "f":
-        return np.floor(x / y)
-    return np.floor_divide(x, np.where(y == 0, y.dtype.type(1), y)) * (y != 0)
-
-
-def _remainder(x: Value, y: Value) -> Value:
-    if x.dtype.kind == "f":
-        return x - np.floor(x / y) * y
-    return np.remainder(x, np.where(y == 0, y.dtype.type(1), y)) * (y != 0)
-
-
 def _power(x: Value, y: Value) -> Value:
     """Whole numbers to a negative power are 0, unless the base is 1 or -1."""
     if x.dtype.kind not in "i":
         return np.power(x, y)
     found = np.power(x, np.where(y < 0, y.dtype.type(0), y))
     return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), found).astype(x.dtype)
-
-
-def _shift(function: Callable[..., Value]) -> Callable[..., Value]:
-    """A GPU's shift by the width or more leaves 0, or the sign; by a negative number it is undefined: the same here."""
-
-    def shifted(x: Value, y: Value) -> Value:
-        width = x.dtype.itemsize * 8
-        beyond = (y < 0) | (y >= width)
-        empty = function(x, x.dtype.type(width - 1)) if function is np.right_shift else x.dtype.type(0)
-        empty = x.dtype.type(0) if x.dtype.kind == "u" else empty
-        return np.where(beyond, empty, function(x, np.where(beyond, y.dtype.type(0), y))).astype(x.dtype)
-
-    return shifted
-
-
-def _invert(x: Value) -> Value:
-    return np.ones_like(x) if x.dtype.kind == "b" else np.invert(x)  # C: ~true is -2, which is true as well
 
 
 def _by_type(name: str, bools: str) -> Callable[..., Value]:
@@ -92,10 +63,10 @@ OPERATORS: dict[str, Operation] = {
     "Mult": Operation("multiply", types.ARITHMETIC, _by_type("multiply", "bitwise_and")),
     "Pow": Operation("power", types.POWER, _power, 32),
     "Div": Operation("true_divide", types.TRUE_DIVISION, np.true_divide, 8),
-    "FloorDiv": Operation("floor_divide", types.DIVISION, _floor_divide, 8),
-    "Mod": Operation("remainder", types.DIVISION, _remainder, 8),
-    "LShift": Operation("left_shift", types.SHIFTS, _shift(np.left_shift)),
-    "RShift": Operation("right_shift", types.SHIFTS, _shift(np.right_shift)),
+    "FloorDiv": Operation("floor_divide", types.DIVISION, floor_divide, 8),
+    "Mod": Operation("remainder", types.DIVISION, remainder, 8),
+    "LShift": Operation("left_shift", types.SHIFTS, shift(np.left_shift)),
+    "RShift": Operation("right_shift", types.SHIFTS, shift(np.right_shift)),
     "BitOr": Operation("bitwise_or", types.BITS, np.bitwise_or),
     "BitAnd": Operation("bitwise_and", types.BITS, np.bitwise_and),
     "BitXor": Operation("bitwise_xor", types.BITS, np.bitwise_xor),
@@ -108,7 +79,7 @@ OPERATORS: dict[str, Operation] = {
     "And": Operation("logical_and", types.COMPARISON, np.logical_and),
     "Or": Operation("logical_or", types.COMPARISON, np.logical_or),
     "USub": Operation("negative", types.NEGATIVE, np.negative),
-    "Invert": Operation("invert", types.INVERT, _invert),
+    "Invert": Operation("invert", types.INVERT, np.invert),
     "Not": Operation("logical_not", types.NOT, np.logical_not),
 }
 """By the name of Python's syntax for it (`ast.Add`)."""

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.lockstep import arithmetic, types
 from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS
 from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
 from unrolled.simgpu.lockstep.types import NAMES
@@ -168,10 +167,7 @@ def call(function: Any, values: list[Any]) -> Any:
     """Return what a function of the library gives for constants: casts, `abs`, `round`, and those of `math`."""
     if isinstance(function, TypeName):
         kinds: dict[str, Any] = {"int": int, "float": float, "bool": bool}
-        kind = kinds.get(function.name) or function.dtype.type
-        if kind not in kinds.values() and len(values) == 1 and isinstance(values[0], (float, np.floating)):
-            return kind(arithmetic.cast(np.float64(values[0]), types.FLOAT64, types.Scalar(function.dtype.char)))
-        return _plain(lambda: kind(*values))
+        return _plain(lambda: kinds.get(function.name, function.dtype.type)(*values))
     path = function.path if isinstance(function, Name) else ""
     module, _, name = path.partition(".")
     numbers = all(isinstance(value, NUMBERS) for value in values)

@@ -12,7 +12,7 @@ from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS, OPERATORS
 from unrolled.simgpu.lockstep.builtins import BUILTINS, INDICES, KNOWN, Call, Needs
 from unrolled.simgpu.lockstep.constants import Constant, Function, Name, TypeName
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
-from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
+from unrolled.simgpu.lockstep.faults import CompileException, OperatorError, RefusedError
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.source import LIMITS, Source, allowed
 from unrolled.simgpu.lockstep.state import Frame
@@ -114,6 +114,8 @@ class Scope:
             raise RefusedError(OperatorError, f"the operator {name} has no meaning in a kernel")
         if name in ("Sub", "USub") and all(expressions.scalar_of(x).code == "?" for x in operands):
             raise RefusedError(TypeError, "`-` on bool is not supported; use ^ or not")
+        if name == "Invert" and expressions.scalar_of(operands[0]).code == "?":
+            raise RefusedError(NotImplementedError, "`~` on bool is not simulated: C makes -2 of ~True. Write `not`")
         return expressions.apply(OPERATORS[name], operands, self.line(node))
 
     def _name(self, name: str, node: ast.expr) -> Operand:
@@ -131,10 +133,11 @@ class Scope:
 
         return Expr(variable, run)
 
-    @staticmethod
-    def _known(found: Constant) -> Operand:
+    def _known(self, found: Constant) -> Operand:
         """What a constant stands for in a kernel: an index such as threadIdx is no constant."""
         if isinstance(found.value, Name) and (name := found.value.path.removeprefix("jit.")) in INDICES:
+            if name in self.variables:
+                raise RefusedError(CompileException, f"`{name}` is a variable of the kernel, which hides jit.{name}")
             return INDICES[name]
         return found
 

@@ -39,11 +39,11 @@ _WORDS = """
     static_assert static_cast struct switch template this thread_local throw true typedef typeid typename union unsigned
     using virtual void volatile wchar_t
 """
-RESERVED = frozenset([*_WORDS.split(), "NULL", "threadIdx"])
+RESERVED = frozenset([*_WORDS.split(), "NULL"])
 """Words of C++17 that Python takes as names. CuPy writes a kernel's names into C++ as they are."""
 _DECLARED = """
     abs acos asin atan atan2 cbrt ceil complex cos cosh dim3 erf exp exp2 expm1 fabs floor fmax fmin fmod half hypot log
-    log10 log1p log2 main max min pow printf rint round sin sinh size_t sqrt std tan tanh trunc
+    log10 log1p log2 main max min pow printf rint round sin sinh size_t sqrt std tan tanh threadIdx trunc
 """
 DECLARED = frozenset(_DECLARED.split())
 """What CUDA's headers declare: a kernel of such a name would be a second declaration."""

@@ -12,7 +12,7 @@ import numpy as np
 from unrolled.simgpu.lockstep import access, arithmetic, constants, expressions, types
 from unrolled.simgpu.lockstep.constants import Constant
 from unrolled.simgpu.lockstep.expressions import Element, Expr
-from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.faults import CompileException, RefusedError
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.scope import Scope
 from unrolled.simgpu.lockstep.state import Frame
@@ -198,6 +198,8 @@ def _change(node: ast.AugAssign, scope: Scope) -> Step:
         raise RefusedError(AttributeError, "a constant cannot be changed")
     if not isinstance(place.type, Scalar):
         raise RefusedError(AssertionError, f"{place.type} cannot be changed by such an operator")
+    if isinstance(place, Element) and place.root and place.type.code == "e":  # CuPy takes it for a float in memory
+        raise RefusedError(CompileException, "a float16 in an array is not changed in place: write y[i] = y[i] + …")
     old = Expr(place.type, lambda frame, mask: frame.held)
     new = expressions.cast(scope.operation(node.op, [old, value], node), place.type).run
     if isinstance(place, Element):
