@@ -94,7 +94,7 @@ WRONG = {  # the source, the verdict, and what is said
         ["so D2H transfers are disallowed", "nothing may be copied to the host"],
     ),
     "a product": (
-        "def answer(x, total, count):\n    total[...] = (x[None] @ x[:, None])[0, 0]\n",
+        "def answer(x, total, count):\n    total[...] = (x[:, None] @ x[None])[0, 0]\n",
         "crashed",
         ["calling cuBLAS API during stream capture", "in a kernel of your own"],
     ),

@@ -34,6 +34,9 @@ NAMES = """
 _COMPARISONS = {"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"}  # take integers of any size
 _LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
 _REAL = {"arctan2", "hypot", "copysign", "nextafter"}  # CuPy has them for complex numbers, and CUDA's compiler has not
+_TESTS = {"isfinite", "isinf", "isnan"}
+_ODD = {("power", "int8"): "bool", ("float_power", "complex128"): "complex64"}
+"""For the dtypes of results the first loop of CuPy, which loses what the operands hold."""
 
 
 class ufunc:  # noqa: N801 (NumPy's name)
@@ -87,17 +90,20 @@ class ufunc:  # noqa: N801 (NumPy's name)
         try:
             dtypes = _loop(self._function, kinds, wanted)
         except TypeError:
-            if self._function is np.sign and kinds == (np.dtype(bool),):
+            if self._function is np.sign and kinds == (np.dtype(bool),) and wanted is None:
                 return (np.dtype(np.int8), np.dtype(np.int8)), True
             if self.__name__ in _REAL and any(np.dtype(kind).kind == "c" for kind in (*kinds, wanted)):
                 raise NotImplementedError(
                     f"{self.__name__} of complex numbers is not simulated: write x.real"
                 ) from None
             raise
+        if wanted is not None:
+            if (lossy := _ODD.get((self.__name__, wanted.name))) is not None:
+                text = f"{self.__name__}(dtype={wanted.name!r}) is not simulated: CuPy casts to {lossy} before"
+                raise NotImplementedError(f"{text}. Write astype({wanted.name!r}) after it")
+            return dtypes, True
         if self.__name__ in _LOGICAL and any(np.dtype(kind).kind == "c" for kind in kinds):
             raise TypeError(f"Wrong type ({kinds}) of arguments for cupy_{self.__name__}")
-        if wanted is not None:
-            return dtypes, True
         if not any(isinstance(x, np.generic) for x in inputs):
             return dtypes, False
         weak = tuple(_kind(x.item() if isinstance(x, np.generic) else x) for x in inputs)
@@ -113,11 +119,14 @@ def _kind(x: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _loop(function: np.ufunc, kinds: tuple[Any, ...], dtype: Any) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that a function computes in; with `dtype`, the first for such results, whatever the operands are."""
     empty = (None,) * function.nout
     if dtype is None:
         return function.resolve_dtypes((*kinds, *empty))
-    signature = (None,) * function.nin + (dtype,) * function.nout
-    return function.resolve_dtypes((*kinds, *empty), signature=signature, casting="unsafe")
+    first = np.dtype(np.float16) if function.__name__ in _TESTS else dtype
+    return function.resolve_dtypes(
+        (*[first] * function.nin, *empty), signature=(None,) * function.nin + (dtype,) * function.nout
+    )
 
 
 def _results(name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[Any], casting: Any) -> list[Any]:
