@@ -4,8 +4,8 @@
 # **Core**, about 9 minutes.
 #
 # Leave out **whole filters**, so that the matrix really becomes smaller. `weight` is (O, K), a row for each filter. Set
-# the rows with the smallest sums of magnitudes to 0, `int(fraction * O)` of them. Then fine-tune: subtract each of
-# `updates` in turn, and see to it that what was pruned stays 0.
+# the rows with the smallest sums of magnitudes to 0, `int(fraction * O)` of them, whichever of equal ones. Then
+# fine-tune: subtract each of `updates` in turn, and see to it that what was pruned stays 0.
 
 
 # %% nbgrader={"grade": false, "grade_id": "prune_filters", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -56,6 +56,7 @@ RIGHT = {
     "tuples": ((26, 24), (26, 24)),
     "a list for a tuple, floats for ints": ([26.0, np.float64(24)], (26, 24)),
     "a tuple for a list": ((1, 2), [1, 2]),
+    "an array for a pair": (np.array([0.5, 2]), (0.5, 2)),
     "float32 for a float": (np.float32(1 / 3), 1 / 3),
 }
 
@@ -90,7 +91,7 @@ WRONG = {
     "a text for a number": ("2", 2.0, "expected a number"),
     "a huge whole number": (10**400, 2.0, "got inf, expected 2"),
     "float16 for a float": (np.float16(1 / 3), 1 / 3, "got 0.333"),
-    "an array for a list": (np.array([1, 2]), [1, 2], "return them as a list"),
+    "an array of one axis too many for a list": (np.array([[1], [2]]), [1, 2], "item 0 of 2: expected a number"),
     "an item too many": ((1, 2, 3), (1, 2), "expected 2 items, got 3"),
     "another item": ([1, 3, 4], [1, 2, 3], "item 1 of 3: got 3, expected 2"),
     "items in another order": ([1, 3, 2], [1, 2, 3], "the items are right, in another order"),

@@ -60,7 +60,7 @@ def mismatch(
 
     Arrays must agree in type, shape and dtype, values within `tolerance` times the largest expected magnitude (exact
     for integers and booleans). For a Python float any real number is accepted, for an int any whole one, within
-    `tolerance` times the expected one; tuples and lists, either for the other, are compared item by item.
+    `tolerance` times the expected one; tuples, lists and arrays, each for the others, are compared item by item.
     """
     if isinstance(expected, np.ndarray):
         return _array_mismatch(got, expected, tolerance, inputs)
@@ -160,9 +160,10 @@ def _as_float(number: Any) -> float:
 
 def _sequence_mismatch(got: Any, expected: Any, tolerance: float, inputs: Mapping[str, Any]) -> Mismatch | None:
     kind = type(expected).__name__
+    if isinstance(got, np.ndarray) and got.ndim and got.dtype.kind in "biuf":
+        got = list(np.asarray(got))
     if not isinstance(got, (list, tuple)):
-        helps = (f"the values are right: return them as a {kind}",) if agree(got, expected, tolerance) else ()
-        return Mismatch((f"expected a {kind} of {len(expected)}, got {_kind(got)}", *helps))
+        return Mismatch((f"expected a {kind} of {len(expected)}, got {_kind(got)}",))
     if len(got) != len(expected):
         return Mismatch(
             (f"expected {len(expected)} items, got {len(got)}: {_text(got)}", *_nesting_advice(got, expected))

@@ -209,9 +209,9 @@ def coupled_gate_by_gate(x, h, c, weight_ih, weight_hh, bias):
 # prune_filters
 
 
-def rows_below_a_threshold(weight, fraction, updates):
-    sums = np.abs(weight).sum(axis=1)
-    stays = sums >= np.sort(sums)[int(fraction * len(sums))]
+def rows_of_low_rank(weight, fraction, updates):
+    ranks = np.abs(weight).sum(axis=1).argsort().argsort()
+    stays = ranks >= int(fraction * len(weight))
     return np.where(stays[:, None], weight - sum(updates, np.zeros_like(weight)), np.float32(0))
 
 
@@ -281,7 +281,7 @@ RIGHT = {
     ],
     "choose_algorithm_backward": RULES,
     "prune_filters": [
-        *(rows_below_a_threshold, row_by_row),
+        *(rows_of_low_rank, row_by_row),
         *in_other_words(
             "variants/11_prune_filters",
             "prune_filters",

@@ -201,13 +201,13 @@ def in_bounded_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Non
     return found
 
 
-def graded(rng: np.random.Generator, count: int, batch_size: int, classes: int = 5) -> Inputs:
+def graded(rng: np.random.Generator, count: int, batch_size: int, classes: int = 5, scale: float = 1) -> Inputs:
     """Draw images (count, 1, 3, 3) and a network of some classes that gets most right, but of the last few none.
 
-    So a mean of means shows.
+    So a mean of means shows. With a large scale, exp of a score is beyond float32.
     """
     images = rng.standard_normal((count, 1, 3, 3)).astype(np.float32)
-    weight = rng.standard_normal((9, classes)).astype(np.float32)
+    weight = (scale * rng.standard_normal((9, classes))).astype(np.float32)
     scores = images.reshape(count, -1) @ weight
     labels = np.where(rng.random(count) < 0.8, scores.argmax(axis=1), rng.integers(0, classes, count))
     last = count % batch_size or 1
@@ -246,7 +246,24 @@ def _mean(means: Array, sizes: Array) -> float:
 
 SMALLER = "is a mean of means: the last batch is smaller"
 
+
+def _overflowed(loss: float) -> Function:
+    """Return a change of a result to this loss where exp of some score is beyond float32."""
+    return lambda y, forward, images: (
+        loss if np.isinf(np.exp(images.reshape(len(images), -1) @ forward.weight)).any() else y[0],
+        y[1],
+    )
+
+
 EVALUATE_MISTAKES = (
+    *(
+        result("exp of a score overflows: subtract the largest of its row first", _overflowed(loss))
+        for loss in (np.inf, np.nan)
+    ),
+    result(
+        "8 bits count to 255: add up in a Python int",
+        lambda y, images: (y[0], round(y[1] * len(images)) % 256 / len(images)),
+    ),
     _from_parts(
         f"this {SMALLER}, so its mean must count for less", lambda losses, rights, *_: (losses.mean(), rights.mean())
     ),

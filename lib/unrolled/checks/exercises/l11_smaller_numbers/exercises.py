@@ -60,7 +60,7 @@ def any_step(rng: np.random.Generator) -> Inputs:
         gradients.flat[rng.integers(gradients.size)] = rng.choice([np.inf, -np.inf, np.nan])
     every = edge_size(rng, 8)
     good = every - 1 if rng.random() < 0.5 else int(rng.integers(every))
-    return {"gradients": gradients, "scale": 2.0 ** rng.integers(1, 17), "good_steps": good, "every": every}
+    return {"gradients": gradients, "scale": 2.0 ** rng.integers(1, 40), "good_steps": good, "every": every}
 
 
 FINITE = normal(3, 4, dtype=np.float16)
@@ -103,6 +103,7 @@ SCALING_MISTAKES = (
         "a step that is skipped ends the row of good ones: good_steps is 0 then",
         lambda y, good_steps: y if y[0] is not None else (*y[:2], good_steps),
     ),
+    result("nothing ends the scale from above: it doubles", lambda y: (y[0], min(y[1], 2.0**24), y[2])),
 )
 
 
@@ -115,6 +116,7 @@ loss_scale_step = Spec(
         random_case("one is the largest that is finite", a_step(with_one(65504), 8.0, 3, every=10)),
         random_case("one is NaN", a_step(with_one(np.nan), 8.0, 9, every=10)),
         random_case("the last of some good steps", a_step(FINITE, 256.0, 6, every=7)),
+        random_case("a large scale that doubles", a_step(FINITE, 2.0**40, 2, every=3)),
         random_case("tiny gradients", a_step(TINY, 65536.0, 0, every=4)),
         random_case("large ones, whose sum is too large", a_step(LARGE, 1.0, 1, every=9)),
     ],
@@ -193,6 +195,7 @@ prune = Spec(
         # The share is 13.86 of 18 weights, of which 13 go.
         random_case("filters, and a share that does not come out even", fewer.one_update, 0.77, 2, 1, 3, 3),
         case("no update", weight=array([3, -1], [0.5, -4]), fraction=0.5, updates=[]),
+        case("equal magnitudes", weight=array([1, -1], [1, 2]), fraction=0.5, updates=[array([3, 1], [2, 1])]),
         case("no update, and none goes", weight=array([3, -1], [0.5, -4]), fraction=0.2, updates=[]),
         random_case("a share of less than one weight", fewer.one_update, 0.2, 2, 2),
         case(
@@ -200,6 +203,7 @@ prune = Spec(
         ),
     ],
     new=True,
+    compare=fewer.whichever_goes(fewer.prune, lambda x: x != 0),
     domain=random_case("any weights and updates", fewer.any_pruning),
     points=2,
     hints=(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, reduce
 from math import floor
+from typing import Any
 
 import numpy as np
 
+from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.domain import edge_size
 from unrolled.checks.mistakes import Function, Mistake, given, result
-from unrolled.checks.spec import Draw, Inputs, draw_all, normals
+from unrolled.checks.spec import Compare, Draw, Inputs, draw_all, normals
 from unrolled.device import Array
 from unrolled.ops import precision
 
@@ -18,16 +20,39 @@ WORD = 64
 ONES = 2**WORD - 1
 
 
-def prune(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights with the smallest magnitudes at 0, after updates that leave these at 0."""
-    return masked(weight, kept(weight, fraction), updates)
+def prune(weight: Array, fraction: float, updates: list[Array], late: Array | None = None) -> Array:
+    """Return the weights with the smallest magnitudes at 0, after updates that leave these at 0.
+
+    Of equal magnitudes those go where `late` is lowest.
+    """
+    return masked(weight, kept(weight, fraction, late), updates)
 
 
-def kept(weight: Array, fraction: float) -> Array:
+def kept(weight: Array, fraction: float, late: Array | None = None) -> Array:
     """Return 1 for each weight that stays, 0 for the floor(fraction * size) smallest magnitudes."""
-    mask = np.ones(weight.size, weight.dtype)
-    mask[np.argsort(np.abs(weight), axis=None)[: floor(fraction * weight.size)]] = 0
+    sizes, mask = np.abs(weight).ravel(), np.ones(weight.size, weight.dtype)
+    order = np.lexsort((sizes if late is None else late.ravel(), sizes))
+    mask[order[: floor(fraction * weight.size)]] = 0
     return mask.reshape(weight.shape)
+
+
+def whichever_goes(pruned: Callable[..., Array], there: Callable[[Array], Array]) -> Compare:
+    """Return a comparison with `pruned`, where of equal ones those go that went in a result; the others are `there`."""
+
+    def judge(got: Any, expected: Array, inputs: Inputs) -> Mismatch | None:
+        if isinstance(got, np.ndarray) and got.shape == expected.shape:
+            unpruned = updated(inputs["weight"], inputs["updates"])  # an update may take it to 0, too
+            expected = pruned(**inputs, late=2 * there(got) + ~there(unpruned))
+        return mismatch(got, expected, 1e-4, inputs)
+
+    return judge
+
+
+def beyond(weight: Array, fraction: float, sign: int) -> Array:
+    """Return 1 for each weight above a threshold, or at it if the sign is -1: the largest that goes, the next then."""
+    sizes, count = np.abs(weight), floor(fraction * weight.size)
+    threshold = np.sort(np.append(sizes, (-1, np.inf)))[count + (sign < 0)]
+    return np.asarray(sizes > threshold if sign > 0 else sizes >= threshold, weight.dtype)
 
 
 def masked(weight: Array, mask: Array, updates: list[Array]) -> Array:
@@ -38,9 +63,10 @@ def masked(weight: Array, mask: Array, updates: list[Array]) -> Array:
 
 
 def any_pruning(rng: np.random.Generator, fewest: int = 1, most: int = 4) -> Inputs:
-    """Draw weights with so many axes, and updates, of which the first may take some weights to 0."""
+    """Draw weights with so many axes, at times whole, and updates, of which the first may take some to 0."""
     shape = [edge_size(rng, 5) for _ in range(rng.integers(fewest, most + 1))]
     weight, *updates = rng.standard_normal((1 + edge_size(rng, 3, 0), *shape)).astype(np.float32)
+    weight = np.round(weight) if rng.random() < 0.4 else weight  # many have equal magnitudes
     if updates:
         updates[0] = np.where(rng.random(shape) < 0.3, weight, updates[0])
     return {"weight": weight, "fraction": float(rng.uniform(0, 1)), "updates": updates}
@@ -87,6 +113,13 @@ PRUNE_MISTAKES = (
     Mistake(
         "small is what lies near 0: np.abs(weight)",
         lambda weight, fraction, updates: masked(weight, kept(weight - weight.min(), fraction), updates),
+    ),
+    *(
+        Mistake(
+            f"int(fraction * weight.size) weights go: a threshold takes {words} equal to it, so take places (argsort)",
+            lambda weight, fraction, updates, sign=sign: masked(weight, beyond(weight, fraction, sign), updates),
+        )
+        for words, sign in (("all that are", 1), ("none of those", -1))
     ),
     given("an update is subtracted, and not added", updates=lambda updates: [-update for update in updates]),
     given(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor
-
 import numpy as np
 
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
@@ -13,16 +11,17 @@ from unrolled.checks.spec import case, random_case, variant
 from unrolled.device import Array
 
 
-def prune_rows(weight: Array, fraction: float, updates: list[Array]) -> Array:
-    """Return the weights (O, K) with the rows of the smallest sums of magnitudes at 0, after updates."""
-    return _by(np.abs(weight).sum(axis=1), weight, fraction, updates)
+def prune_rows(weight: Array, fraction: float, updates: list[Array], late: Array | None = None) -> Array:
+    """Return the weights (O, K) with the rows of the smallest sums of magnitudes at 0, after updates.
+
+    Of equal rows those go where `late` is lowest.
+    """
+    return _by(np.abs(weight).sum(axis=1), weight, fraction, updates, late)
 
 
-def _by(sizes: Array, weight: Array, fraction: float, updates: list[Array]) -> Array:
+def _by(sizes: Array, weight: Array, fraction: float, updates: list[Array], late: Array | None = None) -> Array:
     """Prune the rows of the smallest of these sizes (O,)."""
-    mask = np.ones((len(weight), 1), weight.dtype)
-    mask[np.argsort(sizes)[: floor(fraction * len(weight))]] = 0
-    return fewer.masked(weight, mask, updates)
+    return fewer.masked(weight, fewer.kept(sizes, fraction, late)[:, None], updates)
 
 
 FOUR = array([2, -2], [0.5, -0.5], [-4, -4], [3, 0])
@@ -37,8 +36,10 @@ prune_filters = variant(
         # The share is 3.75 rows, of which 3 go.
         random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
         case("no update", weight=FOUR, fraction=0.5, updates=[]),
+        case("equal sums", weight=array([1, -1], [-2, 0], [0, 2], [3, 3]), fraction=0.5, updates=[FOUR]),
         case("no update, and none goes", weight=FOUR, fraction=0.2, updates=[]),
     ],
+    compare=fewer.whichever_goes(prune_rows, lambda x: x.any(axis=1)),
     domain=random_case("any weights and updates", fewer.any_pruning, fewest=2, most=2),
     hints=(
         exercises.prune.hints[0],
