@@ -61,7 +61,7 @@ def picture(root: Path) -> Picture:
     from unrolled import show
 
     rungs = ours(records(root))
-    plain = [rung | {"label": rung["label"].replace("`", "")} for rung in rungs]
+    plain = [rung | {"label": rung["label"].replace("`", ""), "how": "recorded"} for rung in rungs]
     drawn = show.ladder(sorted(plain, key=itemgetter("seconds"), reverse=True))
     drawn.alt = alt(rungs)
     return drawn
