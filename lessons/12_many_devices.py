@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Many devices
 #
-# Lesson 12, about 100 minutes; 85 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
+# Lesson 12, about 100 minutes; 83 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
 # place for a break.
 #
 # **Afterwards you can**
