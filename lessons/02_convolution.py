@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Convolution
 #
-# Lesson 02, about 110 minutes.
+# Lesson 02, about 110 minutes. A session of 90 minutes ends after the exercise `conv2d_gemm`; the rest is for home.
 #
 # **Afterwards you can**
 #

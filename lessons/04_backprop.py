@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Backprop
 #
-# Lesson 04, about 130 minutes.
+# Lesson 04, about 130 minutes. A session of 90 minutes ends after the exercise `col2im`.
 #
 # **Afterwards you can**
 #

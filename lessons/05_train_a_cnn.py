@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Train a CNN
 #
-# Lesson 05, about 125 minutes.
+# Lesson 05, about 125 minutes. A session of 90 minutes ends after the exercise `evaluate`.
 #
 # **Afterwards you can**
 #

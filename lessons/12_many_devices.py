@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Many devices
 #
-# Lesson 12, about 100 minutes; 85 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
+# Lesson 12, about 100 minutes; 83 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
 # place for a break.
 #
 # **Afterwards you can**
@@ -129,7 +129,7 @@ journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
 # %%
 GPU = recorded.machine["gpu"].removeprefix("NVIDIA ")
-step = {  # recorded seconds of a step by batch and GPUs, with this course's library; peer_s would be PyTorch's
+steps = {  # recorded seconds of a step by batch and GPUs, with this course's library; peer_s would be PyTorch's
     (batch, row["gpus"]): row["ours_s"]
     for batch in (8, 1024)
     for row in recorded.rows.values()
@@ -143,7 +143,7 @@ network = nn.Sequential(
 network.predict(digits.images[:1])  # builds it
 size = network.parameters.nbytes
 alone = recorded.row("all_reduce, 1 MiB, 2 GPUs")
-one, two, many = step[8, 1], step[8, 2], step[1024, 1]
+one, two, many = steps[8, 1], steps[8, 2], steps[1024, 1]
 print(
     f"recorded, 1 GPU:  a step of batch 1024, 128 times the work, takes {many / one:.2f} times as long as one of batch 8"
 )
@@ -151,10 +151,10 @@ print(f"recorded, 2 GPUs: a step of batch 8 takes {two * 1e6:.0f} us, {(two - on
 issued = f"and {alone['host_s'] * 1e6:.0f} us of the host to start (the gradient has {size / 2**20:.2f} MiB)"
 print(f"                  a sum of 1 MiB takes {alone['peer_s'] * 1e6:.0f} us, {issued}")
 link, where = parallel.LINKS["NVLink 4"], f"recorded, {GPU}"  # what joins these GPUs
-four, how = step.get((8, 4)), where
+four, how = steps.get((8, 4)), where
 if four is None:
     further = link.all_reduce_seconds(size, ranks=4) - link.all_reduce_seconds(size, ranks=2)
-    four, how = two + further, f"modelled, {GPU}, at best"
+    four, how = two + further, "modelled, at best"
 journal.measured("batch_8_on_two_gpus", one / two, where=where)
 journal.measured("batch_8_on_four_gpus", one / four, where=how)
 print(f"times as fast as one: two GPUs {one / two:.2f} ({where}); four {one / four:.2f} ({how})")
@@ -401,9 +401,7 @@ for ranks in (1, 2, 4, 8):
         links = parallel.Network(ranks, link="100 Gb/s network")
         parallel.emulate(program, np.ones(network.parameters.size // 8 * 8, np.float32), network=links)
         took.append(f"{name} {links.seconds * 1e6:.0f} us")
-    line = (
-        f"{ranks} ranks, kB on each: weights and gradient {2 * size / 1e3:.0f}, Adam {remembers / 1e3:.0f}, or a share"
-    )
+    line = f"{ranks} ranks, kB on each: weights and gradient {2 * network.parameters.nbytes / 1e3:.0f}, Adam {remembers / 1e3:.0f}, or a share"
     print(f"{line} {remembers / ranks / 1e3:.0f}; modelled: {', '.join(took)}")
 
 # %% [markdown]
@@ -572,9 +570,9 @@ points = {
     for section, name in (("strong", "source A, batch 8"), ("weak", "source B, 512 a GPU"))
 }
 for batch in (8, 1024):
-    line = f"source A, batch {batch:4} in all: a step takes {step[batch, 1] * 1e6:.0f} us on one GPU; two GPUs are"
-    print(f"{line} {step[batch, 1] / step[batch, 2]:.2f} times as fast")
-(_, single, _), (gpus, shared_step, _), *_ = points["weak"]
+    line = f"source A, batch {batch:4} in all: a step takes {steps[batch, 1] * 1e6:.0f} us on one GPU; two GPUs are"
+    print(f"{line} {steps[batch, 1] / steps[batch, 2]:.2f} times as fast")
+(_, single, _), (_, shared_step, _), *_ = points["weak"]
 more, travel = shared_step - single, sums[-1]["peer_s"]
 gain = f"two GPUs do {2 * single / shared_step:.2f} times as much"
 print(f"source B, 512 a GPU: a step takes {single * 1e6:.0f} us on one GPU; {gain}")

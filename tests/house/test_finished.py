@@ -39,11 +39,12 @@ def test_a_rung_has_its_machine_and_its_record():
 
 @pytest.mark.parametrize("epoch", ["mnist epoch, batch 8, compiled", "compiled epoch, batch 8"])
 def test_an_epoch_counts_before_a_step_times_so_many_and_the_host_is_a_machine_of_its_own(epoch):
-    steps = [row("compiled step, batch 8", 0.001), row(epoch, 0.2)]
+    steps = [row("compiled step, batch 8", 0.001, eager_s=0.1), row(epoch, 0.2, eager_s=6.4)]
     peers = [row("compiled step, batch 8, JAX scan", 0.0001), row("mnist epoch, batch 8", 5.0)]
     host = [row("compiled step, batch 8, CPU", 0.0004), row("compiled step, batch 128", 0.01, section="CPU")]
     expected = {
         ("this course, `nn.compiled`", "B", 8): 0.2,
+        ("this course, CuPy", "B", 8): 6.4,
         ("this course, `nn.compiled`", "A, 2 cores", 8): 3.0,
         ("this course, `nn.compiled`", "A, 2 cores", 128): 4.6875,
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from unrolled_grader.authoring.listed import MORE
 from unrolled_grader.authoring.syllabi import SYLLABI
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,13 @@ def test_each_lesson_is_taught_or_left_out(syllabus):
     inside = {int(name[:2]) for name in chosen.lessons}
     assert inside == {number for *_, cell in ROW.findall(taught) for number in numbers(cell[:4])}
     assert inside | numbers(left_out) == {int(name[:2]) for name in TEXTS}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_lesson_fits_into_a_session_or_says_where_to_stop(name):
+    first = TEXTS[name].split("**Afterwards")[0]
+    core = int(re.search(r"about (\d+) minutes", first)[1]) - sum(map(int, MORE.findall(TEXTS[name])))
+    assert core <= 90 or re.search(r"session of 90 minutes ends|place\s+(?:# )?for a break|with a break", first)
 
 
 def test_the_rows_follow_each_other_and_fill_the_hours(syllabus):

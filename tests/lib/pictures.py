@@ -84,14 +84,15 @@ RUNGS = [
     {"label": "loops", "seconds": 5400, "what": "convolution forward only", "batch": 32, "precision": "float32"},
     {"label": "network", "seconds": 41.0, "what": "an epoch", "hardware": "2 cores", "accuracy": 0.9803},
     {"label": "gemm", "seconds": 2.0, "what": "convolution forward only"},
+    {"label": "GPU", "seconds": 3.5, "what": "an epoch of training", "hardware": "T4, modelled"},
 ]
 CLIMB = [
-    {"label": "NumPy", "seconds": 1800.0},
+    {"label": "NumPy", "seconds": 1800.0, "how": "published"},
     {"label": "a GPU", "seconds": 100.0, "cause": "hardware", "batch": 8},
     {"label": "one fix", "seconds": 50.0, "cause": "code", "batch": 8},
     {"label": "a larger batch", "seconds": 5.0, "cause": "batch", "batch": 128},
     {"label": "a graph", "seconds": 2.5, "cause": "code", "batch": 128},
-    {"label": "another", "seconds": 0.0123, "cause": "several"},
+    {"label": "another", "seconds": 0.0123, "cause": "several", "how": "recorded"},
 ]
 GALLERY = [
     {"name": "moss", "rungs": [{"label": "loops", "seconds": 90.0}, {"label": "one product", "seconds": 0.9}]},

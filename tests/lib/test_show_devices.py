@@ -251,6 +251,17 @@ def test_a_slot_is_drawn_as_it_is(drawn: Drawn) -> None:
     assert box in [box for box, colour in drawn.fills if colour == TOO_EARLY]
 
 
+def test_no_layer_stands_beside_a_whole_network_and_a_mark_tells_how_its_time_came_about() -> None:
+    rungs = [
+        {"label": "a layer", "seconds": 2.0, "what": "convolution forward only"},
+        {"label": "a network", "seconds": 9.0, "what": "an epoch of training"},
+        {"label": "a model", "seconds": 3.0, "what": "an epoch of training", "hardware": "T4, modelled"},
+    ]
+    layers, networks = show.ladder(rungs).figure.axes
+    marks = [[line.get_marker() for line in axes.lines if len(line.get_xdata()) == 1] for axes in (layers, networks)]
+    assert marks == [["o"], ["o", "^", "D", "D", "D", "D"]]
+
+
 def test_the_published_ladder_is_as_it_was_published() -> None:
     steps = steps_of(PUBLISHED)
     assert [step.gflops for step in steps] == [349, 724, 994, 1942, 2199, 2290, 3898]

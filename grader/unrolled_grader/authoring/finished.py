@@ -61,7 +61,7 @@ def picture(root: Path) -> Picture:
     from unrolled import show
 
     rungs = ours(records(root))
-    plain = [rung | {"label": rung["label"].replace("`", "")} for rung in rungs]
+    plain = [rung | {"label": rung["label"].replace("`", ""), "how": "recorded"} for rung in rungs]
     drawn = show.ladder(sorted(plain, key=itemgetter("seconds"), reverse=True))
     drawn.alt = alt(rungs)
     return drawn
@@ -82,7 +82,7 @@ def ours(known: Mapping[str, Any]) -> list[Rung]:
     found: dict[tuple[str, str, int], Rung] = {}
     for name, record in known.items():
         for row in record["rows"]:
-            if rung := _rung(name, record, row):
+            for rung in _rungs(name, record, row):
                 same = rung["label"], rung["hardware"], rung["batch"]
                 if same not in found or "epoch" in row["name"]:  # better than a step, times so many
                     found[same] = rung
@@ -124,22 +124,24 @@ def alt(rungs: Sequence[Rung]) -> str:
     return f"The finished ladder, seconds for an epoch of MNIST on a log scale: {'; '.join(said)}."
 
 
-def _rung(name: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> Rung:
-    """The rung that a row is, empty if it is none."""
+def _rungs(name: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> list[Rung]:
+    """The rung that a row is, if it is one, and that of the same epoch from Python, if it was recorded beside it."""
     found = re.fullmatch(_form(name), row["name"])
     if found is None or not row.get("ours_s"):
-        return {}
+        return []
     said = found.groupdict()
     batch = int(said["batch"] or said["of_epoch"])
     facts = record["machine"]
     on_gpu = "gpu" in facts and not said.get("host") and row.get("section") != HOST
-    return {
+    rung = {
         "label": f"this course, {'`nn.compiled`' if name.startswith('compiled') else 'CuPy' if on_gpu else 'NumPy'}",
         "seconds": row["ours_s"] if "epoch" in row["name"] else row["ours_s"] * EPOCH / batch,
         "batch": batch,
         "hardware": str(facts["gpu"]) if on_gpu else f"{facts['processor']}, {facts['cores']} cores",
         "origin": f"`{name}.json`, {str(record['date'])[:10]}",
     }
+    beside = row.get("eager_s") if on_gpu and "epoch" in row["name"] else None
+    return [rung, rung | {"label": "this course, CuPy", "seconds": beside}] if beside else [rung]
 
 
 def _form(name: str) -> str:

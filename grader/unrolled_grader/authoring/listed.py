@@ -5,9 +5,9 @@ A comment says what a line of the list is made of, and stands anywhere above it:
     <!-- each lesson: | {number} {title} | {minutes} | {leads} | -->
 
 The first lines below it that look like that are replaced, by one for each lesson. Title and minutes are those of the
-lesson's first cell, `core` are the minutes without the exercises marked "more", `week` is the lesson's in a term, and
-`leads` is the docstring of its specs' folder. `<!-- each syllabus: … -->` does the same for the syllabi, and for a term
-with all lessons: `name`, `lessons`, `minutes`, `core`.
+lesson's first cell, `core` are the minutes without the exercises marked "more", `week` is the lesson's in a term (two
+where it says that it is for two sittings), and `leads` is the docstring of its specs' folder. `<!-- each syllabus: …
+-->` does the same for the syllabi, and for a term with all lessons: `name`, `lessons`, `minutes`, `core`.
 """
 
 from __future__ import annotations
@@ -86,4 +86,5 @@ def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:
     leads = " ".join((leads[0].lower() + leads[1:].rstrip(".")).split())
     core = int(minutes[1]) - sum(map(int, MORE.findall(text)))
     about = {"name": lesson, "number": lesson[:2], "title": title[1], "minutes": minutes[1], "leads": leads}
-    return about | {"core": str(core), "week": str(max(1, int(lesson[:2])))}
+    week = max(1, int(lesson[:2]))
+    return about | {"core": str(core), "week": f"{week}, {week + 1}" if "two sittings" in text else str(week)}

@@ -29,13 +29,13 @@ def word_ticks(axes: Axes, which: str, words: Callable[[float], str], log: bool 
     """Label the ticks of the "x" or "y" axis with `words(value)`.
 
     On a log scale they stand at powers of ten, not at each where there would be more than nine, and also at 2 and 5
-    times those where the axis spans less than a factor of 20.
+    times those where the axis spans less than a factor of 50.
     """
     axis = axes.xaxis if which == "x" else axes.yaxis
     if log:
         low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
         decades = np.log10(high / low)
-        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0,), numticks=9))
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if decades < 1.7 else (1.0,), numticks=9))
         axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _position: words(value)))
 

@@ -13,21 +13,37 @@ from matplotlib.axes import Axes
 from unrolled.ops.lstm import FORMS
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    INK,
+    MARKERS,
+    ORANGE,
+    SMALL,
+    STYLES,
+    WIDTH,
+    mark,
+    new_figure,
+    styled,
+)
 from unrolled.show.words import count_of, listing, number, rounded, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."
 REFERENCES: tuple[Mapping[str, Any], ...] = (
-    {"label": "NumPy, hosted notebook", "seconds": 1800},
-    {"label": "the same code on CuPy", "seconds": 100, "batch": 8, "hardware": "hosted GPU"},
-    {"label": "CuPy after one fix", "seconds": 50, "batch": 8, "hardware": "hosted GPU"},
-    {"label": "Keras", "seconds": 4, "batch": 128, "hardware": "hosted GPU"},
+    {"label": "NumPy, hosted notebook", "seconds": 1800, "how": "published"},
+    {"label": "the same code on CuPy", "seconds": 100, "batch": 8, "hardware": "hosted GPU", "how": "published"},
+    {"label": "CuPy after one fix", "seconds": 50, "batch": 8, "hardware": "hosted GPU", "how": "published"},
+    {"label": "Keras", "seconds": 4, "batch": 128, "hardware": "hosted GPU", "how": "published"},
 )
 
 TICKS = {1e-3: "1 ms", 1e-2: "10 ms", 1e-1: "100 ms", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min"}
 TICKS |= {3600.0: "1 h", 36000.0: "10 h", 360000.0: "100 h"}  # by their seconds
-ROW, HEADING, LEFT, RIGHT = 0.42, 0.34, 2.75, 0.95  # inches
+ROW, HEADING, LEFT, RIGHT, LADDER_AXIS = 0.42, 0.34, 2.75, 0.95, 0.6  # inches
+WHOLE, OTHERS = "an epoch of training", "for comparison, measured by others"
+MARKED = "Full: measured. Half: modelled. Hollow: recorded, or published."
 CAUSE_ROW, CAUSE_RIGHT = 0.46, 1.7
+MARKED_BY = {"measured": "o", "recorded": "s", "modelled": "^", "published": "D"}
 CAUSES = {**dict(zip(("code", "batch", "precision", "hardware"), COLOURS, strict=False)), "several": GREY}
 """What one rung can differ in from the rung before it, with its colour; several where nobody can say which."""
 PANEL_ROW, HEAD, PANEL_LEFT, TOP, BOTTOM, AXIS = 0.36, 0.58, 1.75, 0.1, 0.55, 0.34  # inches, in a gallery
@@ -44,39 +60,53 @@ Rows = list[tuple[str, list[tuple[str, float]]]]
 
 @styled()
 def ladder(rungs: Sequence[Rung]) -> Picture:
-    """Draw seconds per MNIST epoch on a log scale, a row for each rung, in the order given, by what was measured.
+    """Draw seconds on a log scale, a row for each rung, in the order given, by what was measured.
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
-    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). Under a heading of their own stand those of
-    others, hollow.
+    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1), and "how" it came about, one of STYLES.
+    Whole networks, and those of others below them, have axes of their own: an epoch of one layer is none of a network.
     """
-    groups = {**grouped(rungs), "for comparison, measured by others": list(REFERENCES)}
-    rows = [rung for group in groups.values() for rung in group]
-    height = ROW * len(rows) + HEADING * len(groups)
-    figure, axes = chart(height + 1.0, LEFT, RIGHT, top=0.15, bottom=0.85)
-    time_axis(axes, [float(rung["seconds"]) for rung in rows], 3)
-    axes.set(ylim=(height, 0), yticks=[], xlabel="time for an epoch of MNIST (60,000 images), log scale")
+    parts = grouped(rungs)
+    networks = {name: parts.pop(name) for name in [WHOLE] if name in parts} | {OTHERS: list(REFERENCES)}
+    panels = [(parts, "time for 60,000 images of this part alone")] if parts else []
+    panels.append((networks, "time for an epoch of MNIST (60,000 images)"))
+    heights = [ROW * sum(map(len, groups.values())) + HEADING * len(groups) for groups, _ in panels]
+    height = 0.45 + sum(heights) + LADDER_AXIS * len(panels)
+    figure, top = new_figure(height), height - 0.1
+    for (groups, words), tall in zip(panels, heights, strict=True):
+        box = (LEFT / WIDTH, (top - tall) / height, (WIDTH - LEFT - RIGHT) / WIDTH, tall / height)
+        _groups(figure.add_axes(box), groups, tall)
+        figure.axes[-1].set_xlabel(f"{words}, log scale")
+        top -= tall + LADDER_AXIS
+    figure.text(0.1 / WIDTH, 0.29 / height, MARKED, size=8, color=GREY)
+    figure.text(0.1 / WIDTH, 0.09 / height, CREDIT, size=8, color=GREY)
+    return Picture(figure, _alt({**parts, **networks}, rungs))
+
+
+def _groups(axes: Axes, groups: Mapping[str, Sequence[Rung]], tall: float) -> None:
+    """Draw rungs of the same kind of work on axes of so many inches, each group below its heading."""
+    time_axis(axes, [float(rung["seconds"]) for group in groups.values() for rung in group], 3)
+    axes.set(ylim=(tall, 0), yticks=[])
     y = 0.0
     for heading, group in groups.items():
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
         y += HEADING
         for rung in group:
-            middle, value, hollow = y + ROW / 2, float(rung["seconds"]), any(rung is other for other in REFERENCES)
-            colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
-            axes.hlines(middle, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
-            axes.plot(value, middle, marker, markersize=8, color=face, markeredgecolor=colour)
+            middle, value = y + ROW / 2, float(rung["seconds"])
+            how = rung.get("how") or ("modelled" if "modelled" in str(rung.get("hardware")) else "measured")
+            look = mark(how, GREY if how == "published" else BLUE)
+            axes.plot([axes.get_xlim()[0], value], [middle] * 2, STYLES[how], color=look["color"], linewidth=1.4)
+            axes.plot(value, middle, MARKED_BY[how], markersize=8, **look)
             axes.annotate(seconds(value), (value, middle), (9, 0), weight="bold", **OFFSET)
             _name(axes, middle, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
             y += ROW
-    figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), CREDIT, size=8, color=GREY)
-    return Picture(figure, _alt(groups, rungs))
 
 
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
     """Return the rungs by what was measured, in the order in which each first appears."""
     groups: dict[str, list[Rung]] = {}
     for rung in rungs:
-        groups.setdefault(str(rung.get("what") or "an epoch of training"), []).append(rung)
+        groups.setdefault(str(rung.get("what") or WHOLE), []).append(rung)
     return groups
 
 
@@ -137,17 +167,19 @@ def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
     """Draw seconds on a log scale, a row a rung, in the order given; a bar goes from the rung before to this one.
 
     A rung has "label" and "seconds" (above 0), from the second on "cause", one of CAUSES, and where known "batch",
-    "hardware", "precision", "code", "accuracy". The bar has the cause's colour.
+    "hardware", "precision", "code", "accuracy", and "how" the seconds came about, as in `mark`: measured unless it says
+    otherwise. The bar has the cause's colour.
     """
-    figure, axes = chart(CAUSE_ROW * len(rungs) + 1.3, LEFT, CAUSE_RIGHT, top=0.45, bottom=0.85)
+    figure, axes = chart(CAUSE_ROW * len(rungs) + 1.52, LEFT, CAUSE_RIGHT, top=0.45, bottom=1.07)
     values = [float(rung["seconds"]) for rung in rungs]
     time_axis(axes, values, 2)
-    axes.set(ylim=(len(rungs) - 0.5, -0.5), yticks=[], xlabel="seconds, log scale; left is faster")
+    axes.set(ylim=(len(rungs) - 0.5, -0.5), yticks=[], xlabel="time of an epoch, log scale; left is faster")
     if title:
         axes.set_title(title, loc="left", size=SMALL + 1)
     factors: dict[str, float] = {}  # of all rungs of each cause together
-    rows = []
+    rows, hows = [], dict[str, None]()
     for y, (rung, value) in enumerate(zip(rungs, values, strict=True)):
+        how = str(rung.get("how", "measured"))
         by, said, row = "", seconds(value), f"{rung['label']} {seconds(value)}"
         if y:
             cause, gain = str(rung["cause"]), values[y - 1] / value
@@ -155,13 +187,20 @@ def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
             axes.hlines(y, value, values[y - 1], color=CAUSES[cause], linewidth=7)
             by, said, row = f"by {cause}", f"{said}   {times(gain)}", f"{row}, {times(gain)} by {cause}"
         _name(axes, y, LEFT - 0.1, str(rung["label"]), "; ".join(filter(None, [by, details(rung)])))
-        axes.plot(value, y, "o", markersize=7, color=INK)
+        axes.plot(value, y, MARKED_BY[how.split(",")[0]], markersize=8, **mark(how, INK))
+        hows[how] = None
         axes.annotate(said, (1, y), (6, 0), weight="bold", size=SMALL, **BESIDE)
-        rows.append(row)
+        rows.append(f"{row} ({how})" if "how" in rung else row)
     used = [cause for cause in CAUSES if cause in factors]
     for cause in used:
         axes.plot([], [], color=CAUSES[cause], linewidth=6, label=cause)
-    figure.legend(loc="lower left", ncols=len(used), frameon=False, fontsize=SMALL)
+    for how in hows:
+        axes.plot([], [], MARKED_BY[how.split(",")[0]], linestyle="", label=how, **mark(how, INK))
+    lines, names = axes.get_legend_handles_labels()
+    for bottom, part in ((0.22, slice(None, len(used))), (0.0, slice(len(used), None))):
+        place = (0, bottom / figure.get_figheight())
+        look: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": place, "frameon": False, "fontsize": SMALL}
+        figure.legend(lines[part], names[part], ncols=len(names[part]), **look)
     whole = listing([f"{cause} {times(gain)}" for cause, gain in factors.items()])
     return Picture(figure, f"{title or 'A ladder split by cause'}. {'; '.join(rows)}. In all: {whole}.")
 

@@ -14,11 +14,22 @@ from matplotlib.lines import Line2D
 from unrolled.parallel.links import LINKS, Link
 from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.style import BLUE, COLOURS, FONT_SIZE, GREY, MARKERS, PAPER, SMALL, WIDTH, new_figure, styled
+from unrolled.show.style import (
+    BLUE,
+    COLOURS,
+    FONT_SIZE,
+    GREY,
+    MARKERS,
+    PAPER,
+    SMALL,
+    STYLES,
+    WIDTH,
+    mark,
+    new_figure,
+    styled,
+)
 from unrolled.show.words import amount, count_of, number, percent, seconds, times, titled
 
-STYLES = {"measured": "-", "recorded": "--", "modelled": ":", "published": "-."}
-"""How the times of a line may have come about, and its stroke. Only what was measured just now has filled markers."""
 Line = tuple[Sequence[float], Sequence[float], str]
 
 
@@ -173,7 +184,7 @@ def scaling_curves(
     compute: seconds on one rank; gradient: bytes; alpha: seconds a message, beta: seconds a byte of each link. Sliders
     change all four. strong and weak: recorded points, (ranks, seconds, label), drawn over the modelled lines; those
     with a point of one rank under the same label have an efficiency too, and `compute` can be set to its seconds. As
-    long as it is set to others, they are hollow: the lines are of another step.
+    long as it is set to others, they are grey: the lines are of another step.
     """
     points: dict[str, list[Recorded]] = {}
     for kind, its in (("strong", strong), ("weak", weak)):
@@ -210,11 +221,10 @@ def _draw(points: Points, **numbers: float) -> Picture:
         figure.text(0.1 / WIDTH, 1 - (0.2 + 0.24 * line) / HEIGHT, words, va="center", size=FONT_SIZE)
     looks = {}
     for i, label in enumerate(dict.fromkeys(point.label for its in points.values() for point in its), start=1):
-        filled, colour = _is_of_step(points, label, model), COLOURS[i % 8]
-        look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % 8], "linestyle": "", "markersize": 7}
-        look |= {"markerfacecolor": colour if filled else PAPER, "markeredgecolor": PAPER if filled else colour}
-        looks[label] = look | {"markeredgewidth": 0.8 if filled else 1.4}
-        legend.append(Line2D([], [], label=f"recorded: {label}{'' if filled else ', another step'}", **looks[label]))
+        same = _is_of_step(points, label, model)
+        look = mark("recorded", COLOURS[i % 8] if same else GREY)
+        looks[label] = look | {"marker": MARKERS[i % 8], "linestyle": "", "markersize": 7, "markeredgewidth": 1.6}
+        legend.append(Line2D([], [], label=f"recorded: {label}{'' if same else ', another step'}", **looks[label]))
     for left, kind in zip(LEFTS, BATCH, strict=True):
         for row, (bottom, height) in enumerate(ROWS):
             axes = figure.add_axes((left / WIDTH, bottom / HEIGHT, WIDE / WIDTH, height / HEIGHT))
@@ -243,8 +253,8 @@ def _lines(axes: Axes, model: Model, kind: str, share: bool) -> None:
     """What the model says over ranks, with messages and if they took no time: efficiency, or time on a log scale."""
     values = [model.efficiency(p, kind) if share else model.step(p, kind) for p in RANKS]
     ideal = [1.0 if share else model.alone(p, kind) for p in RANKS]
-    axes.plot(RANKS, values, color=BLUE, marker="o", markersize=4, label="modelled")
-    axes.plot(RANKS, ideal, color=GREY, linestyle="--", linewidth=1.2, label="modelled, without messages")
+    axes.plot(RANKS, values, STYLES["modelled"], color=BLUE, linewidth=2.4, label="modelled")
+    axes.plot(RANKS, ideal, STYLES["modelled"], color=GREY, linewidth=1.2, label="modelled, without messages")
     axes.set_xscale("log", base=2)
     axes.set_xticks(RANKS, [str(ranks) for ranks in RANKS])
     axes.minorticks_off()

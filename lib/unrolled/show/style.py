@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 import matplotlib.style
@@ -59,6 +60,20 @@ STYLE = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
 }
+
+STYLES = {"measured": "-", "recorded": "--", "modelled": ":", "published": "-."}
+"""How a number may have come about, and the stroke of a line of such numbers."""
+
+
+def mark(how: str, colour: str) -> dict[str, Any]:
+    """Return the look of a marker by how its number came about: full if it was measured here, and half if modelled.
+
+    how begins with one of STYLES, as in "modelled, T4"; what was recorded or published is hollow.
+    """
+    kind = next((kind for kind in STYLES if how.startswith(kind)), "recorded")
+    look: dict[str, Any] = {"color": colour, "markeredgecolor": colour, "markerfacecoloralt": PAPER}
+    look["fillstyle"] = "left" if kind == "modelled" else "full"
+    return look | {"markerfacecolor": PAPER if kind in ("recorded", "published") else colour}
 
 
 @contextmanager
