@@ -8,15 +8,17 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from small_course import table
+from small_course import command, table
 
 from unrolled_grader.authoring import sample
-from unrolled_grader.jobs import record
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = "00_start_here"
@@ -97,18 +99,20 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
     assert rows(checkout) == first
 
 
-def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
+def test_what_cannot_be_done_is_said_in_one_line(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     refused = {
-        "grade --explain right 00 none": "has ink, not none",
-        "grade --explain 'nobody\x1b[2J' 00 ink": "nothing is recorded of 'nobody\\x1b[2J', 00_start_here",
-        "grade --force --scheduler tcp://127.0.0.1:1": "127.0.0.1:1",
+        ("--explain", "right", "00", "none"): "has ink, not none",
+        ("--explain", "nobody\x1b[2J", "00", "ink"): "nothing is recorded of 'nobody\\x1b[2J', 00_start_here",
+        ("--force", "--scheduler", "tcp://127.0.0.1:1"): "127.0.0.1:1",
+        (): "another run grades into",
     }
-    hasty = "from unrolled_grader.jobs import queue; queue.CONNECT = 0.5"
-    found, _ = in_one_process(checkout, *refused, first=hasty)
-    with record.alone(checkout / "grades"):
-        found += in_one_process(checkout, "grade")[0]
-    for (code, _, said), expected in zip(found, [*refused.values(), "another run grades into"], strict=True):
-        assert code == 1
+    monkeypatch.setattr(queue, "CONNECT", 0.5)
+    for words, expected in refused.items():
+        with nullcontext() if words else record.alone(checkout / "grades"):
+            assert command(Grading.at(checkout), monkeypatch, "grade", *words) == 1
+        said = capsys.readouterr().err
         assert expected in said
         assert said.count("\n") == 1
 
