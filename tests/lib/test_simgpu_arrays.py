@@ -366,6 +366,7 @@ AS_A_GPU = {
     "a complex number in uint8": (lambda cp: cp.asarray([-1.5 + 2j]).astype("B"), [0]),
     "infinity that adds up in int32": (lambda cp: cp.asarray([np.inf, -1], "f").sum(dtype="i"), [2**31 - 2]),
     "1e5, which float16 has not": (lambda cp: cp.asarray([1e5, -np.inf]).sum(dtype="e"), np.nan),
+    "a variance in float16": (lambda cp: cp.asarray([1e5, 1e5 + 2]).var(dtype="e"), 1),
     "a mean in uint8": (lambda cp: cp.asarray([200, 201], "B").mean(dtype="B"), 200),
     "a variance of nothing": (lambda cp: cp.nanvar(cp.zeros((2, 0)), axis=1), [0, 0]),
     "quotients, rounded twice": (lambda cp: cp.asarray([1, np.inf, -1, 7]) // cp.asarray(DIVISORS), [10, np.inf, 0, 2]),

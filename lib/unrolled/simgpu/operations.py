@@ -140,7 +140,8 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iub":
             words["dtype"] = np.dtype(float)
         elif adds:
-            x = converted(x, kind) if kind.kind in "iu" or kind.char == "e" else x  # before it adds up
+            if (kind.kind in "iu" or kind.char == "e") and not function.__name__.endswith(("var", "std")):
+                x = converted(x, kind)  # before it adds up
             words |= {"dtype": wider[kind.char]} if kind.char in wider else {}
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
