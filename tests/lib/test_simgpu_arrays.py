@@ -353,6 +353,7 @@ AS_A_GPU = {
     "and of all of them": (lambda cp: cp.linalg.norm(cp.asarray([[3j, 4]], "F")), 5),
     "a product with conjugates": (lambda cp: cp.vdot(cp.asarray([3j]), cp.asarray([2j])), 6),
     "half added to integers at places": (lambda cp: _added_at(cp, cp.asarray([0, 0]), 1.5), [2, 1]),
+    "uint64 at places": (lambda cp: _added_at(cp, cp.asarray([0, 0]), 2**63 - 1, "Q"), [2**64 - 2, 1]),
     "int8 under a mask": (lambda cp: _added_at(cp, cp.asarray([True, False]), 1, "b"), [1, 1]),
     "tens of integers": (lambda cp: cp.around(cp.asarray([-15, 25, 26], "q"), -1), [-20, 20, 30]),
     "a bool rounded": (lambda cp: cp.around(cp.asarray([True])) / 2, [0.5]),

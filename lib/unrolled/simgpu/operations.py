@@ -332,7 +332,7 @@ def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) 
 def _at(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (value, *indices), (x,) = inputs, outputs
-        function.at(x, index_of(x, indices, options), value)
+        function.at(x, index_of(x, indices, options), converted(value, x.dtype))  # else uint64 goes by float64
 
     return compute
 
