@@ -223,7 +223,7 @@ def _allowed(x: Any, y: Any, line: Line, arrays: Sequence[Any]) -> Any:
     size = np.fmax(abs(x), abs(y)).astype(np.float64)
     size, eps = np.where(np.isfinite(size), size, 0), float(ends.eps)
     if x.dtype.kind == "c" and re.search(r"\*\*|power", line.text):  # exp(y log x), as wide as the operands
-        ulps, eps = ulps * 100, max(eps, *(float(np.finfo(a.dtype).eps) for a in arrays if a.dtype.kind in "fc"))
+        ulps, eps = ulps * 100, max([eps, *(float(np.finfo(a.dtype).eps) for a in arrays if a.dtype.kind in "fc")])
     return ulps * np.maximum(size * eps, float(ends.smallest_subnormal))
 
 
