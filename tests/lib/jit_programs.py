@@ -134,6 +134,7 @@ ACCEPTED: list[tuple[Program, Any]] = [
     (Program("rows of a matrix", body(I, "row = x[i // 8]", "y[i] = row[i % 8] + x[1][2] + x[i // 8, 0]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t + 10 + t // 8 * 8),
     (Program("a view with strides", body(I, "y[i] = x[i % 8, i // 8]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t % 8 * 8 + t // 8),
     (Program("float16 computes in float32", body(I, "y[i] = x[i] * x[i] + x[i]"), (np.zeros(64, "e"), t.astype("e"))), (t * t + t).astype("e")),
+    (Program("two of float16", body(I, "y[i] = (x[i] if i > 5 else x[0]) + max(x[i], 0.5) + min(x[i], x[1])"), (np.zeros(64, "f"), t.astype("e"))), np.where(t > 5, t, 0) + np.maximum(t, 0.5) + np.minimum(t, 1)),
     (Program("uint8 and bool", body(I, "y[i] = x[i] + (i > 3)"), (np.zeros(64, "B"), t.astype("B"))), t + (t > 3)),
     (Program("int8 multiplies in int32", body(I, "y[i] = x[i] * x[i]"), (np.zeros(64, "i"), (2 * t).astype("b"))), 4 * t * t),
     (Program("an int8 variable keeps the last bits", body(I, "v = x[i] * x[i]", "y[i] = v"), (np.zeros(64, "i"), (2 * t).astype("b"))), (4 * t * t).astype("b")),
@@ -175,6 +176,10 @@ REFUSED: list[Program] = [
     refused("a parameter that hides threadIdx", CompileException, "hides", T, more=[1], parameters="y, x, threadIdx"),
     refused("a constant that does not fit", OverflowError, "out of bounds", "y[0] = cp.int8(300.0)"),
     refused("int64 with uint64", TypeError, "Cannot cast from 'int64' to uint64", "y[0] = n + cp.uint64(x[0])", more=[np.int64(3)], parameters="y, x, n"),
+    *(
+        Program(f"float16 of an array {name}", body(f"y[0] = {text}"), (np.zeros(64, "f"), t.astype("e")), (CompileException,), "float16")
+        for name, text in {"or a number": "x[0] if x[1] > 0 else 0.5", "with a computed one": "min(x[0], -x[1])"}.items()
+    ),
     Program("float16 in place", body("y[0] += cp.float16(1)"), (np.zeros(64, "e"), t), (CompileException,), "float16"),
     refused("an unknown name", NameError, "'nothing' is not known", "y[0] = nothing"),
     refused("a name set later", NameError, "'late' is not known", "for k in range(3):", "    y[0] = late", "    late = 1.0"),

@@ -141,7 +141,8 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iub":
             words["dtype"] = np.dtype(float)
         elif adds:
-            x = converted(x, kind) if kind.kind in "iu" else x
+            if (kind.kind in "iu" or kind.char == "e") and not function.__name__.endswith(("var", "std")):
+                x = converted(x, kind)  # before it adds up
             words |= {"dtype": wider[kind.char]} if kind.char in wider else {}
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
@@ -333,7 +334,7 @@ def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) 
 def _at(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (value, *indices), (x,) = inputs, outputs
-        function.at(x, index_of(x, indices, options), value)
+        function.at(x, index_of(x, indices, options), converted(value, x.dtype))  # else uint64 goes by float64
 
     return compute
 

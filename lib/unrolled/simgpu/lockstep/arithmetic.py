@@ -113,3 +113,5 @@ def _functions() -> dict[str, Operation]:
 
 
 FUNCTIONS = _functions()
+OVERLOADED = frozenset(["maximum", "minimum", "fmax", "fmin", "copysign", "nextafter"])
+"""Functions that CuPy's header has for its class of float16, too."""

@@ -13,7 +13,7 @@ from unrolled.simgpu.lockstep import access, arithmetic, constants, types
 from unrolled.simgpu.lockstep.arithmetic import OPERATORS, Operation
 from unrolled.simgpu.lockstep.arrays import Region
 from unrolled.simgpu.lockstep.constants import Constant
-from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.faults import CompileException, RefusedError
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.state import Frame
 from unrolled.simgpu.lockstep.types import Array, Pointer, Scalar, Tuple, Type
@@ -27,6 +27,10 @@ class Expr:
 
     type: Type
     run: Compute
+
+
+class Half(Expr):
+    """A float16 as it lies in an array. C++ has a class for it, and float for all other values of that type."""
 
 
 Operand: TypeAlias = "Constant | Expr"
@@ -43,7 +47,8 @@ class Element:
 
     def value(self) -> Expr:
         """Return the expression that reads it."""
-        return Expr(self.type, lambda frame, mask: self.load(frame, self.part(frame, mask, "read"), mask))
+        made = Half if self.type.code == "e" and self.root else Expr
+        return made(self.type, lambda frame, mask: self.load(frame, self.part(frame, mask, "read"), mask))
 
     def load(self, frame: Frame, part: Region, mask: Mask) -> Any:
         """Return what the lanes' places hold, which `part` gave."""
@@ -121,6 +126,8 @@ def apply(operation: Operation, operands: Sequence[Operand], line: int) -> Expr:
         names = ", ".join(types.NAMES[code] for code in given)
         raise RefusedError(TypeError, f"{operation.name} does not take {names}")
     runs = [cast(x, Scalar(code)).run for x, code in zip(operands, loop[0], strict=True)]
+    if loop[0] == "ee" and operation.name in arithmetic.OVERLOADED:
+        check_halves(operands)
 
     def run(frame: Frame, mask: Mask) -> Any:
         values = [each(frame, mask) for each in runs]
@@ -128,6 +135,13 @@ def apply(operation: Operation, operands: Sequence[Operand], line: int) -> Expr:
         return operation.function(*values)
 
     return Expr(Scalar(loop[1]), run)
+
+
+def check_halves(operands: Sequence[Operand]) -> None:
+    """Raise RefusedError (CompileException) where C++ cannot tell which kind of float16 is to become the other."""
+    if len({isinstance(x, Half) for x in operands}) > 1:
+        text = "a float16 in an array does not go with a computed one here: write cp.float32(x[i])"
+        raise RefusedError(CompileException, text)
 
 
 def truth(x: Operand) -> Compute:
@@ -160,6 +174,8 @@ def choice(test: Operand, yes: Operand, no: Operand) -> Expr:
     kind = scalar_of(one)
     if np.dtype(kind.code) != np.dtype(scalar_of(other).code):
         raise RefusedError(TypeError, f"`if … else` chooses between {kind} and {scalar_of(other)}: make them one type")
+    if kind.code == "e":
+        check_halves([one, other])
     condition, first, second = truth(test), lift(one).run, lift(other).run
 
     def run(frame: Frame, mask: Mask) -> Any:
@@ -172,7 +188,7 @@ def choice(test: Operand, yes: Operand, no: Operand) -> Expr:
         x, y = first(frame, here), second(frame, mask.less(here))
         return np.where(chosen, x, y)
 
-    return Expr(kind, run)
+    return type(lift(one))(kind, run)
 
 
 def _is_plain(x: Operand) -> bool:
