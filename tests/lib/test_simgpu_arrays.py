@@ -449,6 +449,7 @@ REFUSED_AS_A_GPU = {
     "a place on an axis of length 0": (lambda cp, x: x[:0].take(cp.asarray([0])), IndexError),
     "a product at places": (lambda cp, x: cp.multiply.at(x, cp.asarray([0, 0]), 2), NotImplementedError),
     "a maximum of float16 at places": (lambda cp, x: cp.maximum.at(x.astype("e"), cp.asarray([0, 0]), 2), TypeError),
+    "nothing, into another shape": (lambda cp, x: x[:0].take(cp.asarray([0]), out=x), ValueError),
     "more axes than there are": (lambda cp, x: cp.tensordot(x, x, 2), IndexError),
     "a running sum that keeps its axis": (lambda cp, x: cp.cumsum(x, axis=0, keepdims=True), TypeError),
 }

@@ -192,11 +192,13 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: ndarray | None = Non
     dtype = a.dtype
     for bound in bounds:
         dtype = _loop(np.maximum, (dtype, _kind(bound)), None)[0]
-        check_fits(bound, dtype)
     if out is None:
         layouts = [x._layout for x in (a, *bounds) if isinstance(x, ndarray)]
         out = laid_out(layouts, broadcast_shape([layout.shape for layout in layouts]), dtype)
-    launch("clip", [a, a_min, a_max], [out])
+    if out.size:
+        for bound in bounds:
+            check_fits(bound, dtype)
+        launch("clip", [a, a_min, a_max], [out])
     return out
 
 
