@@ -128,7 +128,7 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.einsum("ij,jk", x, x), ValueError, "'j' has length 3 in one array and 2 in another"),
         (lambda x: cp.array([object()]), ValueError, "Unsupported dtype object"),
         (lambda x: bool(x), ValueError, "truth value of an array with more than one element is ambiguous"),
-        (lambda x: float(x), TypeError, "only length-1 arrays"),
+        (lambda x: float(x), TypeError, "arrays can be converted to Python scalars"),
         (lambda x: iter(x.sum()), TypeError, "iteration over a 0-d array"),
         (lambda x: hash(x), TypeError, "unhashable"),
         (lambda x: x.astype("uint8").__iadd__(300), OverflowError, "out of bounds for uint8"),

@@ -232,18 +232,13 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return bool(self.size and self.get())
 
     def __int__(self) -> int:
-        return int(self._one().get().item())
+        return int(self.get())
 
     def __float__(self) -> float:
-        return float(self._one().get().item())
+        return float(self.get())
 
     def __complex__(self) -> complex:
-        return complex(self._one().get().item())
-
-    def _one(self) -> ndarray:
-        if self.size != 1:
-            raise TypeError("only length-1 arrays can be converted to Python scalars")
-        return self
+        return complex(self.get())
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(

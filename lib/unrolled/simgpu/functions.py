@@ -176,9 +176,10 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     dtype = _common((x, y))
     layouts = [value._layout for value in values if isinstance(value, ndarray)]
     result = laid_out(layouts, broadcast_shape([layout.shape for layout in layouts] or [()]), dtype)
-    for value in (x, y) if result.size else ():
-        check_fits(value, dtype)
-    launch("where", values, [result])
+    if result.size:
+        for value in (x, y):
+            check_fits(value, dtype)
+        launch("where", values, [result])
     return result
 
 
@@ -188,14 +189,16 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: ndarray | None = Non
     check_types([a, *((a_min, a_max) if check(a).dtype.kind == "b" else bounds)])  # for bool, CuPy has no ends
     if any(np.dtype(_kind(x)).kind == "c" for x in (a, *bounds)):
         raise TypeError("Wrong type of arguments for cupy_clip: it takes no complex numbers")
+    dtype = a.dtype
+    for bound in bounds:
+        dtype = _loop(np.maximum, (dtype, _kind(bound)), None)[0]
     if out is None:
-        kinds = tuple(_kind(x) for x in (a, *bounds))
-        dtype = kinds[0]
-        for kind in kinds[1:]:
-            dtype = _loop(np.maximum, (dtype, kind), None)[0]
         layouts = [x._layout for x in (a, *bounds) if isinstance(x, ndarray)]
         out = laid_out(layouts, broadcast_shape([layout.shape for layout in layouts]), dtype)
-    launch("clip", [a, a_min, a_max], [out])
+    if out.size:
+        for bound in bounds:
+            check_fits(bound, dtype)
+        launch("clip", [a, a_min, a_max], [out])
     return out
 
 

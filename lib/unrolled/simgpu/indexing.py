@@ -104,11 +104,12 @@ def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
     seen, start, arrays = _addressed(flat, key)
     if check(out).dtype != a.dtype:
         raise TypeError("Output dtype mismatch")
-    if out.shape != (_picked(seen, start, arrays) if arrays else seen.shape):
+    if out.shape != (*flat.shape[:along], *(arrays[0].shape if arrays else ()), *flat.shape[along + 1 :]):
         raise ValueError("Output shape mismatch")
     if not arrays:
         assign(out, seen)
         return out
+    _picked(seen, start, arrays)  # after CuPy's own order: there may be nothing to take from
     launch("getitem", [seen, *arrays], [out], _axes(start, arrays))  # straight into out: a graph's arrays stay
     return out
 

@@ -189,7 +189,7 @@ def _check_fit(inputs: Sequence[Any], out: Array) -> None:
 def _where(inputs: Sequence[Any], out: Array, options: Options) -> Any:
     condition, x, y = inputs
     _check_fit(inputs, out)
-    return np.where(condition, x, y)
+    return np.where(condition, *(v if isinstance(v, np.ndarray) else np.asarray(v, out.dtype) for v in (x, y)))
 
 
 def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import stride_tricks as _tricks
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import check, in_shape, launch, ndarray, what_numpy_does
+from unrolled.simgpu.array import check, check_fits, in_shape, launch, ndarray, what_numpy_does
 
 MOST_PARTS = 60
 """Arrays that one launch joins at most: the operands of a command are limited."""
@@ -145,6 +145,7 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
         raise ValueError(f"pad(mode={mode!r}) is simulated for a border of one number only")
     widths = np.broadcast_to(pad_width, (check(array).ndim, 2)).tolist()
     shape = tuple(before + n + after for (before, after), n in zip(widths, array.shape, strict=True))
+    check_fits(constant_values, array.dtype)
     result = ndarray(shape, array.dtype)
     launch("fill", [constant_values], [result])
     inner: Any = (*(slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True)), Ellipsis)
