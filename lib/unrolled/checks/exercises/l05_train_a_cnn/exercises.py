@@ -67,6 +67,7 @@ sequential_forward = Spec(
         case("one layer; in training", layers=(training.Bend(),), x=normal(3, 4), training=True),
         case("two layers; in training", layers=(training.Bend(), training.Bend()), x=normal(3, 4), training=True),
     ],
+    compare=training.once_each("forward"),
     domain=random_case("any layers", layers_and_x),
     points=1,
     hints=(
@@ -90,6 +91,7 @@ sequential_backward = Spec(
     cases=[
         by_hand(BY_HAND, layers=SMALL_LAYERS, grad=[[3, 1]]),
     ],
+    compare=training.once_each("backward"),
     domain=random_case("any layers", ready_layers),
     points=2,
     hints=(
@@ -132,7 +134,7 @@ minibatches = Spec(
         "    yield images[chosen], (their labels)",
     ),
     compare=batches.each_once_and_shuffled,
-    call=batches.three_epochs,
+    call=batches.four_epochs,
 )
 
 momentum_step = Spec(
