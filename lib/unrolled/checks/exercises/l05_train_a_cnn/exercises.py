@@ -181,6 +181,7 @@ adam_step = Spec(
         ),
         adam_case("the second step", 2, [0.9, 2.1], [1, 1], [0.2, -0.05], [0.004, 0.00025], learning_rate=0.1),
         adam_case("step 1000, the default rate", 1000, normal(5), normal(5), normal(5), [0.5, 1, 2, 3, 4]),
+        adam_case("step 50,000", 50_000, [1, 2], [1, 1], [0.5, -0.5], [1, 2], learning_rate=0.5),
         adam_case("an epsilon that shows", 3, [1, 2], [1, 2], [-1, 4], [2, 1], learning_rate=0.5, epsilon=0.5),
         adam_case(
             "a gradient as small as the default epsilon", 1, [1, 2], [1e-8, -2e-8], [0, 0], [0, 0], learning_rate=0.5
