@@ -20,7 +20,7 @@
 
 # %% nbgrader={"grade": false, "grade_id": "max_pool2d_average", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_pool2d_average(x, kernel_size):
-    """The mean of each window of x (N, C, H, W), in x's dtype; at the edge windows are smaller. About 9 lines.
+    """The mean of each window of x (N, C, H, W), in a new array of its dtype; at the edge windows are smaller. 9 lines.
 
     kernel_size is a number, for both axes. The result is (N, C, OH, OW): H / kernel_size rounded up, and W alike.
     """

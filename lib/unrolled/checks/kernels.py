@@ -32,8 +32,8 @@ IDLE = (
 )
 NARROW = "its values are float32, of 4 bytes each: jit.shared_memory(cp.float32, ...), no larger than it is used"
 IN_STEP = (
-    "a tree adds in pairs: in each round half as many threads, neighbours, take a partner's sum each. One thread that "
-    "adds them all, or threads that lie apart, ask more often"
+    "what goes into shared memory goes in once. A tree adds in pairs: in each round half as many threads, neighbours, "
+    "take a partner's sum each. One thread that adds them all, or threads that lie apart, ask more often"
 )
 RACED = "two streams race"
 STREAMS = "race between streams"  # a fault's kind, and the error where no trace is open; names: most checks need no GPU

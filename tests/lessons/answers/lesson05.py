@@ -320,6 +320,10 @@ MUTANTS = {
         Mutant(batches_in_order, "in the order of the data set: shuffle"),
         Mutant(batches_with_replacement, "each must come once an epoch"),
         Mutant(
+            lambda images, labels, batch_size, seed: data.minibatches((images, labels), batch_size, seed % 100),
+            "is all of `seed` used?",
+        ),
+        Mutant(
             result_of("minibatches", lambda batches: [batch for batch in batches if len(batch[0]) == 8]),
             "the last batch is missing: 23 images, 8 at a time, leave one of 7",
         ),

@@ -39,6 +39,17 @@ MUTANTS = {
         ),
         Mutant(changed("transpose_tiled", ("    jit.syncthreads()\n", "")), "> y[left"),
         Mutant(
+            changed(
+                "transpose_tiled",
+                ("tile[(j + k) * WIDTH + i] = x[top", "value = x[top"),
+                (
+                    "    jit.sync",
+                    f"{12 * ' '}for _ in range(17):\n{16 * ' '}tile[(j + k) * WIDTH + i] = value\n    jit.sync",
+                ),
+            ),
+            "what goes into shared memory goes in once",
+        ),
+        Mutant(
             changed("transpose_tiled", ("    jit.syncthreads()", "    jit.syncwarp()")),
             "jit.syncthreads() between the two orders the threads",
         ),

@@ -47,12 +47,12 @@ def any_images(rng: np.random.Generator, least: int) -> Array:
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw x and kernel_size."""
-    kernel_size = edge_size(rng, 4)
+    kernel_size = edge_size(rng, 9)
     return {"x": any_images(rng, kernel_size), "kernel_size": kernel_size}
 
 
 def _any_stride(rng: np.random.Generator) -> Inputs:
-    return {**_any_pooling(rng), "stride": edge_size(rng, 4)}
+    return {**_any_pooling(rng), "stride": edge_size(rng, 7)}
 
 
 def _with_values(rng: np.random.Generator, draw: Drawing) -> Inputs:
@@ -60,7 +60,8 @@ def _with_values(rng: np.random.Generator, draw: Drawing) -> Inputs:
     inputs = draw(rng)
     x, k = inputs["x"], inputs["kernel_size"]
     places = ops.conv2d_output_size(x.shape[2:], (k, k), inputs.get("stride") or k)
-    return {**any_arrays(rng, values=(*x.shape[:2], *places)), **inputs}
+    values = any_arrays(rng, values=(*x.shape[:2], *places))["values"]
+    return {"values": values.astype(np.result_type(values, x)), **inputs}
 
 
 max_pool2d = Spec(
@@ -100,7 +101,7 @@ def _places(rng: np.random.Generator, n: int, c: int, h: int, w: int, kernel_siz
 
 
 def _any_places(rng: np.random.Generator) -> Inputs:
-    kernel_size = edge_size(rng, 4)
+    kernel_size = edge_size(rng, 9)
     h, w = (kernel_size + edge_size(rng, 9, low=0) for _ in range(2))
     return _places(rng, edge_size(rng, 3), edge_size(rng, 3), h, w, kernel_size)
 

@@ -13,7 +13,7 @@ ODD = array([1, 3, 5], [5, 7, 9], [2, 4, 6])[None, None]
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw x, in which nothing cancels, and kernel_size, at times larger than the images."""
-    return {"x": np.abs(exercises.any_images(rng, 1)), "kernel_size": edge_size(rng, 5)}
+    return {"x": np.abs(exercises.any_images(rng, 1)), "kernel_size": edge_size(rng, 9)}
 
 
 max_pool2d_average = variant(

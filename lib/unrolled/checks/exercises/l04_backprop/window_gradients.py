@@ -202,7 +202,7 @@ CONVOLUTION_MISTAKES = (
 
 def any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw images, half of them after a ReLU, and windows that may overlap or leave pixels out."""
-    k = edge_size(rng, 4)
+    k = edge_size(rng, 9)
     stride = None if rng.random() < 0.3 else edge_size(rng, k + 1)
     options: Inputs = {"kernel_size": k, "stride": stride, "padding": int(rng.integers(0, k // 2 + 1))}
     x = any_arrays(rng, x=(edge_size(rng, 3), edge_size(rng, 3), *(k + rng.integers(0, 6, 2)).tolist()))["x"]

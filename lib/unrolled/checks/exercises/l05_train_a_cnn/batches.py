@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -27,19 +27,28 @@ def shuffled_batches(images: Array, labels: Array, batch_size: int, seed: int) -
     return data.minibatches((images, labels), batch_size, seed)
 
 
-def three_epochs(function: Function, inputs: Inputs) -> list[Any]:
-    """Return the batches of three epochs: twice with one seed, then with another."""
+FAR = 4 * 27_720_000
+"""Seeds so far apart are the same modulo each of 1 to 12, 100, 256 and 1,000."""
+
+
+def four_epochs(function: Function, inputs: Inputs) -> list[Any]:
+    """Return the batches of four epochs: twice with one seed, then with the next, and with one far off."""
     seed, most = inputs["seed"], len(inputs["images"]) + 1  # most: some iterators never end
     return [
         list(islice(batches, most)) if isinstance(batches, Iterable) else batches
-        for batches in (function(**inputs | {"seed": s}) for s in (seed, seed, seed + 1))
+        for batches in (function(**inputs | {"seed": s}) for s in (seed, seed, seed + 1, seed + FAR))
     ]
 
 
-def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines], orders: Callable[[Inputs], int]) -> Compare:
+def judge_of_epochs(
+    *problems: Callable[[Any, Inputs], Lines],
+    orders: Callable[[Inputs], int],
+    shuffled: Callable[[Array, Inputs], Array] = lambda numbers, inputs: numbers,
+) -> Compare:
     """Return a judge of epochs: the first `problem(batches, inputs)` that has words, then if the seed alone decides.
 
-    `orders(inputs)` counts the orders that an epoch may have: of few, two seeds may draw the same.
+    `orders(inputs)` counts the orders that an epoch may have: of few, two seeds may draw the same. What is `shuffled`
+    as one, of the numbers of an epoch's images, must have another order with another seed.
     """
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -47,14 +56,29 @@ def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines], orders: Callable[
             for problem in (no_pairs, *problems):
                 if lines := problem(batches, inputs):
                     return Mismatch(lines)
-        first, again, other = map(numbers_of, got)
+        first, again, *others = map(numbers_of, got)
         if not np.array_equal(first, again):
             return Mismatch(("the same seed gave two different orders: draw from np.random.default_rng(seed) alone",))
-        if np.array_equal(first, other) and orders(inputs) > MANY:
-            return Mismatch(("another seed gave the same order: is `seed` used?",))
+        for seed, other in zip((1, FAR), others, strict=True):
+            if np.array_equal(first, other) and orders(inputs) > MANY:
+                return Mismatch((f"another seed, {seed:,} higher, gave the same order: is all of `seed` used?",))
+            if _alike(shuffled(first, inputs), shuffled(other, inputs)) > 12:
+                return Mismatch((f"{HARDLY} np.random.default_rng(seed).permutation(…), and change nothing more",))
         return None
 
     return compare
+
+
+HARDLY = "the seed hardly changes the order: images keep their neighbours, or their distance. Take"
+
+
+def _alike(one: Array, other: Array) -> int:
+    """Count the neighbours that two orders have in common, or the images that are as far apart; the larger of these."""
+    if len(one) != len(other):
+        return 0
+    pairs, theirs, turned = (set(pairwise(each)) for each in map(list, (one, other, other[::-1])))
+    apart = np.unique((one - other) % (one.max(initial=0) + 1), return_counts=True)[1]
+    return max(len(pairs & theirs), len(pairs & turned), int(apart.max(initial=0)))
 
 
 def no_pairs(batches: Any, inputs: Inputs) -> Lines:

@@ -67,6 +67,7 @@ sequential_forward = Spec(
         case("one layer; in training", layers=(training.Bend(),), x=normal(3, 4), training=True),
         case("two layers; in training", layers=(training.Bend(), training.Bend()), x=normal(3, 4), training=True),
     ],
+    compare=training.once_each("forward"),
     domain=random_case("any layers", layers_and_x),
     points=1,
     hints=(
@@ -90,6 +91,7 @@ sequential_backward = Spec(
     cases=[
         by_hand(BY_HAND, layers=SMALL_LAYERS, grad=[[3, 1]]),
     ],
+    compare=training.once_each("backward"),
     domain=random_case("any layers", ready_layers),
     points=2,
     hints=(
@@ -132,7 +134,7 @@ minibatches = Spec(
         "    yield images[chosen], (their labels)",
     ),
     compare=batches.each_once_and_shuffled,
-    call=batches.three_epochs,
+    call=batches.four_epochs,
 )
 
 momentum_step = Spec(
@@ -179,6 +181,7 @@ adam_step = Spec(
         ),
         adam_case("the second step", 2, [0.9, 2.1], [1, 1], [0.2, -0.05], [0.004, 0.00025], learning_rate=0.1),
         adam_case("step 1000, the default rate", 1000, normal(5), normal(5), normal(5), [0.5, 1, 2, 3, 4]),
+        adam_case("step 50,000", 50_000, [1, 2], [1, 1], [0.5, -0.5], [1, 2], learning_rate=0.5),
         adam_case("an epsilon that shows", 3, [1, 2], [1, 2], [-1, 4], [2, 1], learning_rate=0.5, epsilon=0.5),
         adam_case(
             "a gradient as small as the default epsilon", 1, [1, 2], [1e-8, -2e-8], [0, 0], [0, 0], learning_rate=0.5

@@ -129,7 +129,7 @@ def any_adam(rng: np.random.Generator) -> Inputs:
     arrays = any_arrays(rng, parameters=shape, gradient=shape, m=shape, v=shape)
     rate, beta1, beta2, epsilon = rng.uniform(0.1, 0.9, 4).tolist()
     options = some(rng, learning_rate=rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
-    return {**arrays, "v": np.abs(arrays["v"]), "t": edge_size(rng, 1000), **options}
+    return {**arrays, "v": np.abs(arrays["v"]), "t": edge_size(rng, 10 ** int(rng.integers(3, 7))), **options}
 
 
 def _stepped(says: str, step: Function) -> Mistake:
@@ -160,6 +160,7 @@ BOTH_WEIGHTS = "m becomes beta1 * m + (1 - beta1) * gradient"
 ADAM_MISTAKES = (
     given("the bias correction is missing: divide by 1 - beta1**t and 1 - beta2**t", t=np.inf),  # beta**inf is 0
     given("you count t one too high: it is 1 in the first step already", t=lambda t: t + 1),
+    given("t goes on beyond 1,000", t=lambda t: min(t, 1000)),
     given("you count t from 0: in the first step it is 1", t=lambda t: t - 1),
     result(
         "you return the corrected means: the correction is for this step only, the next needs m and v themselves",

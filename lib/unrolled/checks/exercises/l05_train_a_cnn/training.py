@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from unrolled import data
-from unrolled.checks.compare import Mismatch
+from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.domain import edge_size
-from unrolled.checks.spec import Function, Inputs, normal
+from unrolled.checks.spec import Compare, Function, Inputs, normal
 from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
@@ -19,11 +20,14 @@ class Matrix:
 
     def __init__(self, weight: Any) -> None:
         self.weight = np.asarray(weight, np.float32)
+        self.calls = Counter[str]()
 
     def forward(self, x: Array, training: bool = False) -> Array:
+        self.calls["forward"] += 1
         return x @ self.weight
 
     def backward(self, grad: Array) -> Array:
+        self.calls["backward"] += 1
         return grad @ self.weight.T
 
 
@@ -32,13 +36,30 @@ class Bend:
 
     def __init__(self) -> None:
         self.y: Array = np.zeros(1, np.float32)
+        self.calls = Counter[str]()
 
     def forward(self, x: Array, training: bool = False) -> Array:
+        self.calls["forward"] += 1
         self.y = np.tanh(x)
         return 2 * self.y if training else self.y
 
     def backward(self, grad: Array) -> Array:
+        self.calls["backward"] += 1
         return 2 * grad * (1 - self.y**2)
+
+
+def once_each(way: str) -> Compare:
+    """Return a comparison that asks, too, that each layer goes this way once: a call may cost as much as all others."""
+
+    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+        found = mismatch(got, expected, 1e-4, inputs)
+        for place, layer in enumerate(inputs["layers"]):
+            if found is None and layer.calls[way] != 1:
+                times = f"layers[{place}].{way} was called {layer.calls[way]} times"
+                found = Mismatch.of(f"right, but {times}: call it once, and keep what it gives")
+        return found
+
+    return judge
 
 
 def any_layers(rng: np.random.Generator) -> tuple[tuple[Any, ...], Array]:

@@ -61,8 +61,10 @@ def _choice(epoch: Any, inputs: Inputs) -> batches.Lines:
         return (f"{often} images come more than once in an epoch: shuffle each class once, then cut it into pieces",)
     for label in np.unique(labels):
         places, chosen = np.flatnonzero(inputs["labels"] == label), numbers[labels == label]
-        rotated = (np.diff(chosen) < 0).sum() < 2  # or not even that; of k! orders, 2**k - k are
-        if rotated and math.factorial(len(chosen)) >> len(chosen) > batches.MANY:
+        pieces, descents = chosen.reshape(-1, inputs["per_class"]), (np.diff(chosen) < 0).sum()
+        each = math.factorial(inputs["per_class"]) if (np.diff(pieces) > 0).all() else 1  # in a batch the order is free
+        ways = math.factorial(len(chosen)) // each ** len(pieces)
+        if descents < 2 and ways >> len(chosen) * int(descents) > batches.MANY:  # of k! orders, 2**k - k are rotated
             return (f"the images of class {label} come in the order of the data set: shuffle them, class by class",)
         if math.comb(len(places), len(chosen)) > batches.MANY and chosen.max() < places[len(chosen)]:
             return (f"of class {label} only the first {len(chosen)} images come: shuffle them all, then cut batches",)
@@ -77,7 +79,12 @@ def _orders(inputs: Inputs) -> int:
 
 
 balanced_and_shuffled = batches.judge_of_epochs(
-    _balance, batches.strangers, batches.strange_labels, _choice, orders=_orders
+    _balance,
+    batches.strangers,
+    batches.strange_labels,
+    _choice,
+    orders=_orders,
+    shuffled=lambda numbers, inputs: numbers[inputs["labels"][numbers] == inputs["labels"][0]],
 )
 
 # `data.minibatches` is no answer: class by class it is a good way to begin.
@@ -105,5 +112,5 @@ minibatches_balanced = Spec(
         "    yield images[chosen], (their labels)",
     ),
     compare=balanced_and_shuffled,
-    call=batches.three_epochs,
+    call=batches.four_epochs,
 )

@@ -185,8 +185,16 @@ def _once(inputs: Inputs) -> float:
 
 
 ODD = Budget(launches=1, own=1, bank_conflicts=0)  # rows begin inside of sectors, so these say little
+
+
+def _tile_passes(inputs: Inputs) -> float:
+    """Return the requests to shared memory that a transposition may make: 64 for a tile, and 32 to clear it."""
+    return 100.0 * products.tiles(*inputs["x"].shape)
+
+
 TILED = replace(
     ODD,
+    shared_passes=_tile_passes,
     read_sectors=SECTORS,
     written_sectors=SECTORS,
     bytes_read=_once,
@@ -424,6 +432,7 @@ def product(a: Array, b: Array) -> Array:
 
 PRODUCT = replace(
     ODD,
+    shared_passes=products.passes,
     bytes_read=products.reads,
     bytes_written=lambda inputs: 4.0 * len(inputs["a"]) * inputs["b"].shape[1],
     working=WORKING,

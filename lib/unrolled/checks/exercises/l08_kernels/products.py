@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -22,8 +23,17 @@ def any_product(rng: np.random.Generator) -> Inputs:
 def reads(inputs: Inputs) -> float:
     """Return the bytes of 2 K / TILE values for each output, where outputs are counted in whole tiles."""
     (m, k), n = inputs["a"].shape, inputs["b"].shape[1]
-    whole = [-(-size // TILE) * TILE for size in (m, n)]
-    return 4 * float(whole[0] * whole[1] * 2 * k) / TILE
+    return 4 * float(tiles(m, n) * TILE * 2 * k)
+
+
+def tiles(*sizes: int) -> int:
+    """Return how many tiles have room for sizes along some axes."""
+    return prod(-(-size // TILE) for size in sizes)
+
+
+def passes(inputs: Inputs) -> float:
+    """Return the requests of warps to shared memory that products may make: 2,176 for a tile of a with one of b."""
+    return 2400.0 * tiles(*inputs["a"].shape, inputs["b"].shape[1])
 
 
 def part_of_k(says: str, part: Callable[[int], slice]) -> Mistake:

@@ -206,6 +206,11 @@ BINARY_MISTAKES = (
         lambda rest: (1 << rest) - 1 if rest else ONES,
         all_words=True,
     ),
+    result("8 bits count to 255: .sum(axis=1, dtype=np.int32)", lambda y, k: k - (k - y) % 512),
+    result(
+        "16 bits count to 32,767: .sum(axis=1, dtype=np.int32)",
+        lambda y, k: k - 2 * ((k - y) // 2).astype(np.int16).astype(np.int32),
+    ),
     result(
         "below 0 unsigned numbers wrap round, and the counts are such: .sum(axis=1, dtype=np.int32)",
         lambda y: y.astype(np.uint64),

@@ -55,7 +55,7 @@ ring_allreduce = Spec(
         random_case("five ranks, three numbers: some chunks are empty", ring.arrays, 5, 3),
     ],
     new=True,
-    domain=random_case("any ranks and numbers", lambda rng: ring.arrays(rng, edge_size(rng, 6), edge_size(rng, 60))),
+    domain=random_case("any ranks and numbers", lambda rng: ring.arrays(rng, edge_size(rng, 9), edge_size(rng, 60))),
     points=4,
     hints=(
         "Go round twice. In the first half each rank adds what it gets to a chunk of its own and passes that on, so "
@@ -107,7 +107,7 @@ column_row_linear = Spec(
         random_case("two ranks with 3 hidden units each", programs.two_layers, 3, 3),
     ],
     domain=random_case(
-        "any layers", lambda rng: programs.two_layers(rng, *(edge_size(rng, 5) for _ in range(edge_size(rng, 5))))
+        "any layers", lambda rng: programs.two_layers(rng, *(edge_size(rng, 5) for _ in range(edge_size(rng, 9))))
     ),
     points=2,
     hints=(

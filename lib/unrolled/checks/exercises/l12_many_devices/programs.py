@@ -156,7 +156,7 @@ def samples(rng: np.random.Generator, *counts: int, inputs: int = 5, classes: in
 
 def any_samples(rng: np.random.Generator) -> Inputs:
     """Draw a step on any ranks, of which one at least has samples."""
-    counts = [edge_size(rng, 9, low=0) for _ in range(edge_size(rng, 5))]
+    counts = [edge_size(rng, 9, low=0) for _ in range(edge_size(rng, 9))]
     counts[int(rng.integers(len(counts)))] += not any(counts)
     return samples(rng, *counts, inputs=edge_size(rng, 6), classes=edge_size(rng, 5, low=2))
 
