@@ -534,8 +534,8 @@ check.lean_schedule(lean_schedule)
 # **More**, about 5 minutes.
 #
 # `layers` are a chain, and `grad` is the gradient by the last layer's output. `layer.backward(grad)` returns two
-# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its
-# weight, summed over ranks, in as little modelled time as can be.
+# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its weight,
+# summed over ranks, in as little modelled time as can be.
 
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
