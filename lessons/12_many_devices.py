@@ -123,9 +123,6 @@ print(recorded)
 journal.predict("batch_8_on_two_gpus", ...)  # your guess
 journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
-# %% [markdown]
-# Four GPUs were the most that could be had for the record.
-
 # %%
 GPU = recorded.machine["gpu"].removeprefix("NVIDIA ")
 steps = {  # recorded seconds of a step by batch and GPUs, with this course's library; peer_s would be PyTorch's
@@ -385,18 +382,17 @@ check.sharded_step(sharded_step)
 
 # %%
 remembers = sum(array.nbytes for array in nn.Adam().prepare(network.parameters))
-halves = {
-    "an all-reduce": lambda comm, x: comm.all_reduce(x),
-    "the two halves": lambda comm, x: comm.all_gather(comm.reduce_scatter(x)),
-}
+ways = lambda comm, x: comm.all_reduce(x), lambda comm, x: comm.all_gather(comm.reduce_scatter(x))
+print("            kB on each rank                         us, modelled")
+print("ranks   weights and gradient   Adam   its share   all-reduce   the two halves")
 for ranks in (1, 2, 4, 8):
     took = []
-    for name, program in halves.items():
+    for way in ways:
         links = parallel.Network(ranks, link="100 Gb/s network")
-        parallel.emulate(program, np.ones(network.parameters.size // 8 * 8, np.float32), network=links)
-        took.append(f"{name} {links.seconds * 1e6:.0f} us")
-    line = f"{ranks} ranks, kB on each: weights and gradient {2 * network.parameters.nbytes / 1e3:.0f}, Adam {remembers / 1e3:.0f}, or a share"
-    print(f"{line} {remembers / ranks / 1e3:.0f}; modelled: {', '.join(took)}")
+        parallel.emulate(way, np.ones(network.parameters.size // 8 * 8, np.float32), network=links)
+        took.append(links.seconds * 1e6)
+    line = f"{ranks:5}{2 * network.parameters.nbytes / 1e3:23.0f}{remembers / 1e3:7.0f}{remembers / ranks / 1e3:12.0f}"
+    print(f"{line}{took[0]:13.0f}{took[1]:17.0f}")
 
 # %% [markdown]
 # The optimizer's memory shrinks with the ranks, and nothing more is sent: the two halves are the all-reduce. ZeRO's
@@ -565,12 +561,10 @@ points = {
 }
 for batch in (8, 1024):
     alone, gains = steps[batch, 1], [f"{steps[batch, 1] / steps[batch, gpus]:.2f}" for gpus in (2, 4)]
-    print(
-        f"source A, batch {batch:4} in all: {alone * 1e6:.0f} us on one GPU; two and four: {', '.join(gains)} times as fast"
-    )
+    print(f"source A, batch {batch:4} in all: {alone * 1e6:.0f} us on one GPU; two and four:", *gains, "times as fast")
 (_, alone, _), *others = points["weak"]
 gains = [f"{gpus * alone / seconds:.2f}" for gpus, seconds, _ in others]
-print(f"source B, 512 a GPU: {alone * 1e6:.0f} us on one GPU; two and four do {', '.join(gains)} times as much")
+print(f"source B, 512 a GPU: {alone * 1e6:.0f} us on one GPU; two and four do", *gains, "times as much")
 more, travel = others[0][1] - alone, sums[-1]["peer_s"]
 print(f"    two take {more * 1e6:.0f} us more for a step than one; a sum of B's gradient takes {travel * 1e6:.0f} us")
 row = recorded.row("weak scaling, source B, 256 channels, batch 512 a GPU, 2 GPUs")
@@ -583,8 +577,9 @@ show.scaling_curves(
 # %% [markdown]
 # The same GPUs, and opposite answers. Is it the number of images? No: source A's network is slower on two GPUs with 4
 # images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: it does not wait
-# for computing, so there is none to share. Source B's step with 512 images costs on two GPUs about what its sum takes,
-# and computes for much longer than that. The left line promises that half of a batch takes half of the time.
+# for computing, so there is none to share. Source B's step takes longer on two GPUs by about what its sum takes, and that
+# is a small part of it; a sum beside the backward pass takes less. The left line promises that half of a batch takes
+# half of the time.
 #
 # ## In your own words
 #
@@ -600,11 +595,11 @@ show.scaling_curves(
 # ### BEGIN SOLUTION
 # **A model answer.** Source A's step takes about as long with 8 images as with 1,024, so computing is not what it waits
 # for, and sharing the images makes nothing shorter; the sum and the waiting for the other rank come on top. So two GPUs
-# are slower (the cell prints the factor). Source B's step computes for much longer than its sum takes, so two GPUs do
-# nearly twice as much (the cell prints the factor). The mean of the means gives each of rank 1's two samples three
-# times the weight of one of rank 0's. Each rank sends its sum and its count, and all divide by the count of all.
-# Modelled were the times of the emulated links and the lines of the scaling curves. The model of a link
-# has only alpha and beta; it leaves out that ranks wait for one another, and what the host does.
+# are slower (the cell prints the factor). Source B's step takes longer on two GPUs by about its sum, a small part of
+# it, so two do nearly twice as much (the cell prints the factor). The mean of the means gives each of rank 1's two
+# samples three times the weight of one of rank 0's. Each rank sends its sum and its count, and all divide by the count
+# of all. Modelled were the times of the emulated links and the lines of the scaling curves. The model of a link has
+# only alpha and beta; it leaves out that ranks wait for one another, and what the host does.
 #
 # **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
 # counts, since samples count equally. One point: names what was modelled, and something that the model leaves out.
