@@ -84,11 +84,10 @@ journal.ladder()
 show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
 
 # %% [markdown]
-# The **host** is your computer: a processor that runs Python, and its memory. The **device** is the GPU, with a memory
-# of its own and many multiprocessors, each of which computes on its own. Between them lies a **bus**, a road with a
-# narrow gate: compare its figure with that of the GPU's memory. The **L2** is a small cache that all multiprocessors
-# share. And all that the GPU does, the host has to ask for, by way of the **driver**, the program that talks to the
-# GPU.
+# The **host** is your computer: a processor that runs Python, and its memory. The **device** is the GPU, with a memory of
+# its own and many multiprocessors, each of which computes on its own. Between them lies a **bus**, a road with a narrow
+# gate: compare its figure with that of the GPU's memory. The **L2** is a small cache that all multiprocessors share.
+# And all that the GPU does, the host has to ask for, by way of the **driver**, the program that talks to the GPU.
 #
 # ## Two ways to take this lesson
 #
@@ -99,8 +98,8 @@ show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
 # Its *times* come from a model, and are called modelled wherever you meet one. How far can you trust it? The model was
 # compared with a real H200, operation by operation and for whole training steps. It models an NVIDIA T4 for you, which
 # Colab lends for free, and **no T4 was ever measured for this course**. Its arithmetic comes from the data sheet. Its
-# bandwidths and the times of its calls are assumed, as the picture says; above all, its host is assumed to be slower
-# than the H200's.
+# bandwidths and the times of its calls are assumed, as the picture says; above all, its host is assumed to be slower than
+# the H200's.
 
 # %%
 model, t4, h200 = records.model(), simgpu.profiles.T4, simgpu.profiles.H200
@@ -117,9 +116,9 @@ print(
 print(f"\nThe H200: {records.gpu()}")
 
 # %% [markdown]
-# So believe its **counts**: calls, bytes, transfers and waits are those of your program, on any GPU. Its **times** rest
-# on assumptions, and so does the answer to who waits for whom, host or GPU. Believe that where the H200, recorded
-# beside it, says the same. Do not believe a second digit, and do not compare it with a GPU of your own.
+# So believe its **counts**: calls, bytes, transfers and waits are those of your program, on any GPU. Its **times** rest on
+# assumptions, and so does the answer to who waits for whom, host or GPU. Believe that where the H200, recorded beside it,
+# says the same. Do not believe a second digit, and do not compare it with a GPU of your own.
 
 # %% [markdown]
 # ## np becomes cp
@@ -135,8 +134,8 @@ print(cp.exp(-x).sum(axis=1))
 
 # %% [markdown]
 # So a port is easy? The article's author chose CuPy for that reason: replace `np` by `cp`, and it runs. An epoch of 30
-# minutes became one of 100 seconds. Then came the hunt that you met in lesson 03, for the rest of the way. This lesson
-# is about what lies between "it runs" and "it is fast".
+# minutes became one of 100 seconds. Then came the hunt that you met in lesson 03, for the rest of the way. This lesson is
+# about what lies between "it runs" and "it is fast".
 #
 # ## Where an array lives
 #
@@ -161,9 +160,9 @@ for what, attempt in {
 # Here is the one difference: CuPy takes `np.exp(x)` of a GPU array as well, and hands it on to `cp.exp`. The simulated
 # GPU refuses it, and so do the checks. Say `cp.exp(x)`, which is right everywhere.
 #
-# Some copies are hard to see. `print(x)` needs the numbers here, so it copies. So do `float(x.sum())`,
-# `x.sum().item()`, and `if x.max() > 1:`, since Python must know which way to go. Each of them also **waits** until the
-# GPU has finished everything that it was given before.
+# Some copies are hard to see. `print(x)` needs the numbers here, so it copies. So do `float(x.sum())`, `x.sum().item()`,
+# and `if x.max() > 1:`, since Python must know which way to go. Each of them also **waits** until the GPU has finished
+# everything that it was given before.
 #
 # One copy hides in an index. `x[x > 1]` picks values by a **boolean mask**. How many will it pick? The result needs a
 # shape, and the host must know it. So the GPU counts the values, the host waits for their number, and only then it can
@@ -215,27 +214,27 @@ by_bus = f"by the bus {ways[0]:.0f} (pageable) or {ways[1]:.0f} (pinned)"
 print(f"recorded on the H200, GB in a second: {by_bus}, on the GPU {inside:,.0f}")
 
 # %% [markdown]
-# Two things cost time. Each transfer has a **latency**, however small it is: the second line moves 16 times the bytes
-# of the first, and does not take even twice as long. And each byte has a price: from the third line to the last, again
-# 16 times the bytes, the time grows many times over.
+# Two things cost time. Each transfer has a **latency**, however small it is: the second line moves 16 times the bytes of
+# the first, and does not take even twice as long. And each byte has a price: from the third line to the last, again 16
+# times the bytes, the time grows many times over.
 #
 # The price is higher than it need be. An operating system may move ordinary memory about, page by page: it is
 # **pageable**. The bus cannot read what may move. So the driver first copies each piece into memory that stays where it
-# is, which is called **page-locked** or pinned. A program can ask for such memory itself. The last line above shows
-# what that gains.
+# is, which is called **page-locked** or pinned. A program can ask for such memory itself. The last line above shows what
+# that gains.
 #
-# It shows, too, that the GPU's own memory is many times as fast as the bus. So the rule is short: **move everything
-# once, before you begin, and leave it there.** All of MNIST in float32 is 188 MB, little for the memory of a GPU.
+# It shows, too, that the GPU's own memory is many times as fast as the bus. So the rule is short: **move everything once,
+# before you begin, and leave it there.** All of MNIST in float32 is 188 MB, little for the memory of a GPU.
 #
 # ### Exercise: break_even
 #
 # **Core**, about 10 minutes.
 #
 # An array lies on the host. Its result is wanted there, and is as large. Does it pay to go to the GPU and back? That
-# takes two transfers. Each use of the array there is one launch, which costs the host `launch` seconds and the GPU
-# `gpu` seconds a byte. Add all of these up, as if one thing came after the other and nothing overlapped. From how many
-# bytes on is the sum no more than what the CPU takes, `cpu` seconds a byte for each use? That size is the break-even.
-# If it never pays, the answer is `float("inf")`.
+# takes two transfers. Each use of the array there is one launch, which costs the host `launch` seconds and the GPU `gpu`
+# seconds a byte. Add all of these up, as if one thing came after the other and nothing overlapped. From how many bytes on
+# is the sum no more than what the CPU takes, `cpu` seconds a byte for each use? That size is the break-even. If it never
+# pays, the answer is `float("inf")`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "break_even", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -256,8 +255,8 @@ def break_even(cpu, gpu, launch, latency, bandwidth, uses=1):
 check.break_even(break_even)
 
 # %% [markdown]
-# Now with figures that were measured. A digit has 3,136 bytes. You use an array ten times in a row on the GPU, each
-# time for a ReLU. How many times as large as a digit must it be, before the way there and back has paid?
+# Now with figures that were measured. A digit has 3,136 bytes. You use an array ten times in a row on the GPU, each time
+# for a ReLU. How many times as large as a digit must it be, before the way there and back has paid?
 
 # %%
 journal.predict("digits_to_break_even", ...)  # your guess: how many times as large as a digit?
@@ -287,13 +286,13 @@ if needed < 1e9:
 
 # %% [markdown]
 # A fast GPU does not shorten the way. What helps is to stay there, and to bring much at a time. For a batch of 8 digits
-# compare the two times of the last line: the launch, before the GPU has done anything, and the whole work on your CPU.
-# A training epoch uses the images in thousands of launches, and moves them once.
+# compare the two times of the last line: the launch, before the GPU has done anything, and the whole work on your CPU. A
+# training epoch uses the images in thousands of launches, and moves them once.
 #
 # ## float64 by accident
 #
-# A CPU needs about twice as long for float64, since the numbers are twice as large. How many times as long does this
-# GPU need for a matrix product?
+# A CPU needs about twice as long for float64, since the numbers are twice as large. How many times as long does this GPU
+# need for a matrix product?
 
 # %%
 journal.predict("float64", ...)  # your guess: how many times as long as float32?
@@ -312,10 +311,10 @@ for dtype, rows in (("float32", 2048), ("float32", 8192), ("float64", 4096)):
     print(f"    {dtype}, {rows}: {recorded(f'matmul {dtype} {rows}', 'tflops'):.0f}")
 
 # %% [markdown]
-# By its data sheet a T4 has one unit for float64 to every 32 for float32. The H200 was made for scientific computing,
-# too, and has one to two. For matrix products it even has units of another kind, **tensor cores**, which take float64:
-# there its float64 is no slower than its float32. (A teraflop a second, Tflop/s, is 10¹² operations a second.) So what
-# an accident with float64 costs depends on the card. Neural networks need float64 nowhere. But it creeps in:
+# By its data sheet a T4 has one unit for float64 to every 32 for float32. The H200 was made for scientific computing, too,
+# and has one to two. For matrix products it even has units of another kind, **tensor cores**, which take float64: there
+# its float64 is no slower than its float32. (A teraflop a second, Tflop/s, is 10¹² operations a second.) So what an
+# accident with float64 costs depends on the card. Neural networks need float64 nowhere. But it creeps in:
 
 # %%
 x = cp.ones(4, cp.float32)
@@ -336,14 +335,13 @@ for what, result in {
 # does `where` between two numbers, and `array` of a list of numbers, since they have no dtype to take over. And one
 # float64 array is enough: whatever it touches becomes float64, all the way through the network.
 #
-# (CuPy follows these rules from version 14 on. Version 13 has older ones: `np.sqrt(2)` passes there, and `x / 123456`,
-# a large whole number, makes float64. Count on neither. `float(...)` around the number is always right.)
+# (CuPy follows these rules from version 14 on. Version 13 has older ones: `np.sqrt(2)` passes there, and `x / 123456`, a
+# large whole number, makes float64. Count on neither. `float(...)` around the number is always right.)
 #
 # ## One function for every array
 #
 # The article's author wrote each function twice. In every class stood a `cpu_forward`, which says `np`, and a
-# `gpu_forward`, which says `cp`, and a string `mode="gpu"` chose between them. Is there no smarter way, the author
-# asks?
+# `gpu_forward`, which says `cp`, and a string `mode="gpu"` chose between them. Is there no smarter way, the author asks?
 #
 # There is. The array knows where it lives. Ask it:
 
@@ -495,8 +493,8 @@ print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host,
 #
 # **Core**, about 18 minutes.
 #
-# Turn the loops inside out: over the places inside the window, all windows at once. Return the largest pixels, and
-# where each lies in its image, as row · W + column; the way back needs that. Of equal maxima the first wins. At most
+# Turn the loops inside out: over the places inside the window, all windows at once. Return the largest pixels, and where
+# each lies in its image, as row · W + column; the way back needs that. Of equal maxima the first wins. At most
 # {launches} launches for each place inside the window, {besides} besides, and no transfer.
 
 
@@ -555,8 +553,8 @@ for name, card in simgpu.profiles.PROFILES.items():
 
 # %% [markdown]
 # That cannot be. (If your card is not in the list, look into its data sheet.) The last lines are a habit worth keeping:
-# count the work, and ask whether the machine could have done it. A good course on GPU programming stages the same
-# moment: 98 µs for a convolution on a T4, 24,439 times faster than its CPU.² Timed right, it was 116 times faster.
+# count the work, and ask whether the machine could have done it. A good course on GPU programming stages the same moment:
+# 98 µs for a convolution on a T4, 24,439 times faster than its CPU.² Timed right, it was 116 times faster.
 #
 # What happened? **A call only hands the work over.** The host writes it onto a list, the GPU's *stream*, and goes on at
 # once. The GPU works through its list in order. So our clock was stopped when the order had been placed, not when the
@@ -585,8 +583,8 @@ show.timeline(trace)
 # 3. **Leave the first call out.** It may compile kernels and fetch memory: milliseconds to seconds, once.
 #
 # And do not wait after *every* call if the program that you care about does not. Host and GPU work side by side: while
-# one is computed, the next is handed over. Make many calls, wait once, and divide. The check can tell: a clock that
-# waits each time is as wrong here as one that never waits.
+# one is computed, the next is handed over. Make many calls, wait once, and divide. The check can tell: a clock that waits
+# each time is as wrong here as one that never waits.
 #
 # ### Exercise: gpu_time
 #
@@ -626,9 +624,9 @@ print(f"the first clock showed 1/{honest / stopped:.0f} of the truth")
 print(f"recorded on the H200: {recorded('matmul float32 2048', 'us', 1e-3):.2f} ms")
 
 # %% [markdown]
-# Still a large factor. The article's hunt, too, was timed by `%%timeit` without a wait, call after call. That shows
-# what the host needs, not the GPU; only when the stream has taken as many calls as it can hold, the host must wait for
-# it. Keep that in mind for lesson 07, where we weigh the article's figures.
+# Still a large factor. The article's hunt, too, was timed by `%%timeit` without a wait, call after call. That shows what
+# the host needs, not the GPU; only when the stream has taken as many calls as it can hold, the host must wait for it.
+# Keep that in mind for lesson 07, where we weigh the article's figures.
 #
 # ## A step that never looks back
 #
@@ -700,8 +698,8 @@ print(
 # **Core**, about 12 minutes.
 #
 # Port it: no transfer and no wait inside. The losses come back as one array, as many as there are steps, in weight's
-# dtype. It lies where the images lie; whoever wants to see them can copy it once, at the end. Then it is early enough
-# to find out that one of them is too large. Leave the arrays that come in as they are. You may use {allows}.
+# dtype. It lies where the images lie; whoever wants to see them can copy it once, at the end. Then it is early enough to
+# find out that one of them is too large. Leave the arrays that come in as they are. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -831,8 +829,8 @@ for batch_size in (8, 128, 1024):
 # At 8 images a step, the GPU disappoints: the large product had another factor. From 8 to 128 a step has 16 times the
 # work, and on a GPU it takes nowhere near 16 times as long, modelled or recorded.
 #
-# (Do not read too much into PyTorch's column. This is plain PyTorch, and it launches a few kernels more than we do.
-# That explains a part of the difference. Where the rest of its time went, the record does not say.)
+# (Do not read too much into PyTorch's column. This is plain PyTorch, and it launches a few kernels more than we do. That
+# explains a part of the difference. Where the rest of its time went, the record does not say.)
 #
 # Where was the time, then, at 8? Count launches, and look at the timeline. It shows forward and backward at batch 8.
 # White on the host's row is Python again: layers, shapes and checks between two calls.
@@ -856,12 +854,12 @@ for batch_size in (128, 8):
 show.timeline(trace)
 
 # %% [markdown]
-# The number of calls does not depend on the batch, and the simulated GPU counts one launch for each. (A real library
-# may answer a call with more than one kernel. On the H200 the larger batches had two or three kernels more, as the
-# table above says.) At batch 8 the kernels are so short that the GPU is done before the host has handed over the next
-# one. The step takes as long as the host needs to hand it over: it is **launch-bound**. A GPU that computes faster
-# would change nothing. Larger batches would, or fewer launches. A larger batch is not the same training, though: 469
-# updates an epoch in place of 7,500 (lesson 05).
+# The number of calls does not depend on the batch, and the simulated GPU counts one launch for each. (A real library may
+# answer a call with more than one kernel. On the H200 the larger batches had two or three kernels more, as the table
+# above says.) At batch 8 the kernels are so short that the GPU is done before the host has handed over the next one. The
+# step takes as long as the host needs to hand it over: it is **launch-bound**. A GPU that computes faster would change
+# nothing. Larger batches would, or fewer launches. A larger batch is not the same training, though: 469 updates an epoch
+# in place of 7,500 (lesson 05).
 #
 # And yet the recorded step took longer with 128 images than with 8. The GPU explains little of that: compare its two
 # times. It is the host that differs. It makes the same calls, but it wavers: from run to run, its time for a step with
@@ -899,7 +897,7 @@ show.race(
 # In 2015 the blog that you know from lessons 03 and 05 trained a network on 40,000 colour images: an hour and two
 # minutes on a CPU, ten minutes on a Tesla K20c.³ It was an unfair CPU. In that hour its cores worked for 712 minutes,
 # and 572 of them went to the operating system, not to the network. With 16 times the filters the GPU took twice as
-# long. A second dense layer cost it little. Pooling windows of 2 for 4 took it a quarter longer, and windows that
+# long. A second dense layer cost it little. Pooling windows of 2 in place of 4 took it a fifth longer, and windows that
 # overlap half an hour an epoch, while it was idle. The rest of this part asks why.
 #
 # **More**, about 15 minutes.
@@ -961,9 +959,9 @@ show.scaling(lines, what="filters", title="training, time for each image of a ba
 # About 16 times the work, and the K20c took only twice as long, the recorded H200 even less. (Of its CPU the blog says
 # that the time grew with the channels.) More channels make larger products, not more calls.
 #
-# The H200's line is nearly flat, and the table says why. With 16 filters its GPU computes for a part of the step only:
-# the rest is waiting for launches, and more filters fill it. With 256 the GPU computes nearly all the time. From there
-# on the line must rise. The blog's accuracy rose from 73.9 to 75.9 % with 64 filters, and to 76.0 % with 256.
+# The H200's line is nearly flat, and the table says why. With 16 filters its GPU computes for a part of the step only: the
+# rest is waiting for launches, and more filters fill it. With 256 the GPU computes nearly all the time. From there on the
+# line must rise. The blog's accuracy rose from 73.9 to 75.9 % with 64 filters, and to 76.0 % with 256.
 #
 # Its other variations, all with 64 filters:
 
@@ -989,10 +987,10 @@ for name, (row, options, took) in variations.items():
     print(f"{name:24} {work:10,} {cpu * 1e3:8.1f} {gpu * 1e3:8.2f} {there:>17} {took:>32}")
 
 # %% [markdown]
-# The H200's column is the time that its GPU computes. That of a whole step holds its host as well, which wavers from
-# run to run by more than these rows differ. A second dense layer adds the least work, and costs the least; but it is
-# not free. Windows of 2 leave four times as many values for the layers behind them, and more than double the
-# multiply-adds. Overlapping windows leave nearly as many, and on the H200 they cost nearly as much.
+# The H200's column is the time that its GPU computes. That of a whole step holds its host as well, which wavers from run
+# to run by more than these rows differ. A second dense layer adds the least work, and costs the least; but it is not
+# free. Windows of 2 leave four times as many values for the layers behind them, and more than double the multiply-adds.
+# Overlapping windows leave nearly as many, and on the H200 they cost nearly as much.
 #
 # For the author that last line was a mystery: half an hour an epoch, with the GPU idle. Lesson 03 found the likely
 # reason. That version of Theano did it in a Python loop, window by window, on the host. Would it have helped to run the
@@ -1031,8 +1029,8 @@ print(
 # %% [markdown]
 # ## In your own words
 #
-# A colleague ported a network to a GPU, in a day. She says: "With batches of 8 it is hardly faster than my CPU. I need
-# a better GPU." Answer her in five to seven sentences.
+# A colleague ported a network to a GPU, in a day. She says: "With batches of 8 it is hardly faster than my CPU. I need a
+# better GPU." Answer her in five to seven sentences.
 #
 # 1. Is she right? Use your own numbers for batches of 8 and of 128, and say what a launch is.
 # 2. She also reports a matrix product that is thousands of times faster than on the CPU. What would you ask her?
@@ -1054,15 +1052,15 @@ print(
 #
 # **Rubric** (3 points). One point: launch-bound, with own numbers for both batch sizes; the number of calls does not
 # depend on the batch. One point: the clock was stopped before the device was done (a synchronization is missing). One
-# point: two of hidden transfer or synchronization, float64, loops of small launches, data copied in each step; each
-# with a way to find it. Half a point off if no measured number is named.
+# point: two of hidden transfer or synchronization, float64, loops of small launches, data copied in each step; each with
+# a way to find it. Half a point off if no measured number is named.
 # ### END SOLUTION
 
 # %% [markdown]
 # ## What you have
 #
-# Your network has new rungs, on the GPU. Those in NumPy stay as lesson 05 measured them. A modelled rung says so: it is
-# no measurement.
+# Your network has new rungs, on the GPU. Those in NumPy stay as lesson 05 measured them. A modelled rung says so: it is no
+# measurement.
 
 # %%
 for batch_size in (8, 128):
@@ -1074,19 +1072,18 @@ journal.ladder()
 journal.guesses()
 
 # %% [markdown]
-# In three sentences: An array lives on the host or on the GPU, nothing moves by itself, and what you move you should
-# move once; one function can serve both if it asks the array. A call only hands work over, so an honest clock waits for
-# the device before it starts and before it stops. Each launch costs the host about the same, large or small: few large
+# In three sentences: An array lives on the host or on the GPU, nothing moves by itself, and what you move you should move
+# once; one function can serve both if it asks the array. A call only hands work over, so an honest clock waits for the
+# device before it starts and before it stops. Each launch costs the host about the same, large or small: few large
 # operations make a GPU fast, and loops, looks at a value and small batches keep it waiting.
 #
 # ### Stretch: your own network on the GPU
 #
 # **More**, as long as you like.
 #
-# Your port trains a dense layer on features that stay random. Count its launches by operation, as above, and find out
-# how many of them you can spare. `xp.empty` instead of `xp.zeros` is one; a convolution without padding needs no copy.
-# Then make the filters learn, too, with the gradients of lesson 04, and compare your launches with those of
-# `unrolled.nn`.
+# Your port trains a dense layer on features that stay random. Count its launches by operation, as above, and find out how
+# many of them you can spare. `xp.empty` instead of `xp.zeros` is one; a convolution without padding needs no copy. Then
+# make the filters learn, too, with the gradients of lesson 04, and compare your launches with those of `unrolled.nn`.
 
 # %%
 # Your stretch.

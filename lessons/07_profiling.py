@@ -848,7 +848,7 @@ for size in (8, 128, 1024):
 # host sets the pace, nobody would notice better ones.
 #
 # Where do single kernels stand? Here are those of a training step as recorded on the H200. It is the Keras example with
-# which the article compares itself, on 128 digits. Each filled mark is a measured time, the hollow one of its shape is
+# which the article compares itself, on 128 digits. Each hollow mark is a recorded time, the half one of its shape is
 # what the model of that GPU says. Bytes and flops are counted as before. (For the modelled T4 such a picture would say
 # nothing: the model makes a kernel's time by dividing its bytes by the bandwidth.)
 

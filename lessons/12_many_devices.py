@@ -123,10 +123,6 @@ print(recorded)
 journal.predict("batch_8_on_two_gpus", ...)  # your guess
 journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
-# %% [markdown]
-# The record has as many GPUs as could be had. If four are not among them, a **model** has to do: no step is shorter
-# than with two GPUs, and the all-reduce takes longer by what the links need for its further messages.
-
 # %%
 GPU = recorded.machine["gpu"].removeprefix("NVIDIA ")
 steps = {  # recorded seconds of a step by batch and GPUs, with this course's library; peer_s would be PyTorch's
@@ -143,23 +139,17 @@ network = nn.Sequential(
 network.predict(digits.images[:1])  # builds it
 size = network.parameters.nbytes
 alone = recorded.row("all_reduce, 1 MiB, 2 GPUs")
-one, two, many = steps[8, 1], steps[8, 2], steps[1024, 1]
-print(
-    f"recorded, 1 GPU:  a step of batch 1024, 128 times the work, takes {many / one:.2f} times as long as one of batch 8"
-)
-print(f"recorded, 2 GPUs: a step of batch 8 takes {two * 1e6:.0f} us, {(two - one) * 1e6:.0f} us more than with 1")
+one, two, four, many = steps[8, 1], steps[8, 2], steps[8, 4], steps[1024, 1]
+print(f"1 GPU:  a step of batch 1024, 128 times the work, takes {many / one:.2f} times as long as one of batch 8")
+print(f"2 GPUs: a step of batch 8 takes {two * 1e6:.0f} us, {(two - one) * 1e6:.0f} us more than with 1")
 issued = f"and {alone['host_s'] * 1e6:.0f} us of the host to start (the gradient has {size / 2**20:.2f} MiB)"
-print(f"                  a sum of 1 MiB takes {alone['peer_s'] * 1e6:.0f} us, {issued}")
-link, where = parallel.LINKS["NVLink 4"], f"recorded, {GPU}"  # what joins these GPUs
-four, how = steps.get((8, 4)), where
-if four is None:
-    further = link.all_reduce_seconds(size, ranks=4) - link.all_reduce_seconds(size, ranks=2)
-    four, how = two + further, "modelled, at best"
-journal.measured("batch_8_on_two_gpus", one / two, where=where)
-journal.measured("batch_8_on_four_gpus", one / four, where=how)
-print(f"times as fast as one: two GPUs {one / two:.2f} ({where}); four {one / four:.2f} ({how})")
-peers = [recorded.figure(f"strong scaling, source A, batch 8 in all, {gpus}", "peer_s") for gpus in ("1 GPU", "2 GPUs")]
-print(f"PyTorch's DistributedDataParallel: two GPUs {peers[0] / peers[1]:.2f} times as fast as one, recorded")
+print(f"        a sum of 1 MiB takes {alone['peer_s'] * 1e6:.0f} us, {issued}")
+journal.measured("batch_8_on_two_gpus", one / two, where=f"recorded, {GPU}")
+journal.measured("batch_8_on_four_gpus", one / four, where=f"recorded, {GPU}")
+print(f"times as fast as one GPU, recorded: two {one / two:.2f}, four {one / four:.2f}")
+of_gpus = (f"strong scaling, source A, batch 8 in all, {gpus}" for gpus in ("1 GPU", "2 GPUs", "4 GPUs"))
+peers = [recorded.figure(name, "peer_s") for name in of_gpus]
+print(f"PyTorch's DistributedDataParallel:  two {peers[0] / peers[1]:.2f}, four {peers[0] / peers[2]:.2f}")
 
 # %% [markdown]
 # With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it. Lesson 13
@@ -372,7 +362,8 @@ except parallel.DeadlockError as error:
 # **Core**, about 6 minutes.
 #
 # Take a step of momentum: `velocity = momentum * velocity - rate * gradient`, and the weight moves by the velocity. The
-# gradient is the sum of all ranks' `grad`. This rank has the velocity of its own block. Use each half once.
+# gradient is the sum of all ranks' `grad`. This rank has the velocity of its own block. Use each half once, and leave
+# what comes in as it is.
 
 
 # %% nbgrader={"grade": false, "grade_id": "sharded_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -391,18 +382,17 @@ check.sharded_step(sharded_step)
 
 # %%
 remembers = sum(array.nbytes for array in nn.Adam().prepare(network.parameters))
-halves = {
-    "an all-reduce": lambda comm, x: comm.all_reduce(x),
-    "the two halves": lambda comm, x: comm.all_gather(comm.reduce_scatter(x)),
-}
+ways = lambda comm, x: comm.all_reduce(x), lambda comm, x: comm.all_gather(comm.reduce_scatter(x))
+print("            kB on each rank                         us, modelled")
+print("ranks   weights and gradient   Adam   its share   all-reduce   the two halves")
 for ranks in (1, 2, 4, 8):
     took = []
-    for name, program in halves.items():
+    for way in ways:
         links = parallel.Network(ranks, link="100 Gb/s network")
-        parallel.emulate(program, np.ones(network.parameters.size // 8 * 8, np.float32), network=links)
-        took.append(f"{name} {links.seconds * 1e6:.0f} us")
-    line = f"{ranks} ranks, kB on each: weights and gradient {2 * network.parameters.nbytes / 1e3:.0f}, Adam {remembers / 1e3:.0f}, or a share"
-    print(f"{line} {remembers / ranks / 1e3:.0f}; modelled: {', '.join(took)}")
+        parallel.emulate(way, np.ones(network.parameters.size // 8 * 8, np.float32), network=links)
+        took.append(links.seconds * 1e6)
+    line = f"{ranks:5}{2 * network.parameters.nbytes / 1e3:23.0f}{remembers / 1e3:7.0f}{remembers / ranks / 1e3:12.0f}"
+    print(f"{line}{took[0]:13.0f}{took[1]:17.0f}")
 
 # %% [markdown]
 # The optimizer's memory shrinks with the ranks, and nothing more is sent: the two halves are the all-reduce. ZeRO's
@@ -534,8 +524,8 @@ check.lean_schedule(lean_schedule)
 # **More**, about 5 minutes.
 #
 # `layers` are a chain, and `grad` is the gradient by the last layer's output. `layer.backward(grad)` returns two
-# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its
-# weight, summed over ranks, in as little modelled time as can be.
+# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its weight,
+# summed over ranks, in as little modelled time as can be.
 
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -570,13 +560,16 @@ points = {
     for section, name in (("strong", "source A, batch 8"), ("weak", "source B, 512 a GPU"))
 }
 for batch in (8, 1024):
-    line = f"source A, batch {batch:4} in all: a step takes {steps[batch, 1] * 1e6:.0f} us on one GPU; two GPUs are"
-    print(f"{line} {steps[batch, 1] / steps[batch, 2]:.2f} times as fast")
-(_, single, _), (_, shared_step, _), *_ = points["weak"]
-more, travel = shared_step - single, sums[-1]["peer_s"]
-gain = f"two GPUs do {2 * single / shared_step:.2f} times as much"
-print(f"source B, 512 a GPU: a step takes {single * 1e6:.0f} us on one GPU; {gain}")
-print(f"    with the second a step takes {more * 1e6:.0f} us more; a sum of B's gradient takes {travel * 1e6:.0f} us")
+    alone, gains = steps[batch, 1], [f"{steps[batch, 1] / steps[batch, gpus]:.2f}" for gpus in (2, 4)]
+    print(f"source A, batch {batch:4} in all: {alone * 1e6:.0f} us on one GPU; two and four:", *gains, "times as fast")
+(_, alone, _), *others = points["weak"]
+gains = [f"{gpus * alone / seconds:.2f}" for gpus, seconds, _ in others]
+print(f"source B, 512 a GPU: {alone * 1e6:.0f} us on one GPU; two and four do", *gains, "times as much")
+more, travel = others[0][1] - alone, sums[-1]["peer_s"]
+print(f"    two take {more * 1e6:.0f} us more for a step than one; a sum of B's gradient takes {travel * 1e6:.0f} us")
+row = recorded.row("weak scaling, source B, 256 channels, batch 512 a GPU, 2 GPUs")
+print(f"    two with a sum beside the backward pass do {2 * alone / row['overlapped_s']:.2f} times as much")
+link = parallel.LINKS["NVLink 4"]  # what joins these GPUs
 show.scaling_curves(
     compute=points["weak"][0][1], gradient=sums[-1]["bytes"], alpha=link.alpha, beta=link.beta, **points
 )
@@ -584,8 +577,9 @@ show.scaling_curves(
 # %% [markdown]
 # The same GPUs, and opposite answers. Is it the number of images? No: source A's network is slower on two GPUs with 4
 # images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: it does not wait
-# for computing, so there is none to share. Source B's step with 512 images costs on two GPUs about what its sum takes,
-# and computes for much longer than that. The left line promises that half of a batch takes half of the time.
+# for computing, so there is none to share. Source B's step takes longer on two GPUs by about what its sum takes, and that
+# is a small part of it; a sum beside the backward pass takes less. The left line promises that half of a batch takes
+# half of the time.
 #
 # ## In your own words
 #
@@ -601,11 +595,11 @@ show.scaling_curves(
 # ### BEGIN SOLUTION
 # **A model answer.** Source A's step takes about as long with 8 images as with 1,024, so computing is not what it waits
 # for, and sharing the images makes nothing shorter; the sum and the waiting for the other rank come on top. So two GPUs
-# are slower (the cell prints the factor). Source B's step computes for much longer than its sum takes, so two GPUs do
-# nearly twice as much (the cell prints the factor). The mean of the means gives each of rank 1's two samples three
-# times the weight of one of rank 0's. Each rank sends its sum and its count, and all divide by the count of all.
-# Modelled were the four GPUs, the times of the emulated links and the lines of the scaling curves. The model of a link
-# has only alpha and beta; it leaves out that ranks wait for one another, and what the host does.
+# are slower (the cell prints the factor). Source B's step takes longer on two GPUs by about its sum, a small part of
+# it, so two do nearly twice as much (the cell prints the factor). The mean of the means gives each of rank 1's two
+# samples three times the weight of one of rank 0's. Each rank sends its sum and its count, and all divide by the count
+# of all. Modelled were the times of the emulated links and the lines of the scaling curves. The model of a link has
+# only alpha and beta; it leaves out that ranks wait for one another, and what the host does.
 #
 # **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
 # counts, since samples count equally. One point: names what was modelled, and something that the model leaves out.

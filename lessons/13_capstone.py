@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Remove Python, then compare honestly
 #
-# Lesson 13, about 150 minutes; 120 without the exercise marked *more*. It is the capstone, for two sittings. Before
-# *Time to accuracy* is a good place for a break.
+# Lesson 13, about 150 minutes; 120 without the exercise marked *more*. It is the capstone, for two sittings. Before *Time
+# to accuracy* is a good place for a break.
 #
 # **Afterwards you can**
 #
@@ -11,8 +11,8 @@
 # - say what each cause gained, by turning the causes off one at a time;
 # - state the bound of a network of your own, profile it, repair it, and profile it again.
 #
-# **You need** training (lesson 05), the port to a GPU (lesson 06) and profiling (lesson 07). No exercise needs your
-# code from there, and none needs a GPU.
+# **You need** training (lesson 05), the port to a GPU (lesson 06) and profiling (lesson 07). No exercise needs your code
+# from there, and none needs a GPU.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -44,11 +44,10 @@ rng = np.random.default_rng(0)
 
 # %%
 compared, counted = records.compiled(), records.gpu()
+GPU = compared.machine["gpu"].removeprefix("NVIDIA ")
 for size in (8, 128, 1024):
-    row, eager = (
-        counted.row(f"mnist step, batch {size}"),
-        compared.figure(f"compiled step, batch {size}", "eager_s", 1e6),
-    )
+    row = counted.row(f"mnist step, batch {size}")
+    eager = compared.figure(f"compiled step, batch {size}", "eager_s", 1e6)
     line = f"batch {size:4}: {eager:4.0f} us a step from Python; {row['launches']} launches, for which the GPU works"
     print(f"{line} {row['device_us']:.0f} us, and the host {row['host_us']:.0f} us")
 print(compared)
@@ -58,8 +57,8 @@ print(compared)
 # checks shapes, makes an array, and hands over one kernel after the other. A **CUDA graph** ends that. The host records
 # once what it would launch, and the GPU gets the whole list in a single call, again and again.
 #
-# Three guesses. A step of one dense layer is seven launches from Python here, and nine short kernels in a graph. How
-# many times faster is the replayed graph than Python, on batches of 8 samples? And on batches of 1,024? Last, the whole
+# Three guesses. A step of one dense layer is seven launches from Python here, and nine short kernels in a graph. How many
+# times faster is the replayed graph than Python, on batches of 8 samples? And on batches of 1,024? Last, the whole
 # network: how many times faster is its step at batch 8 as a graph of kernels that each do the work of several?
 
 # %%
@@ -188,8 +187,8 @@ check.capturable_step(capturable_step)
 # with `captured`, and launch it. Mind that `captured` runs the program once. At most {launches} launches a step are
 # allowed, and the graph is one. (`place += 1` in a function makes a new local name. Use `xp.add(place, 1, out=place)`.)
 #
-# Launch it inside of `with stream:`. Outside, it goes to the default stream, which does not wait for yours: they
-# **race**. The simulated GPU names both lines.
+# Launch it inside of `with stream:`. Outside, it goes to the default stream, which does not wait for yours: they **race**.
+# The simulated GPU names both lines.
 
 
 # %% nbgrader={"grade": false, "grade_id": "replayed_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -290,7 +289,7 @@ for size in (8, 128, 1024):
     print(f"batch {size:4}: {eager_us:4.0f} us a step from Python, {graph_us:3.0f} us compiled:", end=" ")
     print(f"{eager_us / graph_us:.0f} times; {most:.1f} times without waiting")
     if size == 8:
-        journal.measured("network_at_8", eager_us / graph_us, where="recorded, H200")
+        journal.measured("network_at_8", eager_us / graph_us, where=f"recorded, {GPU}")
 
 # %% [markdown]
 # With a larger batch the GPU works longer for each launch, and less is gained. But a graph makes no kernel faster, so
@@ -301,8 +300,8 @@ for size in (8, 128, 1024):
 # ## The whole step, compiled
 #
 # `nn.compiled(network, optimizer, batch)` does for a whole network what you did for a layer. On a GPU it is one graph
-# of the library's own kernels, which gathers its batches as yours does. On a CPU it works in buffers that are made
-# once. It runs from Python what it cannot compile, and `reason` says why.
+# of the library's own kernels, which gathers its batches as yours does. On a CPU it works in buffers that are made once.
+# It runs from Python what it cannot compile, and `reason` says why.
 
 
 # %%
@@ -353,16 +352,15 @@ for name, row in compared.rows.items():
 # was on. And **refactor** before you speed up, says the seminar on fast software (Fixstars, 2022): a part that can be
 # turned off alone has to be a part first.
 #
-# And a machine's times wander: the first run of a setting is slow, some are disturbed, and a laptop that gets warm
-# slows down all the while. So take the ratio of two runs that follow each other, do it several times, and take the
-# median.
+# And a machine's times wander: the first run of a setting is slow, some are disturbed, and a laptop that gets warm slows
+# down all the while. So take the ratio of two runs that follow each other, do it several times, and take the median.
 #
 # ### Exercise: ablation
 #
 # **Core**, about 15 minutes.
 #
-# `run()` returns the seconds with everything on, `run(batch=False)` those without the cause "batch". Return by cause
-# how many times longer a run takes without it. The check's first machines have a drift, a slow first run and disturbed
+# `run()` returns the seconds with everything on, `run(batch=False)` those without the cause "batch". Return by cause how
+# many times longer a run takes without it. The check's first machines have a drift, a slow first run and disturbed
 # ones. The last does real work, and is measured again after you.
 
 
@@ -430,13 +428,11 @@ journal.measured("batch_on_this_machine", found["batch"])
 journal.rung("everything on, projected", "an epoch of training", here, 128)
 
 # %% [markdown]
-# A factor below 1 means that the machine was busy, or that the cause does harm. Run the cell again before you believe
-# it.
+# A factor below 1 means that the machine was busy, or that the cause does harm. Run the cell again before you believe it.
 #
-# If causes did not interact, the product of the factors would be the factor of all three. A compiled step is for
-# float32 only: with float64 it runs from Python, so the two cannot be told apart there. A batch of 128 is another
-# training, too: fewer updates, and perhaps less accuracy. So a batch never counts as speed without the accuracy beside
-# it.
+# If causes did not interact, the product of the factors would be the factor of all three. A compiled step is for float32
+# only: with float64 it runs from Python, so the two cannot be told apart there. A batch of 128 is another training, too:
+# fewer updates, and perhaps less accuracy. So a batch never counts as speed without the accuracy beside it.
 #
 # Here is the finished ladder, split by cause. The first three rungs are the article's, published. The next two are this
 # machine's, measured on some images and projected, and the last ones were recorded. Where a rung differs from the one
@@ -449,7 +445,7 @@ at_8 = compared.row("compiled epoch, batch 8")
 at_128, at_1024 = (compared.row(f"compiled step, batch {size}")["ours_s"] * -(-60_000 // size) for size in (128, 1024))
 article = {"batch": 8, "hardware": "hosted GPU", "how": "published"}
 here = {"batch": 8, "hardware": "this CPU", "how": "measured, projected"}
-there = {"batch": 8, "hardware": compared.machine["gpu"].removeprefix("NVIDIA "), "how": "recorded"}
+there = {"batch": 8, "hardware": GPU, "how": "recorded"}
 ladder = [
     {**article, "label": "the article, NumPy", "seconds": 1800, "hardware": "hosted notebook"},
     {**article, "label": "the article, CuPy", "seconds": 100, "cause": "several"},
@@ -477,9 +473,9 @@ for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
 # GPU for data centres is hardly faster than this CPU, or a few times. Take Python out, and the same GPU gains far more.
 # That is what *causes interact* means.
 #
-# And the larger batch learned less in the same five epochs, at the same learning rate. For the batch of 1,024 there is
-# no accuracy at all, so its rung is no claim. Nobody wants seconds per epoch as such. What people want is a network
-# that is right.
+# And the larger batch learned less in the same five epochs, at the same learning rate. For the batch of 1,024 there is no
+# accuracy at all, so its rung is no claim. Nobody wants seconds per epoch as such. What people want is a network that is
+# right.
 #
 # ## Time to accuracy
 #
@@ -503,9 +499,9 @@ for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
 # still enough: that is **bronze**. As fast as the recipe is **silver**, and a third of its seconds or less is **gold**.
 # All three earn the same points. Can you beat it?
 #
-# Use any idea of the course, with one rule: in each call the weights start from the seed, and nothing that was trained
-# in another call or another cell takes part. `nn.compiled(...).epoch(images, labels, order, rate)` takes a factor for
-# the rate, as a schedule needs it. `np.roll` shifts images without leaving a border. You may use {allows}.
+# Use any idea of the course, with one rule: in each call the weights start from the seed, and nothing that was trained in
+# another call or another cell takes part. `nn.compiled(...).epoch(images, labels, order, rate)` takes a factor for the
+# rate, as a schedule needs it. `np.roll` shifts images without leaving a border. You may use {allows}.
 #
 # You get 1,397 images. To try things out, `try_it` below trains on as many, and tests on the other 400.
 
@@ -558,12 +554,12 @@ def time_to_accuracy(images, labels, seed):
 check.time_to_accuracy(time_to_accuracy)
 
 # %% [markdown]
-# The line below the tick says how your time compares with the recipe's. Three runs are a small sample: the same code
-# may do a little better or worse the next time.
+# The line below the tick says how your time compares with the recipe's. Three runs are a small sample: the same code may
+# do a little better or worse the next time.
 #
-# Do you like a race? Take away the `#` below, and choose a name. Once your notebook is graded, your class sees this
-# name, and how many times as fast as the recipe you were in the grader's run. Without the line nobody sees you there. A
-# result that is many times as fast appears only after a person has read the code.
+# Do you like a race? Take away the `#` below, and choose a name. Once your notebook is graded, your class sees this name,
+# and how many times as fast as the recipe you were in the grader's run. Without the line nobody sees you there. A result
+# that is many times as fast appears only after a person has read the code.
 
 # %%
 # journal.leaderboard("a name of your choice")
@@ -571,8 +567,8 @@ check.time_to_accuracy(time_to_accuracy)
 # %% [markdown]
 # ## A network of your own
 #
-# Now you are on your own. Take any network for digits that you like, or that of the next cells. Make its training
-# faster without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
+# Now you are on your own. Take any network for digits that you like, or that of the next cells. Make its training faster
+# without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
 #
 # 1. **State the bound.** How many operations does a step need, and how many bytes? The roofline (lesson 07) turns them
 #    into the least seconds on your machine.
@@ -605,8 +601,8 @@ for name, (times, flops, values) in work.items():
 print(f"bound of a step: {in_cache * 1e3:.2f} ms with all in a cache, {from_memory * 1e3:.2f} ms with nothing in it")
 
 # %% [markdown]
-# The peak is what this machine gave just now. If others keep it busy, it comes out too low, and a layer may then seem
-# to be faster than its bound: run the cell again.
+# The peak is what this machine gave just now. If others keep it busy, it comes out too low, and a layer may then seem to
+# be faster than its bound: run the cell again.
 
 # %%
 profile.step(article_network(), digits.images[:size], digits.labels[:size])
@@ -616,15 +612,15 @@ profile.step(article_network(), digits.images[:size], digits.labels[:size])
 #
 # **Core**, about 30 minutes.
 #
-# `own_network` trains your network for some steps on digits that the check hands out, in the version "before" or
-# "after" your repair, and returns its scores for other ones. The weights come from the seed. The check trains both
-# versions in turns, each time on fresh digits in disguise, and prints the CPU time of both. It asks for a network that
-# learns, for the same scores after the repair, for training that lasts long enough to be timed, and for a repair that
-# makes it at least {faster} times as fast. The check's points are for this; what you found out is graded by hand.
+# `own_network` trains your network for some steps on digits that the check hands out, in the version "before" or "after"
+# your repair, and returns its scores for other ones. The weights come from the seed. The check trains both versions in
+# turns, each time on fresh digits in disguise, and prints the CPU time of both. It asks for a network that learns, for the
+# same scores after the repair, for training that lasts long enough to be timed, and for a repair that makes it at least
+# {faster} times as fast. The check's points are for this; what you found out is graded by hand.
 #
 # The same sums in another order round differently, and training makes such differences grow: with another method of a
-# convolution, train fewer steps. A compiled step is one piece: `profile.step` cannot look inside. If that is your
-# repair, time whole steps before and after it, and compare those with the bound. You may use {allows}.
+# convolution, train fewer steps. A compiled step is one piece: `profile.step` cannot look inside. If that is your repair,
+# time whole steps before and after it, and compare those with the bound. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "own_network", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -694,16 +690,16 @@ journal.guesses()
 
 # %% [markdown]
 # In three sentences: A graph takes Python out of a step, and helps as long as the GPU waits for the host. What a cause
-# gained is what is lost when it alone is turned off, and it depends on what else is on. State the bound, measure,
-# repair the largest thing, measure again, and always say how right the result is.
+# gained is what is lost when it alone is turned off, and it depends on what else is on. State the bound, measure, repair
+# the largest thing, measure again, and always say how right the result is.
 #
 # ### Stretch: several steps a graph
 #
 # **More**, as long as you like.
 #
 # One launch a step is still a launch a step. Capture ten steps in one graph. What does that gain at batch 8, or lose?
-# `captured` runs the program twice, ten steps each: over how many steps is that spread? Try 200 and 6,000. And what
-# must happen to the last steps of an epoch whose number of steps is no multiple of ten?
+# `captured` runs the program twice, ten steps each: over how many steps is that spread? Try 200 and 6,000. And what must
+# happen to the last steps of an epoch whose number of steps is no multiple of ten?
 #
 # Do not expect much. If the GPU is busy from one launch to the next, there is nothing left to gain.
 

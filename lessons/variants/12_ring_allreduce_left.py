@@ -3,10 +3,11 @@
 #
 # **Core**, about 15 minutes.
 #
-# Sum all ranks' x over a ring that goes **to the left**: each rank sends to the one before it only. Use
-# `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits until something is there, and fills and returns
-# the array that you give; sending never waits. The number of ranks need not divide the size of x: `np.array_split` makes
-# chunks of about the same size, some of them perhaps empty. Leave x as it is.
+# Sum all ranks' x over a ring that goes **to the left**: each rank sends to the one before it only. Use `comm.send(x,
+# to)` and `comm.receive(x, source)` alone. Receiving waits until something is there, and fills and returns the array
+# that you give. Sending copies: it never waits, and you may change the array at once. The number of ranks need not
+# divide the size of x: `np.array_split` makes chunks of about the same size, some of them perhaps empty. Leave x as it
+# is.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ring_allreduce_left", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -134,7 +134,7 @@ def roofline(
     peak_flops: flop/s; bandwidth: bytes/s; points: name -> (flops a byte, flop/s). kernels, besides or instead: name ->
     (flops, bytes, seconds), or a trace of the simulated GPU. Of either, the six that take longest are shown; those that
     compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
-    modelled: name -> seconds that a model gives the kernels that were measured, drawn hollow above or below them.
+    modelled: name -> seconds that a model gives the kernels that were measured, drawn half above or below them.
     Source: Williams, Waterman, Patterson: Roofline, 2009. All values are above 0, but kernels may have 0 flops.
     """
     given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
@@ -157,8 +157,8 @@ def roofline(
     _regions(axes, x, ridge, peak_flops, bandwidth)
     for i, (name, (intensity, speed)) in enumerate(points.items()):
         if name in model:
-            axes.plot(*model[name], MARKERS[i % 8], color="none", markersize=9, markeredgecolor=COLOURS[i % 8])
-        axes.plot(intensity, speed, MARKERS[i % 8], color=COLOURS[i % 8], markersize=9, markeredgecolor=INK)
+            axes.plot(*model[name], MARKERS[i % 8], markersize=9, **mark("modelled", COLOURS[i % 8]))
+        axes.plot(intensity, speed, MARKERS[i % 8], markersize=9, **mark(where or "measured", COLOURS[i % 8]))
     axes.set(xlabel="arithmetic intensity (flops a byte moved)", ylabel="speed (flop/s)")
     word_ticks(axes, "x", number)
     word_ticks(axes, "y", lambda value: amount(value, ""))
@@ -171,7 +171,7 @@ def roofline(
         if name in model:
             modelled_share = percent(bound(*model[name], peak_flops, bandwidth)[0])
             words = f"{name}: {percent(share)}\nof the roof; model: {modelled_share}"
-        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
+        look = mark(where or "measured", COLOURS[i % 8]) | {"markersize": 9}
         beside(axes, [1.05], 1.09, place, words, MARKERS[i % 8], **look)
     for i, words in enumerate(copies):
         figure.text(0.015, (0.08 + 0.2 * i) / (3.6 + 0.2 * len(copies)), words, size=SMALL)
@@ -210,8 +210,8 @@ def _alt(peak: float, bandwidth: float, points: Points, model: Points, copies: S
     for name, (intensity, speed) in points.items():
         share, limit = bound(intensity, speed, peak, bandwidth)
         place = f"{amount(speed, 'flop/s')} at {rounded(intensity)} flops a byte"
-        hollow = f" (modelled: {amount(model[name][1], 'flop/s')})" if name in model else ""
-        texts.append(f"{name}: {place}, {percent(share)} of what {limit} allows{hollow}")
+        beside_it = f" (modelled: {amount(model[name][1], 'flop/s')})" if name in model else ""
+        texts.append(f"{name}: {place}, {percent(share)} of what {limit} allows{beside_it}")
     return ". ".join([*texts, *copies]) + "."
 
 

@@ -20,7 +20,6 @@ from unrolled.show.style import (
     FONT_SIZE,
     GREY,
     MARKERS,
-    PAPER,
     SMALL,
     STYLES,
     WIDTH,
@@ -101,9 +100,7 @@ def _draw_lines(
     looks = []
     for i, (sizes, values, how, _) in enumerate(lines):
         stroke = next(style for kind, style in STYLES.items() if how.startswith(kind))
-        looks.append({"color": COLOURS[i % 8], "marker": MARKERS[i % 8], "linestyle": stroke})
-        if not how.startswith("measured"):
-            looks[-1]["markerfacecolor"] = PAPER
+        looks.append(mark(how, COLOURS[i % 8]) | {"marker": MARKERS[i % 8], "linestyle": stroke})
         axes.loglog(sizes, values, **looks[-1])
     axes.margins(*margins)
     axes.grid(True)

@@ -419,7 +419,7 @@ RIGHT = {
             ("nn.Adam(0.014), 32)", "nn.SGD(0.08, momentum=0.9, nesterov=True), 32)"),
             (
                 "order = [rng.permutation(n) + n * rng.integers(9, size=n) for _ in range(parts // 2)]",
-                "order = [rng.permutation(n) + n * (k % 9) for k in range(parts)]",
+                "order = [rng.permutation(9 * n)[:n] for _ in range(parts)]",
             ),
             ("min(5 * done, 1.25 * (1 - done))", "0.5 + 0.5 * np.cos(np.pi * done)"),
         ),

@@ -72,6 +72,13 @@ MISTAKES = (
     given("the step goes uphill: the gradient is subtracted", rate=lambda rate: -rate),
     given("these are the steps: the new weight is the old one and the step", weight=lambda weight: 0 * weight),
     Mistake("this is PyTorch's momentum: here the rate belongs into the velocity", _pytorchs),
+    result(
+        "the velocity has the other sign: the weight moves by + velocity",
+        lambda y: (y[0], -y[1]),
+        lambda comm, weight, grad, velocity, rate, momentum: sharded_step(
+            comm, weight, grad, -velocity, rate, momentum
+        ),
+    ),
     result("the velocity that you return is the old one", lambda y, velocity: (y[0], velocity)),
 )
 
