@@ -4,8 +4,6 @@ The forms of names are those of canvas-lms, lib/content_zipper.rb, and of Moodle
 Both stamp every member with the moment of the download. Canvas's zips hold UTF-8 names without saying so.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

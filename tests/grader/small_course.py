@@ -3,8 +3,6 @@
 The lesson's notebook imports this very file, so that its checks know specs which no lesson of the course declares.
 """
 
-from __future__ import annotations
-
 import csv
 import shutil
 import time

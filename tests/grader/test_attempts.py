@@ -1,7 +1,5 @@
 """Which attempt counts: by policy, by `unrolled attempts`, or because a person put it there; nothing undoes that."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A student is forgotten in every place, the others stay as they were, and what is left is found and said."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -1,7 +1,5 @@
 """What lateness costs, and that every door and every list says the same; a changed date judges nothing again."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

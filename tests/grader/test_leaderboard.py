@@ -1,7 +1,5 @@
 """The leaderboard holds those who asked for it, by the name they chose, and nobody else."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

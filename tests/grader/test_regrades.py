@@ -1,7 +1,5 @@
 """The log of regrades: what changed, from what to what, and why; and what a person gave stays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

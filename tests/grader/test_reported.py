@@ -3,8 +3,6 @@
 What counts of several attempts is in test_attempts, days late in test_late.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

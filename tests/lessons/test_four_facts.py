@@ -9,8 +9,6 @@ Here facts 1 and 2 are tried exercise by exercise, without the rest of the noteb
 test_fact_1_and_2.py runs whole ones. Facts 3 and 4 are judged on the specs.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 

@@ -1,7 +1,5 @@
 """Hints and findings help where nobody is there to ask: the idea, the shapes, nearly the code, and never all of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """The files that somebody writes who adds a lesson: `99_doubling`, with two exercises."""
 
-from __future__ import annotations
-
 LESSON = "99_doubling"
 
 SCRIPT = '''\
