@@ -1,7 +1,5 @@
 """All of `unrolled.ops` and `unrolled.nn` on the simulated GPU, by its kernels and by the road of any other module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -61,8 +61,6 @@ check.double_all(double_all)
 SPECS = '''\
 """Doubling: a number, and the numbers of an array."""
 
-from __future__ import annotations
-
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Mistake, Spec, case, normal
 from unrolled.device import Array
