@@ -65,8 +65,8 @@ wheelhouse: .venv/.grading
 TESTS := tests/lessons tests/grader tests/lib tests/house tests/gpu
 # What `make test-all` runs: whoever changes a function or a lesson need not wait for it.
 WHOLE := tests/walk tests/search tests/browser tests/site
-# Three processes on two cores, since many tests wait for a process or a page.
-SIDE_BY_SIDE := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 10 -m "not timed"
+# Four processes on two cores, since many tests wait for a process or a page.
+SIDE_BY_SIDE := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 10 -m "not timed"
 
 # What measures speeds has the machine to itself.
 test: .venv/.dev

@@ -1,7 +1,5 @@
 """The characters of any text that a test draws."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 CHARACTERS = st.characters(exclude_categories=("Cs",))

@@ -1,7 +1,5 @@
 """A real Chromium, for the tests of the site and of JupyterLab."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Iterator

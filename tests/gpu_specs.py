@@ -1,7 +1,5 @@
 """Two exercises on the simulated GPU, and what learners make of them: for the checks' tests and for the judge's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 In the first one the kernel itself is judged: the spec launches it. In the second one a function launches its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import linecache
 from typing import Any

@@ -1,7 +1,5 @@
 """A real Chromium for the tests in this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

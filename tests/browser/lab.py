@@ -1,7 +1,5 @@
 """A real JupyterLab, started for a test, with settings of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 Once as it is, and once without its Content-Security-Policy, so that each of the two walls is seen to hold alone.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

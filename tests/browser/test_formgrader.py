@@ -1,7 +1,5 @@
 """An instructor opens formgrader from the course's root, sees the lessons and autogrades one submission."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 import subprocess

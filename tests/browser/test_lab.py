@@ -1,7 +1,5 @@
 """Learners in JupyterLab: all cells run, widgets follow the keyboard, reports say what is wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """The record in a browser: one A4 page, nothing loaded from elsewhere, no fault in it."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a learner types into a lesson in the browser, which widgets they move, and what is said to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from unrolled import records

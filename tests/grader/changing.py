@@ -1,7 +1,5 @@
 """A class of two lessons under way, as `unrolled class new` would have made it, and a judge that takes no time."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

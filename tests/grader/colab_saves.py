@@ -1,7 +1,5 @@
 """Notebooks as Colab saves them, made by code, with what happens to a learner's cells there."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Every attack sets `window.attacked`, loads something from AWAY, covers the page, or leads the reader astray.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import struct

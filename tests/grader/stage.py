@@ -4,8 +4,6 @@ An exercise may stand here many times, under the names of the attacks on it. Eac
 which defines `answer`. Honest controls are judged in the same submission, last: what an attack breaks, they would miss.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A zip from strangers is read member by member, or refused in words; whatever it holds, nothing raises."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """Which attempt counts: by policy, by `unrolled attempts`, or because a person put it there; nothing undoes that."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,9 +18,8 @@ from unrolled.cli import main
 from unrolled_grader import commands
 from unrolled_grader.classroom.settings import Late, Settings
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue
-from unrolled_grader.judge import evidence, verdicts
-from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.judge import evidence
+from unrolled_grader.judge.verdicts import Submission
 from unrolled_grader.receiving import attempts, collect, placing
 from unrolled_grader.receiving.received import Received
 
@@ -237,13 +234,12 @@ POINTS = {"poor": 1.0, "good": 2.0, "late": 2.0}
 def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The small course; the judge gives points by a word in the answer."""
 
-    def judge(submission: Submission, options: Options) -> Verdicts:
+    def find(submission: Submission) -> list[evidence.Score]:
         text = "".join(cell.source for cell in submission.notebook.cells)
         points = next(points for word, points in POINTS.items() if f"# {word}" in text)
-        return Verdicts(submission.notebook, (evidence.Score("double", "pass", points, 2.0, ""),), 0.1, ())
+        return [evidence.Score("double", "pass", points, 2.0, "")]
 
-    monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(verdicts, "judge", judge)
+    small_course.judged_here(monkeypatch, find)
     monkeypatch.chdir(root)
     (root / "roster.csv").write_text(roster_csv(CLASS[:1]), encoding="utf-8")
     yield root

@@ -1,7 +1,5 @@
 """What a worker may do with the judge's simulated GPU, by the messages it sends. No process is started here."""
 
-from __future__ import annotations
-
 import gc
 import json
 import socket

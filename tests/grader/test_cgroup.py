@@ -1,7 +1,5 @@
 """Control groups: where they are found, and what they do where this machine lets them be made."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

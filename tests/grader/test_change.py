@@ -1,7 +1,5 @@
 """`unrolled class change`: a class under way asks something else, in both trees at once, and nothing is lost."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """`unrolled class new`: learners get what they may have, and it works; instructors get the rest."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

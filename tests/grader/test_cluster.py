@@ -1,7 +1,5 @@
 """The queue on a real Dask scheduler with real workers, on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Taking in: everything is kept, the newest is placed, what is not certain is set aside and named."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`unrolled collect` as an instructor types it."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Taking in hostile uploads: one of them, a link or a damaged line stops nobody else's."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

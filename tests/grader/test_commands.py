@@ -1,7 +1,5 @@
 """The commands as an instructor types them, in a checkout of its own with the real lesson 00."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

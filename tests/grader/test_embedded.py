@@ -1,7 +1,5 @@
 """Data inside a notebook's code is flagged, whatever form it takes; what people write is not."""
 
-from __future__ import annotations
-
 import base64
 import random
 import re

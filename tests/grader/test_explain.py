@@ -1,7 +1,5 @@
 """An explanation shows what was measured."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """Points reach a learning platform as its importer reads them, and no name becomes a formula or breaks a row."""
 
-from __future__ import annotations
-
 import csv
 import logging
 import os

@@ -1,7 +1,5 @@
 """The feedback page shows what was handed in and what the judge found, and nothing in it acts or loads."""
 
-from __future__ import annotations
-
 import re
 import time
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """A student is forgotten in every place, the others stay as they were, and what is left is found and said."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json
@@ -21,9 +19,7 @@ from unrolled.cli import CommandError
 from unrolled_grader import commands
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue
-from unrolled_grader.judge import evidence, verdicts
-from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.judge import evidence
 from unrolled_grader.receiving import received
 from unrolled_grader.results import forget, pseudonyms
 
@@ -59,15 +55,11 @@ def course(left_behind: Path, tmp_path: Path) -> Grading:
 @pytest.fixture(scope="module")
 def left_behind(tmp_path_factory: pytest.TempPathFactory, _small_specs: None) -> Iterator[Path]:
     """A class of three that was graded twice, with everything that a class leaves behind."""
-
-    def judge_quickly(submission: Submission, options: Options) -> Verdicts:
-        scores = (evidence.Score("double", "pass", points.pop(0), 2.0, f"said {submission.student}."),)
-        return Verdicts(submission.notebook, scores, 0.1, ())
-
     points = [2.0] * 3 + [1.0] * 3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "run", small_course.perform_here)
-        patch.setattr(verdicts, "judge", judge_quickly)
+        small_course.judged_here(
+            patch, lambda one: [evidence.Score("double", "pass", points.pop(0), 2.0, f"said {one.student}.")]
+        )
         yield graded_twice(small_course.make(tmp_path_factory.mktemp("forget") / "class"))
 
 

@@ -4,8 +4,6 @@ There is no GPU here. What says that there is one is told to say so, and the sim
 what is measured.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType

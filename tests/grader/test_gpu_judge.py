@@ -1,7 +1,5 @@
 """The judge on the simulated GPU: a worker, a machine in a process of its own, and the learner's own words."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The gradebook is as nbgrader makes it, and opened as nbgrader opens it."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """A file that is no notebook of its lesson gets a reason, and never an exception."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

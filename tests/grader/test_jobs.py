@@ -1,7 +1,5 @@
 """A job gives the same wherever it is performed, and nothing is judged twice without need."""
 
-from __future__ import annotations
-
 import copy
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The judge on real workers: each test starts one or two."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What lateness costs, and that every door and every list says the same; a changed date judges nothing again."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator
@@ -27,9 +25,9 @@ from unrolled_grader.classroom import late, settings
 from unrolled_grader.classroom.settings import Late, Settings
 from unrolled_grader.export import Canvas, Moodle
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue, record
-from unrolled_grader.judge import evidence, verdicts
-from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.jobs import record
+from unrolled_grader.judge import evidence
+from unrolled_grader.judge.verdicts import Submission
 from unrolled_grader.results import report, standing
 
 POLICY = Late(grace_minutes=15, per_day=0.1, at_most=0.5)
@@ -100,8 +98,7 @@ def test_one_day_more_has_begun_at_each_return_of_the_due_hour(name: str, due: d
 def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Grading]:
     """A class of three who handed in one and a half days late; bob has an extension. The judge gives 4 points."""
     judged.clear()
-    monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(verdicts, "judge", judge_quickly)
+    small_course.judged_here(monkeypatch, all_points)
     (root / "course.toml").write_text(TOML)
     for student in ("ann", "bob", "cem"):
         words = {"explain_total": "One call."} if student == "ann" else {}
@@ -117,12 +114,10 @@ def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Grading]:
 judged: list[str] = []
 
 
-def judge_quickly(submission: Submission, options: Options) -> Verdicts:
-    """All points, without running anything."""
+def all_points(submission: Submission) -> list[evidence.Score]:
     judged.append(submission.student)
     parts = [("double", 2.0), ("total", 1.0), ("total/speed", 1.0)]
-    scores = tuple(evidence.Score(part, "pass", points, points, "") for part, points in parts)
-    return Verdicts(submission.notebook, scores, 0.1, ())
+    return [evidence.Score(part, "pass", points, points, "") for part, points in parts]
 
 
 def stamp(folder: Path, when: datetime) -> None:

@@ -1,7 +1,5 @@
 """The leaderboard holds those who asked for it, by the name they chose, and nobody else."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -21,12 +19,11 @@ from unrolled.checks.compare import Remark
 from unrolled.notebook import cells
 from unrolled_grader import commands
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue, record
+from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
-from unrolled_grader.judge import verdicts
 from unrolled_grader.judge.checking import Checking
 from unrolled_grader.judge.evidence import Score
-from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.judge.verdicts import Submission
 from unrolled_grader.results import leaderboard
 from unrolled_grader.results.leaderboard import Place
 from unrolled_grader.results.tally import TalliedPart
@@ -155,15 +152,13 @@ def sent(root: Path, student: str, line: str) -> None:
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A class of eight, graded; s05, who does not ask, is the fastest."""
 
-    def judge_quickly(submission: Submission, options: Options) -> Verdicts:
+    def find(submission: Submission) -> list[Score]:
         number = int(submission.student[1:])
-        score = ODD.get(submission.student, speed("pass", 50.0 if number == 5 else float(number)))
-        return Verdicts(submission.notebook, (score,), 0.1, ())
+        return [ODD.get(submission.student, speed("pass", 50.0 if number == 5 else float(number)))]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "lessons", lambda: {LESSON: RANKED})
-        patch.setattr(queue, "run", small_course.perform_here)
-        patch.setattr(verdicts, "judge", judge_quickly)
+        small_course.judged_here(patch, find)
         root = small_course.make(tmp_path_factory.mktemp("leaderboard") / "class")
         students = [f"s{number:02}" for number in range(1, 9)]
         for student in students:

@@ -1,7 +1,5 @@
 """What is timed runs alone; everything else may run side by side."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

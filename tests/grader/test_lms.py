@@ -1,7 +1,5 @@
 """Whose a file is, by the names that Canvas, Moodle and people give to files."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The marker sees model answer and rubric beside each answer in words; nobody else ever does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

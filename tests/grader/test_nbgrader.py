@@ -1,7 +1,5 @@
 """Grading a small class through nbgrader: one course, graded once, looked at from all sides."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What is kept of what cells show: like Jupyter for honest cells, bounded and valid for all others."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What the learner's own check says is what the judge says, whatever a function returns and whatever a notebook set."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from typing import Any

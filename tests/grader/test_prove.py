@@ -1,7 +1,5 @@
 """`unrolled prove`: what it calls refused, equivalent and a hole, and what it keeps in its record."""
 
-from __future__ import annotations
-
 import json
 
 import nbformat

@@ -1,7 +1,5 @@
 """A class without names: what is left out, what agrees between exports, and what is said to stay."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Every order is answered exactly once, whatever happens to the processes that work on them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Races on real workers. What is asserted holds by wide margins: a hundred times the work, or a twentieth of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any

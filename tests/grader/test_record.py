@@ -1,7 +1,5 @@
 """Jobs are kept whatever ends the process, records come back as they were, and scores.csv has one form."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import tracemalloc

@@ -1,7 +1,5 @@
 """The log of regrades: what changed, from what to what, and why; and what a person gave stays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,11 +13,8 @@ from small_course import GOOD, LESSON, answered, hand_in, table
 
 from unrolled_grader import commands
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue
 from unrolled_grader.jobs.record import Key, Record
-from unrolled_grader.judge import verdicts
 from unrolled_grader.judge.evidence import Score
-from unrolled_grader.judge.verdicts import Verdicts
 from unrolled_grader.results import regrades
 
 KEPT = Record("ann", LESSON, "1", (Score("double", "pass", 2.0, 2.0, ""), Score("total", "fail", 0.0, 1.0, "")))
@@ -79,15 +74,13 @@ def test_first_marks_are_no_regrade_and_what_goes_is_logged(tmp_path: Path) -> N
 @pytest.fixture
 def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Grading:
     """A class of one, whose answer in words waits."""
-    monkeypatch.setattr(queue, "run", small_course.perform_here)
     hand_in(root, "ann", answered(root, GOOD | {"explain_total": "One call."}))
     return Grading.at(root)
 
 
 def judge_gives(monkeypatch: pytest.MonkeyPatch, points: float) -> None:
     score = Score("double", "pass" if points else "fail", points, 2.0, "")
-    judge = lambda submission, options: Verdicts(submission.notebook, (score,), 0.1, ())  # noqa: E731
-    monkeypatch.setattr(verdicts, "judge", judge)
+    small_course.judged_here(monkeypatch, lambda submission: [score])
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Damaged notebooks, as Colab, copying and deleting leave them, get back what the lesson handed out."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

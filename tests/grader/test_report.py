@@ -1,7 +1,5 @@
 """The class report stands alone, says what it shows, and lets nothing of a student's through unescaped."""
 
-from __future__ import annotations
-
 import random
 import re
 import tracemalloc

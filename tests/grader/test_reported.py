@@ -3,8 +3,6 @@
 What counts of several attempts is in test_attempts, days late in test_late.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -35,9 +33,9 @@ from unrolled_grader.classroom import groups, roster
 from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.export import Brightspace
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue, record
+from unrolled_grader.jobs import record
 from unrolled_grader.judge import evidence, repair, verdicts
-from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.judge.verdicts import Options, Submission
 from unrolled_grader.receiving import layouts
 from unrolled_grader.results import feedback, pictures, rename
 from unrolled_grader.results.near_copies import works
@@ -373,15 +371,13 @@ judged: list[str] = []
 def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The small course with a group of two; each judging finds one point less than the one before."""
 
-    def judge(submission: Submission, options: Options) -> Verdicts:
+    def find(submission: Submission) -> list[evidence.Score]:
         judged.append(submission.student)
         parts = [("double", 3.0 - len(judged), 2.0), ("total", 0.0, 1.0), ("total/speed", 0.0, 1.0)]
-        scores = tuple(evidence.Score(part, "pass", points, most, "") for part, points, most in parts)
-        return Verdicts(submission.notebook, scores, 0.1, ())
+        return [evidence.Score(part, "pass", points, most, "") for part, points, most in parts]
 
     judged.clear()
-    monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(verdicts, "judge", judge)
+    small_course.judged_here(monkeypatch, find)
     monkeypatch.chdir(root)
     (root / "roster.csv").write_text(PEOPLE)
     (root / "groups.csv").write_text("group,id\nprojectgroup1,ada\nprojectgroup1,alan\n")

@@ -1,7 +1,5 @@
 """A run that is killed loses nothing: the next one goes on."""
 
-from __future__ import annotations
-
 import random
 import select
 import sqlite3

@@ -1,7 +1,5 @@
 """Two different notebooks of a lesson from one student: the newest counts where something tells, and never silently."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 

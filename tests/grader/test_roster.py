@@ -1,7 +1,5 @@
 """The roster as people save it: any encoding, separator and order; what is wrong is said, and nobody is guessed."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import unicodedata

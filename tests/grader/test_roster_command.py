@@ -1,7 +1,5 @@
 """A raw export as a roster: shown, refused before anything is written, or taken, and taken back in one command."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import shutil

@@ -4,8 +4,6 @@ Whether `slow` is slow on a CPU is for `make demo` to show: no test depends on a
 transfers are counted, and seconds are modelled.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import linecache
 import re

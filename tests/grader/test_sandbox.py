@@ -1,7 +1,5 @@
 """The box: what code in it sees and cannot do, that it ends with whoever opened it, and what is said where it fails."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The filter of system calls: what it refuses, what it feigns, what it lets through, and its numbers."""
 
-from __future__ import annotations
-
 import platform
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A private seed repeats a submission's hidden inputs, and tells nothing to anybody else."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """course.toml: every entry is read, and what is wrong with one is named."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Cells as students write them, run by the worker's IPython: what stands under them is what Jupyter would show."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 

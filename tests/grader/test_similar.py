@@ -1,7 +1,5 @@
 """Near-copies are found whatever their names, honest work and handed-out text are not taken for them, no code runs."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import re

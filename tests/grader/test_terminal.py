@@ -1,7 +1,5 @@
 """What a grading shows on a terminal: the table fits into 100 columns, and says who may still get points."""
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path

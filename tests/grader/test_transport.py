@@ -1,7 +1,5 @@
 """The judge's side of a worker: what is called, given, answered, and survived."""
 
-from __future__ import annotations
-
 import select
 import signal
 import textwrap

@@ -1,7 +1,5 @@
 """A notebook of another version is judged by that release, at every door; one whose release is not here waits."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What judge and worker say to each other: values come back as they were, and nothing else gets through."""
 
-from __future__ import annotations
-
 import collections
 import enum
 import functools

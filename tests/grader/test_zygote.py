@@ -1,7 +1,5 @@
 """The warm process: its forks are in the box, whole and alone, and nothing is left of them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Waiting for what other processes and threads do, no longer than it takes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

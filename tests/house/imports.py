@@ -1,7 +1,5 @@
 """What the files of a package import from it, read from their text: inside functions too, nothing is run."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

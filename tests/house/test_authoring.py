@@ -1,7 +1,5 @@
 """The build: what it makes of a lesson, that it is deterministic, and what `--check` finds."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

@@ -1,7 +1,5 @@
 """What the pages for people say of the code is true, and each says for whom it is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The grader has rooms, each of which imports only from those before it. Nowhere do modules import each other in a circle.
 """
 
-from __future__ import annotations
-
 import graphlib
 import subprocess
 import sys

@@ -11,14 +11,9 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*/*.ipynb"))
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_a_lesson_states_the_minutes_of_its_parts(file):
+def test_a_lesson_and_its_notes_state_the_minutes_of_its_parts(file):
     found = minutes.of(json.loads(file.read_text(encoding="utf-8"))["cells"])
     assert found.agree, str(found)
-
-
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_the_notes_for_instructors_state_the_same_minutes(file):
-    found = minutes.of(json.loads(file.read_text(encoding="utf-8"))["cells"])
     notes = (file.parents[2] / "site/notes" / f"{file.stem}.md").read_text(encoding="utf-8")
     assert f"About {found.stated:.0f} minutes" in notes
 

@@ -1,7 +1,5 @@
 """A throwaway course: the configuration of this repository around one small lesson."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 ALONE = "test_fact_1_the_solution_of_an_exercise_is_right"

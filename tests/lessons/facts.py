@@ -1,7 +1,5 @@
 """What the facts about checks are judged with, for exercises and their variants."""
 
-from __future__ import annotations
-
 import dataclasses
 import symtable
 

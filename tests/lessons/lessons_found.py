@@ -1,7 +1,5 @@
 """Every lesson of the repository, found by its file, and every exercise and variant, with answers that prove them."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Iterator

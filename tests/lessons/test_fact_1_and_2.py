@@ -4,8 +4,6 @@ One kernel runs the learner's notebook, and then the cells of the solution that 
 The site and the run with Colab's versions give each solution a kernel of its own, and run it in full.
 """
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 from facts import QUICKLY, SMALL, names

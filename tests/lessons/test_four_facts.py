@@ -9,8 +9,6 @@ Here facts 1 and 2 are tried exercise by exercise, without the rest of the noteb
 test_fact_1_and_2.py runs whole ones. Facts 3 and 4 are judged on the specs.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 
@@ -123,14 +121,13 @@ def test_facts_3_and_4_have_three_wrong_answers_and_two_honest_ones_where_time_c
     assert exercise.spec.speed is None or len(exercise.honest) >= 2
 
 
-MUTANTS = [
-    pytest.param(exercise, mutant, id=f"{exercise}-{index}")
-    for exercise in EXERCISES
-    for index, mutant in enumerate(exercise.mutants)
-]
+def of_each_exercise(kind):
+    """Its answers of this kind, as parameters of a test."""
+    answers = [(each, number, answer) for each in EXERCISES for number, answer in enumerate(getattr(each, kind))]
+    return [pytest.param(each, answer, id=f"{each}-{number}") for each, number, answer in answers]
 
 
-@pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)
+@pytest.mark.parametrize(("exercise", "mutant"), of_each_exercise("mutants"))
 def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(exercise, mutant):
     assert_rejected(exercise.name, exercise.spec, mutant)
 
@@ -168,14 +165,7 @@ def test_there_are_five_right_answers(exercise):
     assert len({*exercise.honest, *exercise.right, *loop}) + exercise.another_way >= 5
 
 
-RIGHT = [
-    pytest.param(exercise, function, id=f"{exercise}-{index}")
-    for exercise in EXERCISES
-    for index, function in enumerate(exercise.right)
-]
-
-
-@pytest.mark.parametrize(("exercise", "function"), RIGHT)
+@pytest.mark.parametrize(("exercise", "function"), of_each_exercise("right"))
 def test_a_right_answer_passes_for_any_seed(exercise, function, request):
     """At five seeds where an exercise is proved, at two among all."""
     seeds = 5 if request.config.getoption("--exercise", None) else 2
@@ -196,15 +186,8 @@ def as_float64(y):
     return y.astype(float) if is_array(y, np.float32) else y
 
 
-HONEST = [
-    pytest.param(exercise, function, id=f"{exercise}-{function.__name__}")
-    for exercise in TIMED
-    for function in exercise.honest
-]
-
-
 @pytest.mark.timed
-@pytest.mark.parametrize(("exercise", "function"), HONEST)
+@pytest.mark.parametrize(("exercise", "function"), of_each_exercise("honest"))
 def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
     """At 1.5 T or nearly so. Ranks gain no more than there are: they pass at T."""
     spec = exercise.spec

@@ -1,7 +1,5 @@
 """Hints and findings help where nobody is there to ask: the idea, the shapes, nearly the code, and never all of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap
@@ -61,7 +59,19 @@ def test_a_usual_mistake_is_explained() -> None:
             assert len(mistake.says.split()) >= 4, f"too short to help: {mistake.says}"
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "lessons").rglob("*.py")), ids=lambda file: file.stem)
+each_lesson = pytest.mark.parametrize("file", sorted((ROOT / "lessons").rglob("*.py")), ids=lambda file: file.stem)
+
+
+@each_lesson
+def test_no_heading_stands_twice_in_a_table(file: Path) -> None:
+    """As where two tables stand side by side, whose rows have nothing to do with each other."""
+    heads = re.findall(r"^# \|(.+)\|\n# \|[ |:-]+\|$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    for head in heads:
+        names = [name for name in map(str.strip, head.split("|")) if name]
+        assert len(set(names)) == len(names), names
+
+
+@each_lesson
 def test_no_line_of_a_sentence_is_read_as_a_bullet(file: Path) -> None:
     """A formula that is wrapped before its minus would begin a list."""
     for cell in jupytext.read(file, fmt="py:percent").cells:

@@ -1,8 +1,6 @@
 """What a function with a kernel makes lies where its input lies: on a machine with a GPU, `cp` is CuPy, and a check's
 arrays are on the simulated one."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """Every usual mistake of every spec is recognized: an answer that makes it reads its words."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

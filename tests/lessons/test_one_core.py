@@ -1,7 +1,5 @@
 """Lesson 12 on a machine with one core: the cells that start ranks take threads, and say so."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

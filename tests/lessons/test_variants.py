@@ -3,8 +3,6 @@
 What is asked of their specs is what is asked of any: test_four_facts.py, test_mistakes.py and test_hints.py try both.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Networks and trainings for the tests of compiled steps on a GPU, simulated or real."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fixtures that several modules of the library's tests share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

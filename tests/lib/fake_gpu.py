@@ -1,7 +1,5 @@
 """An array module that drives a GPU of paper: a host clock, a stream that lags behind, and CUDA's events on both."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

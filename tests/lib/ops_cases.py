@@ -1,7 +1,5 @@
 """Random shapes for the operations, calls of them, and the comparison with PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

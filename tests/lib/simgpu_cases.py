@@ -1,7 +1,5 @@
 """Random arrays, keys and the comparison that the tests of the simulated GPU share."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

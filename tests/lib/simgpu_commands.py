@@ -1,7 +1,5 @@
 """Commands by hand, as the front end sends them: arrays up and down a machine."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -4,8 +4,6 @@ It computes with NumPy behind the scenes, but its arrays refuse NumPy's function
 as CuPy's do. Code that runs on it runs on any module that keeps the contract.
 """
 
-from __future__ import annotations
-
 import operator
 from types import SimpleNamespace
 from typing import Any

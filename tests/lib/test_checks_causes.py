@@ -1,7 +1,5 @@
 """What a check says of a wrong result that is no usual mistake's; which inputs cover a domain; slips in code."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

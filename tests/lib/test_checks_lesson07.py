@@ -1,7 +1,5 @@
 """Lesson 07's planted steps: all compute the same, each is far too slow, and each learner is judged by their own."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lesson 12's judge: it follows what ranks can know from their messages, and takes any honest way to the result."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

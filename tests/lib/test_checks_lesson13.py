@@ -1,7 +1,5 @@
 """Training against the clock, factors and an own network: what their comparisons say of given figures."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -3,8 +3,6 @@
 Processes and what they say of a deadlock are tested in `test_parallel_team.py` and `test_parallel_mpi.py`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial

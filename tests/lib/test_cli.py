@@ -1,7 +1,5 @@
 """The `unrolled` command: its own commands, those from the entry point, and what it says in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """data: the digits and the table behind `unrolled data`; mini-batches, shifts and whitening."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """data: from mirrors into the cache, by way of a local server; and from UNROLLED_DATA, which is only read."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """data: the readers of IDX and of CIFAR-10's batches, and what they refuse."""
 
-from __future__ import annotations
-
 import builtins
 import gzip
 import os

@@ -1,7 +1,5 @@
 """device: which module holds an array, and moving arrays between modules."""
 
-from __future__ import annotations
-
 import operator
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`unrolled doctor`: it tells what is there, and why something is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

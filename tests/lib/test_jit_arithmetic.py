@@ -3,8 +3,6 @@
 And races, against the definition taken word for word: every pair of accesses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any, NamedTuple

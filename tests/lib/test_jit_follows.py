@@ -1,7 +1,5 @@
 """Kernels on a machine with a GPU: the arrays decide whether CuPy's compiler gets them, or the simulated one's."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

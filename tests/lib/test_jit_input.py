@@ -1,7 +1,5 @@
 """Bad input to the compiler and to a launch: CuPy's own kind of error, with the line; nothing is ever executed."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@ kind and by the line that is marked `# here`.
 
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

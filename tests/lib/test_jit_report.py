@@ -1,7 +1,5 @@
 """What a launch reports: sectors, banks, branches, occupancy and work are counted, and set the modelled time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

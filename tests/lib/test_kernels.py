@@ -1,7 +1,5 @@
 """Kernels: NumPy functions against NumPy's road, CUDA source against NumPy functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import product

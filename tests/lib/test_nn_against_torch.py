@@ -1,7 +1,5 @@
 """Whole trainings beside PyTorch's, from the same first weights: loss by loss; and clipping."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Steps with a real GPU are in tests/gpu/test_gpu_compiled.py.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 from math import ceil

@@ -1,7 +1,5 @@
 """Each layer against finite differences; Sequential: flat parameters, the networks of the sources, the summary."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Optimizers: the steps of PyTorch's, rates, schedules, memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

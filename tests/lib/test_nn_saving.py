@@ -1,7 +1,5 @@
 """Parameters in a file and back; files that are broken, foreign or of another network."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import re

@@ -3,8 +3,6 @@
 And training in 16 bits: it learns as float32 does; loss scaling cures underflow and overflow.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """fit and evaluate: what is learned, when it stops, what is kept, and how much memory it takes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What people type who come from elsewhere, and arrays and sizes that are none: each gets a sentence that names it."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

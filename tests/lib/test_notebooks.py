@@ -1,7 +1,5 @@
 """Running notebooks: whatever a cell does, the answer is a result."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

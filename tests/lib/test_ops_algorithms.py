@@ -1,7 +1,5 @@
 """Sorting, Amdahl's law, and the gradient by trying, against gradients known exactly."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What holds for every operation: the array contract, dtypes, untouched inputs, any memory layout, no images."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Convolution: the seminar's numbers, every way of computing it against PyTorch, memory, what float32 loses."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Ops of layers and losses: PyTorch's values and gradients, corners and limits, what dropout drops, what is refused."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The LSTM: all forms against PyTorch, forward and backward, with masks; what each costs; what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

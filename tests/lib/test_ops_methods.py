@@ -1,7 +1,5 @@
 """The methods of conv2d: each gives the same, gemm stays as it was, auto follows its table; what each refuses."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

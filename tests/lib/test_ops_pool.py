@@ -1,7 +1,5 @@
 """Pooling and unpooling: PyTorch over random shapes, the first maximum, NaN, four ways back that agree, errors."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock

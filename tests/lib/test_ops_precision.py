@@ -1,7 +1,5 @@
 """Fewer and smaller numbers: float16, int8, pruned and binary, each against plain NumPy in int64 or float64."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """The threads of ops: who gets which blocks, what a limit of one means, forks, exceptions; and that no bit changes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Emulated ranks: collectives against NumPy, the model's times and counts, and what goes wrong, by name."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """Ranks in processes over MPI: the interface's results, and that whatever goes wrong is named and leaves no process."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

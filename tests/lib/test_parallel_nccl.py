@@ -1,7 +1,5 @@
 """The NCCL engine where there is no GPU: what it says, and with a fake CuPy how ranks start and what goes wrong."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """The store that ranks in processes share: notes, who is there, deaths, silence, wrong addresses."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from contextlib import closing

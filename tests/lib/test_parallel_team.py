@@ -1,7 +1,5 @@
 """Ranks that stay: what they return, and that a failure and an end leave no process."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

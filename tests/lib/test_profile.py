@@ -1,7 +1,5 @@
 """unrolled.profile: spans, the tree that they add up to, and what is left over; on clocks of paper, and modelled."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

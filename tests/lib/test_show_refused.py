@@ -1,7 +1,5 @@
 """unrolled.show: what cannot be drawn is refused, with the argument and what was expected named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The cost model: what is moved and computed, how long it takes, and where each figure is from."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from math import prod
 from typing import Any

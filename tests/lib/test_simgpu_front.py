@@ -1,7 +1,5 @@
 """The simulated GPU as a program meets it: the border to the host, memory, time, streams, random numbers, kernels."""
 
-from __future__ import annotations
-
 import copy
 import gc
 from collections.abc import Callable

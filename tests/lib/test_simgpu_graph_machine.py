@@ -1,7 +1,5 @@
 """Graphs of the simulated GPU beyond CuPy's rules: times, traces, kernels, memory, a machine elsewhere."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

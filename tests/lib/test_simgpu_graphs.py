@@ -3,8 +3,6 @@
 Each program is called once before it is captured, as CuPy compiles kernels then and the pool gets its blocks.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

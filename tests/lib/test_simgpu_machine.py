@@ -1,7 +1,5 @@
 """The simulated GPU's machine: NumPy's results, no view beyond its buffer, bad commands; its timeline and traces."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,12 +1,11 @@
 """All of `unrolled.ops` and `unrolled.nn` on the simulated GPU, by its kernels and by the road of any other module."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from compiled_cases import OPTIMIZERS
 from strict_arrays import strict
 from test_ops_contract import CALLS, Call
 
@@ -85,17 +84,6 @@ def network() -> nn.Sequential:
     images = nn.Conv2d(4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1), nn.Conv2d(3, 2), nn.Tanh()
     pooled = nn.BatchNorm2d(), nn.AvgPool2d(2, stride=1), nn.Dropout(0.3), nn.Flatten()
     return nn.Sequential(*images, *pooled, nn.Linear(12), nn.Sigmoid(), nn.Linear(5), seed=3)
-
-
-OPTIMIZERS: dict[str, Callable[[], Any]] = {
-    "sgd": lambda: nn.SGD(0.1),
-    "momentum": lambda: nn.SGD(0.05, momentum=0.9, weight_decay=1e-3),
-    "nesterov": lambda: nn.SGD(0.05, momentum=0.9, nesterov=True),
-    "adagrad": nn.AdaGrad,
-    "rmsprop": nn.RMSProp,
-    "adadelta": nn.AdaDelta,
-    "adam": lambda: nn.Adam(weight_decay=1e-3),
-}
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

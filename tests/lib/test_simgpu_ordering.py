@@ -1,7 +1,5 @@
 """Races between streams: programs that race, each of which is named, and programs that do not, without an alarm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial, reduce

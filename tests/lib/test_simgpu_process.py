@@ -1,7 +1,5 @@
 """The simulated GPU in a process of its own: the same results and times, and an end to whoever does not keep to it."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

@@ -1,7 +1,5 @@
 """compare_blocks and its rule on machines with a fake clock: blocks, intervals, outcomes, the operating curve."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

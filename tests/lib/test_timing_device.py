@@ -1,7 +1,5 @@
 """Timing on a device: events, synchronizations, warm-up, and that modelled times say so. On a GPU of paper."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """compare in this process: inputs, threads, garbage. The speed of the functions decides nothing here."""
 
-from __future__ import annotations
-
 import gc
 import random
 import subprocess

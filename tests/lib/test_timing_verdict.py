@@ -1,7 +1,5 @@
 """What a verdict says, draws and stores; and what measure and the ceilings return."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

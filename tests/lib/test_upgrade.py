@@ -1,7 +1,5 @@
 """`unrolled upgrade`: a learner's answers of an older copy stand in the newer notebook, and nothing is lost."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

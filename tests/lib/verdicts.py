@@ -1,7 +1,5 @@
 """Verdicts of checks, as short as tests need them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from unrolled.checks.report import Finding, Part, Report

@@ -5,8 +5,6 @@
 In a process of its own: what is called here with anything at all may leave anything behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import dataclasses

@@ -1,7 +1,5 @@
 """The site, built once a run, served to a real Chromium."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import threading

@@ -1,7 +1,5 @@
 """Lessons are executed once for the same bytes, and only a clean run is kept."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook

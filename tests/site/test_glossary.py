@@ -1,7 +1,5 @@
 """Terms: where they come from, what counts as a use of one, and where no link goes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From a learner's notebook and an executed solution to a page."""
 
-from __future__ import annotations
-
 import base64
 import io
 import sys

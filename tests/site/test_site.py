@@ -1,7 +1,5 @@
 """The built site: what is on it, what must not be, and how it is in a browser."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What thirty students hand in, and what their instructor does where no command does it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

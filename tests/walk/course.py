@@ -1,7 +1,5 @@
 """Where the walks begin: an instructor's home with a fork of this course in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

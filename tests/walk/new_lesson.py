@@ -1,7 +1,5 @@
 """The files that somebody writes who adds a lesson: `99_doubling`, with two exercises."""
 
-from __future__ import annotations
-
 LESSON = "99_doubling"
 
 SCRIPT = '''\
@@ -62,8 +60,6 @@ check.double_all(double_all)
 
 SPECS = '''\
 """Doubling: a number, and the numbers of an array."""
-
-from __future__ import annotations
 
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Mistake, Spec, case, normal

@@ -1,7 +1,5 @@
 """docs/authoring.md, typed: other points, one more exercise and a colleague's lesson come to a class's learners."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

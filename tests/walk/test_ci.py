@@ -1,7 +1,5 @@
 """What continuous integration asks of a bare machine. Everything outside the script is a stand-in."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

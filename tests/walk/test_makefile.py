@@ -3,8 +3,6 @@
 Interpreters and pip are stand-ins on PATH, so that nothing is downloaded and nothing is installed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A lesson is added by the files that docs/authoring.md names, ten at most; all lists of lessons follow from them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

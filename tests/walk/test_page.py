@@ -1,7 +1,5 @@
 """How a page is read: its commands, what is typed, and what of an output is shown."""
 
-from __future__ import annotations
-
 from page import added, commands, same, shown, typed
 
 

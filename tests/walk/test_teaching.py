@@ -1,7 +1,5 @@
 """docs/teaching.md, typed from top to bottom: one course with 30 students. It shows what is printed; nobody is lost."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import zipfile

@@ -1,7 +1,5 @@
 """The course's wheel holds what the library needs; a wheelhouse installs with the network off, or says what lacks."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -3,8 +3,6 @@
 Takes a minute or two.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Wrong and imperfect answers to lesson 09."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

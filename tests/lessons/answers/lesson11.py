@@ -1,7 +1,5 @@
 """Wrong and imperfect answers to lesson 11."""
 
-from __future__ import annotations
-
 from functools import partial, reduce
 from operator import mul
 

@@ -1,7 +1,5 @@
 """Wrong and imperfect answers to lesson 12."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from answers import Mutant, in_place

@@ -3,8 +3,6 @@
 Nothing is asynchronous here: an operation of NCCL's holds its thread until the others have come.
 """
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

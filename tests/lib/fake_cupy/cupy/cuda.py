@@ -1,7 +1,5 @@
 """Streams that have done everything at once, and an NCCL whose messages are files."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import tempfile
