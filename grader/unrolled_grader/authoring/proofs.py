@@ -22,9 +22,10 @@ import numpy as np
 from unrolled import checks
 from unrolled.checks.causes import is_bare
 from unrolled.checks.compare import Mismatch, agree, as_numbers, mismatch, shortened
+from unrolled.checks.domain import shown_by
 from unrolled.checks.mutants import mutants, plain
 from unrolled.checks.run import HERE, Place
-from unrolled.checks.spec import Spec
+from unrolled.checks.spec import Case, Spec
 from unrolled.checks.words import call
 from unrolled_grader.authoring import one_cell, slips
 
@@ -40,8 +41,9 @@ ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by 
 SHOWN = 60  # characters of a result
 DRAWN = 10_000  # the seed of the first draw: none of those that the check is tried at
 GUARDED = replace(HERE, ported=lambda function: None)
-UNGUARDED = replace(GUARDED, withhold=False, borrowed=lambda function: None)
-"""On the simulated GPU alone; and for what has passed, and so takes no answer from a library."""
+UNASKED = replace(GUARDED, borrowed=lambda function: None)
+UNGUARDED = replace(UNASKED, withhold=False)
+"""On the simulated GPU alone; for what names no other library; and for what has passed, and so takes no answer."""
 PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
@@ -88,6 +90,8 @@ class _Wrong:
     function: Any
     trial: _Trial
     named: bool = False  # refused in words for the cause
+    place: int = 0  # of the case that refused it last
+    for_good: bool = False  # that case has the same inputs at every seed
     passed: int | None = None  # at this seed
     draws: int = 0  # for which it was compared since
     lost: list[str] = field(default_factory=list)  # how it differed for some of these
@@ -133,9 +137,9 @@ def _tried(proof: Proof, waiting: list[_Wrong], seeds: int, started: float) -> l
                 return tried
             if not seed:
                 tried.append(wrong)
-            verdict = wrong.trial.judge(proof, wrong, seed)
+            verdict = "refused" if wrong.for_good else wrong.trial.judge(proof, wrong, seed)
             if verdict == "pass":  # once more: memory that is never written may hold zeros by chance
-                verdict = wrong.trial.judge(proof, wrong, seed)
+                verdict = wrong.trial.judge(proof, wrong, seed, again=True)
             if verdict == "pass":
                 wrong.passed = seed
                 wrong.trial.compare(wrong, FIRST)
@@ -170,6 +174,7 @@ class _Trial:
     names: Mapping[str, Any]
     limit: float = 10.0
     right_results: dict[int, list[Any] | None] = field(default_factory=dict)  # by the number of a draw
+    cases: dict[int, list[Case]] = field(default_factory=dict)  # of the last seed that mutants were tried at
 
     def __post_init__(self) -> None:
         self.right = self.function(self.source)
@@ -213,16 +218,37 @@ class _Trial:
             self._drawn(slips.watched(self.right, calls), number)
         return calls if self.spec.domain else replace(calls, features=[])
 
-    def judge(self, proof: Proof, wrong: _Wrong, seed: int) -> str:
-        """Return what the check says of a mutant: "pass", "timeout" or another verdict; at the first seed in words."""
+    def judge(self, proof: Proof, wrong: _Wrong, seed: int, *, again: bool = False) -> str:
+        """Return what the check says of a mutant: "pass", "timeout" or another verdict; at the first seed in words.
+
+        Later the case that refused it last comes first, unless it is tried `again`: one that refuses it is enough.
+        """
+        first = 0 if again else min(wrong.place, len(self.spec.cases))
         if seed:
-            report = self.report(_brief(self.spec, []), wrong.function, seed)
-        elif not (report := self.report(self.spec, wrong.function, seed)).passed:
-            wrong.named = _is_named(report)
-            if not wrong.named:
-                proof.unnamed[wrong.kind] += 1
-                proof.examples.setdefault(wrong.kind, f"{wrong.text}\n{report}")
-        return next((found.verdict for found in report.findings if found.verdict != "pass"), "pass")
+            report = self.report(self._turned(seed, first), wrong.function, seed, UNASKED)
+        else:
+            report = self.report(self.spec, wrong.function, seed)
+        if report.passed:
+            return "pass"
+        place, found = next(each for each in enumerate(report.findings) if each[1].verdict != "pass")
+        if seed:
+            wrong.place = (first + place) % len(report.findings)
+            return found.verdict
+        wrong.place, wrong.named = place, _is_named(report)
+        fixed = [case for case in self.spec.cases if not case.varies]
+        wrong.for_good = found.verdict != "timeout" and found.case in ("the function", *(case.name for case in fixed))
+        if not wrong.named:
+            proof.unnamed[wrong.kind] += 1
+            proof.examples.setdefault(wrong.kind, f"{wrong.text}\n{report}")
+        return found.verdict
+
+    def _turned(self, seed: int, first: int) -> Spec:
+        """The spec with what a check at this seed takes one after another, from one of these on, and without words."""
+        if seed not in self.cases:
+            shown = set[str]().union(*(shown_by(case.inputs(seed)) for case in self.spec.cases))
+            self.cases = {seed: [*self.spec.cases, *self.spec.drawn(seed, shown)]}
+        cases = self.cases[seed]
+        return replace(_brief(self.spec, []), cases=[*cases[first:], *cases[:first]], domain=None)
 
     def compare(self, wrong: _Wrong, draws: int, until: float = float("inf")) -> None:
         """Compare what passed with the right answer until something differs, for so many inputs of the domain.
@@ -267,11 +293,8 @@ class _Trial:
 
     def _on_domain(self, spec: Spec) -> Spec:
         """The spec with inputs of the domain alone, or of the cases where there is none."""
-        return replace(spec, cases=spec.cases if spec.domain is None else [spec.domain], domain=None)
-
-
-DRAWN = 10_000
-"""The seed of the first draw: none of those that the check is tried at."""
+        cases = spec.cases if spec.domain is None else [replace(spec.domain, anywhere=False)]
+        return replace(spec, cases=cases, domain=None)
 
 
 def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:
