@@ -1,6 +1,7 @@
 """What a check does with wrong answers made by machine: refuses them, or else the difference is to be shown.
 
-Each mutant has to be refused at every seed. One that passes is compared with the answer that it was made of, over the
+Each mutant has to be refused at every seed. That needs no trial where a case refused it whose inputs are the same at
+every seed, or one of fixed sizes at three seeds. One that passes is compared with the answer that it was made of, over the
 exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison is.
 Anything else is a hole in the check.
 
@@ -32,10 +33,11 @@ from unrolled_grader.authoring import one_cell, slips
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
 SECONDS = 25.0
-"""For an exercise, of this process's CPU time: what is tried does not depend on what else the machine does. When they
-are over, no other mutant, seed or draw is begun."""
-SETTLING = 0.4  # share of these for more draws of what passed
-SEEN, FIRST = 300, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
+"""For a share of an exercise's mutants, of its process's CPU time: what is tried does not depend on what else the
+machine does. When they are over, no other mutant, seed or draw is begun."""
+SETTLING = 0.25  # share of these for more draws of what passed
+SURE = 3  # seeds at which one case of the same sizes refuses a mutant: it does so at the others
+SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
 ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
 SHOWN = 60  # characters of a result
@@ -91,7 +93,7 @@ class _Wrong:
     trial: _Trial
     named: bool = False  # refused in words for the cause
     place: int = 0  # of the case that refused it last
-    for_good: bool = False  # that case has the same inputs at every seed
+    sure: int = 0  # at how many seeds one case of the same sizes has refused it, one after another
     passed: int | None = None  # at this seed
     draws: int = 0  # for which it was compared since
     lost: list[str] = field(default_factory=list)  # how it differed for some of these
@@ -100,18 +102,25 @@ class _Wrong:
 
 
 def prove(
-    name: str, spec: Spec, cells: Sequence[Any], *, others: Sequence[str] = (), seeds: int = 3, draws: int = 2000
+    name: str,
+    spec: Spec,
+    cells: Sequence[Any],
+    *,
+    others: Sequence[str] = (),
+    seeds: int = 3,
+    draws: int = 2000,
+    share: slice = slice(None),
 ) -> Proof:
     """Try an exercise's check with mutants of the answer in its cell, and of other right answers, given as sources.
 
-    Raises ValueError if one of these answers does not pass.
+    With a `share` of them alone. Raises ValueError if one of these answers does not pass.
     """
     started, proof = time.process_time(), Proof(name)
     spec = replace(spec, speed=None, rung=None)
     trials = [_Trial(name, spec, *one_cell.read(cells, name, source)) for source in (None, *others)]
     for trial in trials:
         trial.require_right(seeds)
-    wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])
+    wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])[share]
     proof.made, tried = len(wrong), _tried(proof, wrong, seeds, started)
     passed = [each for each in tried if each.passed is not None]
     for index, each in enumerate(passed):
@@ -120,6 +129,19 @@ def prove(
     _count(proof, tried)
     proof.seconds = round(time.process_time() - started, 1)
     return proof
+
+
+def joined(proofs: Sequence[Proof]) -> Proof:
+    """Return one proof of those of an exercise, each of a share of its mutants."""
+    first, *others = proofs
+    for other in others:
+        for count in ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds"):
+            setattr(first, count, round(getattr(first, count) + getattr(other, count), 1))
+        first.seeds = min(first.seeds, other.seeds)
+        first.holes += [hole for hole in other.holes if hole not in first.holes]
+        first.unnamed += other.unnamed
+        first.examples |= other.examples
+    return first
 
 
 def _spread(items: list[_Wrong]) -> list[_Wrong]:
@@ -137,7 +159,7 @@ def _tried(proof: Proof, waiting: list[_Wrong], seeds: int, started: float) -> l
                 return tried
             if not seed:
                 tried.append(wrong)
-            verdict = "refused" if wrong.for_good else wrong.trial.judge(proof, wrong, seed)
+            verdict = "refused" if wrong.sure >= SURE else wrong.trial.judge(proof, wrong, seed)
             if verdict == "pass":  # once more: memory that is never written may hold zeros by chance
                 verdict = wrong.trial.judge(proof, wrong, seed, again=True)
             if verdict == "pass":
@@ -231,16 +253,22 @@ class _Trial:
         if report.passed:
             return "pass"
         place, found = next(each for each in enumerate(report.findings) if each[1].verdict != "pass")
+        wrong.sure = wrong.sure * (wrong.place == (first + place) % len(report.findings)) + self._sureness(found.case)
+        wrong.place = (first + place) % len(report.findings)
         if seed:
-            wrong.place = (first + place) % len(report.findings)
             return found.verdict
-        wrong.place, wrong.named = place, _is_named(report)
-        fixed = [case for case in self.spec.cases if not case.varies]
-        wrong.for_good = found.verdict != "timeout" and found.case in ("the function", *(case.name for case in fixed))
+        wrong.named = _is_named(report)
         if not wrong.named:
             proof.unnamed[wrong.kind] += 1
             proof.examples.setdefault(wrong.kind, f"{wrong.text}\n{report}")
         return found.verdict
+
+    def _sureness(self, name: str) -> int:
+        """For how many seeds a refusal by the case of this name stands: for all where its inputs are the same."""
+        case = next((case for case in self.spec.cases if case.name == name), None)
+        if case is None:
+            return SURE * (name == "the function")
+        return 0 if case.draw else 1 if case.varies else SURE
 
     def _turned(self, seed: int, first: int) -> Spec:
         """The spec with what a check at this seed takes one after another, from one of these on, and without words."""
