@@ -30,7 +30,7 @@ help:
 	@echo 'make wheel        the course'\''s wheel in dist/, with its sha256'
 	@echo 'make wheelhouse   everything for a classroom without network, in dist/wheelhouse/'
 	@echo 'make test         lint, types, build-check, the library, the judge and every lesson: what a change is tried with'
-	@echo 'make test-all     what make test leaves out: a class from end to end, the browser, the site, Colab'\''s versions'
+	@echo 'make test-all     what make test leaves out: all proofs, a class from end to end, the browser, the site, Colab'\''s versions'
 	@echo 'make proofs       every check against wrong answers made by machine, for the record: 10 minutes'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
 	@echo 'make bench        measures here what the course claims of itself, beside its records'
@@ -85,6 +85,7 @@ test: .venv/.dev
 test-all: .venv/.dev
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		$(BIN)/playwright install chromium
+	@.ci/stage 'proofs of all' $(BIN)/unrolled prove --all --seeds 2 --draws 100
 	@.ci/stage 'the course as a whole' $(SIDE_BY_SIDE) $(WHOLE)
 	@.ci/stage "Colab's versions" .ci/colab || [ $$? = 3 ]
 

@@ -35,7 +35,7 @@ STEP = Spec(
     reference=step,
     cases=[
         gpu_case(
-            "captured", Budget(nodes=3, made=0, graphs=3),
+            "captured", Budget(nodes=3, made=0, graphs=3, synchronizations=2),
             x=normal(4), total=normal(4), count=Draw(_zero), batches=Draw(_batches),
         )
     ],

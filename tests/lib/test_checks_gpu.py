@@ -15,7 +15,7 @@ import kernel_specs
 from unrolled import simgpu
 from unrolled.checks import Budget, Speed, gpu, graphs, run
 from unrolled.checks.run import HERE
-from unrolled.checks.spec import gpu_case, normal
+from unrolled.checks.spec import Spec, gpu_case, normal, random_gpu_case
 
 
 def answer(source, file="<cell>"):
@@ -221,3 +221,18 @@ def test_what_a_function_raises_under_capture_is_raised_and_ends_it() -> None:
     with pytest.raises(RuntimeError, match="D2H"):
         graphs.replayed(lambda x: x.get(), {"x": x}, [], [])
     simgpu.cuda.Device().synchronize()  # nothing is captured any more
+
+
+@pytest.mark.parametrize("needs_gpu", [False, True])
+def test_what_may_run_anywhere_goes_to_the_gpu_once_and_where_it_has_to(needs_gpu):
+    def doubled(x):
+        on_host.append(isinstance(x, np.ndarray))
+        return None if needs_gpu and on_host[-1] else 2 * x
+
+    domain = random_gpu_case("any", lambda rng: {"x": rng.normal(size=int(rng.integers(1, 9)))}, anywhere=True)
+    spec = Spec(lambda x: 2 * x, [gpu_case("four", x=normal(4))], points=1, hints=("", "", ""), domain=domain)
+    on_host = []
+    assert run("doubled", spec, doubled).passed
+    tries = [True, False] if needs_gpu else [True]  # of each input that is drawn, but the first
+    assert on_host == [False, False, *tries * ((len(on_host) - 2) // len(tries))]
+    assert len(on_host) > 4

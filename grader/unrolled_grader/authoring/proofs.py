@@ -1,6 +1,7 @@
 """What a check does with wrong answers made by machine: refuses them, or else the difference is to be shown.
 
-Each mutant has to be refused at every seed. One that passes is compared with the answer that it was made of, over the
+Each mutant has to be refused at every seed. That needs no trial where a case refused it whose inputs are the same at
+every seed, or one of fixed sizes at three seeds. One that passes is compared with the answer that it was made of, over the
 exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison is.
 Anything else is a hole in the check.
 
@@ -22,26 +23,29 @@ import numpy as np
 from unrolled import checks
 from unrolled.checks.causes import is_bare
 from unrolled.checks.compare import Mismatch, agree, as_numbers, mismatch, shortened
+from unrolled.checks.domain import shown_by
 from unrolled.checks.mutants import mutants, plain
 from unrolled.checks.run import HERE, Place
-from unrolled.checks.spec import Spec
+from unrolled.checks.spec import Case, Spec
 from unrolled.checks.words import call
 from unrolled_grader.authoring import one_cell, slips
 
 OFTEN = 0.1
 """What share of the domain's inputs has a feature that a check must show at every seed: see `domain.DRAWN`."""
 SECONDS = 25.0
-"""For an exercise, of this process's CPU time: what is tried does not depend on what else the machine does. When they
-are over, no other mutant, seed or draw is begun."""
-SETTLING = 0.4  # share of these for more draws of what passed
-SEEN, FIRST = 300, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
+"""For a share of an exercise's mutants, of its process's CPU time: what is tried does not depend on what else the
+machine does. When they are over, no other mutant, seed or draw is begun."""
+SETTLING = 0.25  # share of these for more draws of what passed
+SURE = 3  # seeds at which one case of the same sizes refuses a mutant: it does so at the others
+SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
 ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
 SHOWN = 60  # characters of a result
 DRAWN = 10_000  # the seed of the first draw: none of those that the check is tried at
 GUARDED = replace(HERE, ported=lambda function: None)
-UNGUARDED = replace(GUARDED, withhold=False, borrowed=lambda function: None)
-"""On the simulated GPU alone; and for what has passed, and so takes no answer from a library."""
+UNASKED = replace(GUARDED, borrowed=lambda function: None)
+UNGUARDED = replace(UNASKED, withhold=False)
+"""On the simulated GPU alone; for what names no other library; and for what has passed, and so takes no answer."""
 PATIENCE = 5.0  # times as long as the right answer takes, and a second: then a case is stopped
 
 
@@ -88,6 +92,8 @@ class _Wrong:
     function: Any
     trial: _Trial
     named: bool = False  # refused in words for the cause
+    place: int = 0  # of the case that refused it last
+    sure: int = 0  # at how many seeds one case of the same sizes has refused it, one after another
     passed: int | None = None  # at this seed
     draws: int = 0  # for which it was compared since
     lost: list[str] = field(default_factory=list)  # how it differed for some of these
@@ -96,18 +102,25 @@ class _Wrong:
 
 
 def prove(
-    name: str, spec: Spec, cells: Sequence[Any], *, others: Sequence[str] = (), seeds: int = 3, draws: int = 2000
+    name: str,
+    spec: Spec,
+    cells: Sequence[Any],
+    *,
+    others: Sequence[str] = (),
+    seeds: int = 3,
+    draws: int = 2000,
+    share: slice = slice(None),
 ) -> Proof:
     """Try an exercise's check with mutants of the answer in its cell, and of other right answers, given as sources.
 
-    Raises ValueError if one of these answers does not pass.
+    With a `share` of them alone. Raises ValueError if one of these answers does not pass.
     """
     started, proof = time.process_time(), Proof(name)
     spec = replace(spec, speed=None, rung=None)
     trials = [_Trial(name, spec, *one_cell.read(cells, name, source)) for source in (None, *others)]
     for trial in trials:
         trial.require_right(seeds)
-    wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])
+    wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])[share]
     proof.made, tried = len(wrong), _tried(proof, wrong, seeds, started)
     passed = [each for each in tried if each.passed is not None]
     for index, each in enumerate(passed):
@@ -116,6 +129,19 @@ def prove(
     _count(proof, tried)
     proof.seconds = round(time.process_time() - started, 1)
     return proof
+
+
+def joined(proofs: Sequence[Proof]) -> Proof:
+    """Return one proof of those of an exercise, each of a share of its mutants."""
+    first, *others = proofs
+    for other in others:
+        for count in ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds"):
+            setattr(first, count, round(getattr(first, count) + getattr(other, count), 1))
+        first.seeds = min(first.seeds, other.seeds)
+        first.holes += [hole for hole in other.holes if hole not in first.holes]
+        first.unnamed += other.unnamed
+        first.examples |= other.examples
+    return first
 
 
 def _spread(items: list[_Wrong]) -> list[_Wrong]:
@@ -133,9 +159,9 @@ def _tried(proof: Proof, waiting: list[_Wrong], seeds: int, started: float) -> l
                 return tried
             if not seed:
                 tried.append(wrong)
-            verdict = wrong.trial.judge(proof, wrong, seed)
+            verdict = "refused" if wrong.sure >= SURE else wrong.trial.judge(proof, wrong, seed)
             if verdict == "pass":  # once more: memory that is never written may hold zeros by chance
-                verdict = wrong.trial.judge(proof, wrong, seed)
+                verdict = wrong.trial.judge(proof, wrong, seed, again=True)
             if verdict == "pass":
                 wrong.passed = seed
                 wrong.trial.compare(wrong, FIRST)
@@ -170,6 +196,7 @@ class _Trial:
     names: Mapping[str, Any]
     limit: float = 10.0
     right_results: dict[int, list[Any] | None] = field(default_factory=dict)  # by the number of a draw
+    cases: dict[int, list[Case]] = field(default_factory=dict)  # of the last seed that mutants were tried at
 
     def __post_init__(self) -> None:
         self.right = self.function(self.source)
@@ -213,16 +240,43 @@ class _Trial:
             self._drawn(slips.watched(self.right, calls), number)
         return calls if self.spec.domain else replace(calls, features=[])
 
-    def judge(self, proof: Proof, wrong: _Wrong, seed: int) -> str:
-        """Return what the check says of a mutant: "pass", "timeout" or another verdict; at the first seed in words."""
+    def judge(self, proof: Proof, wrong: _Wrong, seed: int, *, again: bool = False) -> str:
+        """Return what the check says of a mutant: "pass", "timeout" or another verdict; at the first seed in words.
+
+        Later the case that refused it last comes first, unless it is tried `again`: one that refuses it is enough.
+        """
+        first = 0 if again else min(wrong.place, len(self.spec.cases))
         if seed:
-            report = self.report(_brief(self.spec, []), wrong.function, seed)
-        elif not (report := self.report(self.spec, wrong.function, seed)).passed:
-            wrong.named = _is_named(report)
-            if not wrong.named:
-                proof.unnamed[wrong.kind] += 1
-                proof.examples.setdefault(wrong.kind, f"{wrong.text}\n{report}")
-        return next((found.verdict for found in report.findings if found.verdict != "pass"), "pass")
+            report = self.report(self._turned(seed, first), wrong.function, seed, UNASKED)
+        else:
+            report = self.report(self.spec, wrong.function, seed)
+        if report.passed:
+            return "pass"
+        place, found = next(each for each in enumerate(report.findings) if each[1].verdict != "pass")
+        wrong.sure = wrong.sure * (wrong.place == (first + place) % len(report.findings)) + self._sureness(found.case)
+        wrong.place = (first + place) % len(report.findings)
+        if seed:
+            return found.verdict
+        wrong.named = _is_named(report)
+        if not wrong.named:
+            proof.unnamed[wrong.kind] += 1
+            proof.examples.setdefault(wrong.kind, f"{wrong.text}\n{report}")
+        return found.verdict
+
+    def _sureness(self, name: str) -> int:
+        """For how many seeds a refusal by the case of this name stands: for all where its inputs are the same."""
+        case = next((case for case in self.spec.cases if case.name == name), None)
+        if case is None:
+            return SURE * (name == "the function")
+        return 0 if case.draw else 1 if case.varies else SURE
+
+    def _turned(self, seed: int, first: int) -> Spec:
+        """The spec with what a check at this seed takes one after another, from one of these on, and without words."""
+        if seed not in self.cases:
+            shown = set[str]().union(*(shown_by(case.inputs(seed)) for case in self.spec.cases))
+            self.cases = {seed: [*self.spec.cases, *self.spec.drawn(seed, shown)]}
+        cases = self.cases[seed]
+        return replace(_brief(self.spec, []), cases=[*cases[first:], *cases[:first]], domain=None)
 
     def compare(self, wrong: _Wrong, draws: int, until: float = float("inf")) -> None:
         """Compare what passed with the right answer until something differs, for so many inputs of the domain.
@@ -267,11 +321,8 @@ class _Trial:
 
     def _on_domain(self, spec: Spec) -> Spec:
         """The spec with inputs of the domain alone, or of the cases where there is none."""
-        return replace(spec, cases=spec.cases if spec.domain is None else [spec.domain], domain=None)
-
-
-DRAWN = 10_000
-"""The seed of the first draw: none of those that the check is tried at."""
+        cases = spec.cases if spec.domain is None else [replace(spec.domain, anywhere=False)]
+        return replace(spec, cases=cases, domain=None)
 
 
 def _brief(spec: Spec, pairs: list[tuple[Any, Any]]) -> Spec:

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TESTS = [f"tests/lessons/test_{name}.py" for name in ("four_facts", "mistakes", "hints")]
 RECORD = Path("benchmarks/results/proofs.json")
+SHARES = 2  # of an exercise's mutants: they are tried side by side
 MEMORY = 8 << 30  # bytes of address space that a mutant may take
 NAMED = 0.85  # share of the refused mutants that have to be refused in words for the cause
 SHOWN = 5  # holes of an exercise, and kinds of mutants that have no such words
@@ -102,11 +103,14 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
 
 
 def proved(root: Path, names: Sequence[str], seeds: int, draws: int, most: int = 99) -> Iterator[proofs.Proof]:
-    """Yield the proofs of exercises as they end, each in a process of its own, and print what they say."""
-    workers = max(1, min(len(names), os.cpu_count() or 1, most))
+    """Yield the proofs of exercises, each of shares that have a process each, and print what they say."""
+    from unrolled_grader.authoring import proofs
+
+    shares = [slice(first, None, SHARES) for first in range(SHARES)]
+    workers = max(1, min(len(names) * SHARES, os.cpu_count() or 1, most))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
-        for done in as_completed([pool.submit(_proof, root, name, seeds=seeds, draws=draws) for name in names]):
-            yield _shown(done.result())
+        for parts in [[pool.submit(_proof, root, name, each, seeds, draws) for each in shares] for name in names]:
+            yield _shown(proofs.joined([part.result() for part in parts]))
 
 
 def _shown(proof: proofs.Proof) -> proofs.Proof:
@@ -125,7 +129,7 @@ def _bounded() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
+def _proof(root: Path, name: str, share: slice, seeds: int, draws: int) -> proofs.Proof:
     from unrolled.timing.blocks import blas_threads
     from unrolled_grader.authoring import proofs, sample
 
@@ -134,7 +138,8 @@ def _proof(root: Path, name: str, *, seeds: int, draws: int) -> proofs.Proof:
         try:
             theirs = sample.changed(root, "another_way", variants.checks(root)[name])
             others = [theirs[name]] if name in theirs else []
-            return proofs.prove(name, _spec(name), cells_of(root, name), others=others, seeds=seeds, draws=draws)
+            spec, source = _spec(name), cells_of(root, name)
+            return proofs.prove(name, spec, source, others=others, seeds=seeds, draws=draws, share=share)
         except ValueError as error:
             return proofs.Proof(name, holes=[f"{name}: {error}"])
 

@@ -24,6 +24,8 @@ from itertools import repeat
 from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from . import exercises
 from .spec import Function, Inputs, Spec
 
@@ -194,7 +196,7 @@ def functions_in(roots: Iterable[Any]) -> set[FunctionType]:
     waiting = list(roots)
     while waiting:
         thing = waiting.pop()
-        if id(thing) in seen:
+        if type(thing) in _PLAIN or id(thing) in seen:
             continue
         seen[id(thing)] = thing
         if isinstance(thing, FunctionType):
@@ -207,6 +209,7 @@ def functions_in(roots: Iterable[Any]) -> set[FunctionType]:
     return found
 
 
+_PLAIN = (np.ndarray, int, float, str, bool, type(None), CodeType)  # hold no functions, and come most often
 _HOLDERS = (  # types that hold other objects, among them functions
     *(dict, list, tuple, set, frozenset, MappingProxyType, CellType, MethodType, staticmethod, classmethod, property),
     *(functools.partial, functools.cached_property, functools._lru_cache_wrapper),

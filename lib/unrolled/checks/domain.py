@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +23,7 @@ State = Mapping[str, Any]  # of a generator
 SAMPLE, COMMON = 200, 0.03
 """Inputs that are looked at once, and the share of these that has what each check shows. Of features that a tenth of
 all inputs have, one in 25,000 is not that frequent among them."""
-FEWEST, MOST = 3, 12  # inputs of a check
+FEWEST, MOST = 2, 12  # inputs of a check, besides one of a fixed case with other values
 TRIED = 40  # inputs of the sample of which each of these is the best
 LIST = 8  # numbers that are drawn at once to decide on sizes, at most
 LARGE = 6  # a size above this is one that no loop was unrolled for by hand
@@ -63,37 +63,45 @@ def any_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
 def cover(draw: Drawing, seed: tuple[int, ...], shown: Container[str] = ()) -> list[Drawing]:
     """Return what draws a few inputs, at most `MOST`, with each feature that is common in the domain but those `shown`.
 
-    The first is any input. The others are like those of a sample that have what is missing: alike in what single
-    numbers decide, such as sizes, with other values unless it is these that count. Any more fill up to `FEWEST`.
+    They are like those of a sample that have what is missing: alike in what single numbers decide, such as sizes, with
+    other values unless it is these that count. Any inputs fill up to `FEWEST`.
     """
-    common, rng, chosen = _common(draw), np.random.default_rng(seed), list[Drawing]()
-    missing = [feature for feature in common if feature not in shown]
-    while len(chosen) < FEWEST or (missing and len(chosen) < MOST):
-        decisions, likely = None, set[str]()
-        if chosen and missing:
-            rarest = common[missing[0]]
-            tried = [rarest[place] for place in rng.integers(len(rarest), size=TRIED).tolist()]
-            decisions, likely = max(tried, key=lambda each: len(each[1].intersection(missing)))
-        inputs, again = _drawn(draw, rng, decisions)
-        found = set(features_of(inputs))
-        if decisions and not likely.intersection(missing) <= found:
-            (inputs, again), found = _drawn(draw, _from(decisions)), likely
+    bits, sample = _common(draw)
+    rng, chosen = np.random.default_rng(seed), list[Drawing]()
+    missing = _mask(bits, (feature for feature in bits if feature not in shown))
+    while missing and len(chosen) < MOST:
+        alike = [each for each in sample if each[1] & missing & -missing]
+        tried = (alike[place] for place in rng.integers(len(alike), size=TRIED).tolist())
+        state, likely = max(tried, key=lambda each: (each[1] & missing).bit_count())
+        inputs, again = _drawn(draw, rng, state)
+        if likely & missing & ~_mask(bits, features_of(inputs)):
+            inputs, again = _drawn(draw, _from(state))
         chosen.append(_once(inputs, again))
-        missing = [feature for feature in missing if feature not in found]
-    return chosen
+        missing &= ~likely
+    return [*chosen, *(_once(*_drawn(draw, rng)) for _ in range(FEWEST - len(chosen)))]
 
 
 @functools.cache
-def _common(draw: Drawing) -> dict[str, list[tuple[State, set[str]]]]:
-    """The common features, the rarest first: of the sample's inputs with it, what they were drawn from and theirs."""
-    rng, having = np.random.default_rng(0), dict[str, list[tuple[State, set[str]]]]()
+def _common(draw: Drawing) -> tuple[dict[str, int], list[tuple[State, int]]]:
+    """A bit for each common feature, the rarest lowest; what each input of the sample was drawn from, and its bits."""
+    rng, found = np.random.default_rng(0), list[tuple[State, set[str]]]()
     for _ in range(SAMPLE):
         state = rng.bit_generator.state
-        features = set(features_of(draw(rng)))
-        for feature in features:
-            having.setdefault(feature, []).append((state, features))
-    rarest_first = sorted(having, key=lambda feature: (len(having[feature]), feature))
-    return {feature: having[feature] for feature in rarest_first if len(having[feature]) >= COMMON * SAMPLE}
+        found.append((state, set(features_of(draw(rng)))))
+    counts = Counter(feature for _, features in found for feature in features)
+    common = sorted((count, feature) for feature, count in counts.items() if count >= COMMON * SAMPLE)
+    bits = {feature: 1 << place for place, (_, feature) in enumerate(common)}
+    return bits, [(state, _mask(bits, features)) for state, features in found]
+
+
+def _mask(bits: Mapping[str, int], features: Iterable[str]) -> int:
+    return sum({bits.get(feature, 0) for feature in features})
+
+
+def shown_by(inputs: Inputs) -> set[str]:
+    """Return the features of inputs that a check has shown with them: none where an error of 1 does not show."""
+    features = set(features_of(inputs))
+    return set() if any(feature.endswith(" is large") for feature in features) else features
 
 
 def features_of(inputs: Mapping[str, Any]) -> Iterator[str]:
@@ -141,24 +149,28 @@ def _from(state: State) -> np.random.Generator:
     return rng
 
 
-@dataclass
-class _Deciding:
-    """Stands for a generator: single numbers and short lists, which decide on sizes, come from another one."""
+class _Deciding(np.random.Generator):
+    """Draws single numbers and short lists, which decide on sizes, from another generator."""
 
-    decisions: np.random.Generator
-    values: np.random.Generator
+    def __init__(self, decisions: np.random.Generator, values: np.random.Generator) -> None:
+        super().__init__(values.bit_generator)
+        self.decisions = decisions
 
-    def __getattr__(self, name: str) -> Any:
-        values = getattr(self.values, name)
-        if name not in ("integers", "random", "choice"):
-            return values
+    def integers(self, *arguments: Any, **options: Any) -> Any:
+        decided = self.decisions.integers(*arguments, **options)
+        return decided if _are_few(decided) else super().integers(*arguments, **options)
 
-        def drawn(*arguments: Any, **options: Any) -> Any:
-            decided = getattr(self.decisions, name)(*arguments, **options)
-            few = np.ndim(decided) < 2 and np.size(decided) <= LIST
-            return decided if few else values(*arguments, **options)
+    def random(self, *arguments: Any, **options: Any) -> Any:
+        decided = self.decisions.random(*arguments, **options)
+        return decided if _are_few(decided) else super().random(*arguments, **options)
 
-        return drawn
+    def choice(self, *arguments: Any, **options: Any) -> Any:
+        decided = self.decisions.choice(*arguments, **options)
+        return decided if _are_few(decided) else super().choice(*arguments, **options)
+
+
+def _are_few(decided: Any) -> bool:
+    return getattr(decided, "ndim", 0) < 2 and getattr(decided, "size", 1) <= LIST
 
 
 @functools.lru_cache(maxsize=10_000)

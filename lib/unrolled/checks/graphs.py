@@ -37,8 +37,8 @@ def replayed(
     names of buffers; a list of their copies is returned for each launch. Before the capture the function is called
     once, as programs do so that kernels are compiled, and the buffers get their first values back.
 
-    Arrays of NumPy have no graph: the function is called for each of the contents. Raises what the function raises
-    under capture, and what the end of the capture does.
+    The host waits at the beginning and at the end. Arrays of NumPy have no graph: the function is called for each of
+    the contents. Raises what the function raises under capture, and what the end of the capture does.
     """
     module = device.array_module(*(x for x in buffers.values() if hasattr(x, "dtype")))
     if module is np:
@@ -47,14 +47,14 @@ def replayed(
     stream = module.cuda.Stream(non_blocking=True)
     if device.is_simulated(module):
         stream.number = OWN_STREAM
-    stream.wait_event(module.cuda.Stream.null.record())
+    module.cuda.Stream.null.synchronize()  # both times the host waits: then one stream alone has work
     with stream:
         static = _copied(module, buffers)
         function(**static)
         _write(static, buffers)
         graph = captured(stream, function, static)
         found = [_once(graph.launch, static, content, results) for content in contents]
-    module.cuda.Stream.null.wait_event(stream.record())
+    stream.synchronize()
     return found
 
 

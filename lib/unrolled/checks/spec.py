@@ -90,7 +90,8 @@ class Budget:
 class Case:
     """One set of arguments. A `Draw` among them is drawn from the seed; a `draw` function draws all of them at once.
 
-    With `on_gpu`, arrays, also in lists, tuples and dictionaries, go to the simulated GPU and the result comes back.
+    With `on_gpu`, arrays, also in lists, tuples and dictionaries, go to the simulated GPU and the result comes back. If
+    the function may do without, `anywhere`, NumPy's arrays come first, and the GPU only where they go wrong.
     """
 
     name: str
@@ -98,10 +99,16 @@ class Case:
     draw: Drawing | None = None
     on_gpu: bool = False
     budget: Budget | None = None
+    anywhere: bool = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether another seed gives other inputs."""
+        return self.draw is not None or any(isinstance(value, Draw) for value in self.arguments.values())
 
     def inputs(self, seed: int) -> Inputs:
         """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
-        if self.draw is None and not any(isinstance(value, Draw) for value in self.arguments.values()):
+        if not self.varies:
             return dict(copy.deepcopy(self.arguments))
         rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
         return self.draw(rng) if self.draw else draw_all(self.arguments, rng)
@@ -122,9 +129,9 @@ def gpu_case(name: str, /, budget: Budget | None = None, **arguments: Any) -> Ca
     return Case(name, arguments, on_gpu=True, budget=budget)
 
 
-def random_gpu_case(name: str, draw: Drawing, budget: Budget | None = None) -> Case:
+def random_gpu_case(name: str, draw: Drawing, budget: Budget | None = None, anywhere: bool = False) -> Case:
     """Return a case on the GPU whose shapes are drawn too. `draw` gives NumPy arrays."""
-    return Case(name, {}, draw, on_gpu=True, budget=budget)
+    return Case(name, {}, draw, on_gpu=True, budget=budget, anywhere=anywhere)
 
 
 @dataclass(frozen=True)
@@ -239,6 +246,7 @@ class Spec:
         """Return cases of the domain, drawn from this seed, that have what is common in it and is not shown already.
 
         And a case once more, with other values, of the same shapes if it can be: what is kept of a call is wrong there.
+        Where a call gets functions or a communicator, which are new ones each time, nothing can be kept.
         """
         domain = self.domain
         if domain is None or domain.draw is None:
@@ -246,8 +254,10 @@ class Spec:
         start = seed, zlib.crc32(domain.name.encode())
         shaped = (case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values()))
         again = [*shaped, *(case for case in self.cases if case.draw)][:1]
-        drawn = (replace(domain, draw=each) for each in cover(domain.draw, start, shown))
-        return [*drawn, *(_repeated(case, seed + 1) for case in again)]
+        drawn = [replace(domain, draw=each) for each in cover(domain.draw, start, shown)]
+        drawn[0] = replace(drawn[0], anywhere=False)
+        plain = (case for case in again if not self.ranks and not any(map(callable, case.inputs(seed).values())))
+        return [*drawn, *(_repeated(case, seed + 1, domain.anywhere) for case in plain)]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:
         """Return what a timed call with these inputs returns: with ranks, the results of all."""
@@ -256,8 +266,8 @@ class Spec:
         return np.stack([self.speed.baseline(**inputs)] * self.speed.ranks)
 
 
-def _repeated(case: Case, seed: int) -> Case:
-    return replace(case, name=f"{case.name}, other values", draw=lambda rng: case.inputs(seed))
+def _repeated(case: Case, seed: int, anywhere: bool) -> Case:
+    return replace(case, name=f"{case.name}, other values", draw=lambda rng: case.inputs(seed), anywhere=anywhere)
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:

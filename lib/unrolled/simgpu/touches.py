@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,26 +39,27 @@ def of_view(history: History, view: View, kind: str, key: Any = None) -> Iterato
     """Yield the touch of an array, or of what a key names in it; nothing where it has no values."""
     if not view.size:
         return
-    itemsize = int(operations.dtype_of(view.dtype).itemsize)
-    reach = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
-    low = view.offset + sum(r for r in reach if r < 0)
-    high = view.offset + sum(r for r in reach if r > 0) + itemsize
-    cells: Any = Strided(view.offset - low, high - low, view.shape, view.strides, itemsize)
+    low, high, cells, is_gapless = _reach(view.offset, tuple(view.shape), tuple(view.strides), view.dtype)
     if key is not None and sum(part.size for part in key if isinstance(part, np.ndarray)) <= LARGEST:
-        cells = partial(cells, key)
-    elif _is_gapless(view, itemsize):
-        cells = None
-    yield Touch(history, view.buffer, kind, low, high, cells)
+        yield Touch(history, view.buffer, kind, low, high, partial(cells, key))
+    else:
+        yield Touch(history, view.buffer, kind, low, high, None if is_gapless else cells)
 
 
-def _is_gapless(view: View, itemsize: int) -> bool:
-    """Whether the values lie side by side, in whatever order."""
-    inner = itemsize
-    for step, n in sorted((abs(step), n) for step, n in zip(view.strides, view.shape, strict=True) if n > 1):
-        if step != inner:
-            return False
+@lru_cache(maxsize=4096)
+def _reach(
+    offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str
+) -> tuple[int, int, Strided, bool]:  # fmt: skip
+    """The first byte of an array, the one behind its last, which it has of these, and whether it has all of them."""
+    itemsize = int(operations.dtype_of(dtype).itemsize)
+    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    low = offset + sum(r for r in reach if r < 0)
+    high = offset + sum(r for r in reach if r > 0) + itemsize
+    inner, is_gapless = itemsize, True  # values lie side by side, in whatever order
+    for step, n in sorted((abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1):
+        is_gapless &= step == inner
         inner *= n
-    return True
+    return low, high, Strided(offset - low, high - low, shape, strides, itemsize), is_gapless
 
 
 @dataclass(frozen=True)

@@ -329,7 +329,7 @@ train_epoch = Spec(
         case("two steps, NumPy", **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
         gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
     ],
-    domain=random_gpu_case("up to three steps, GPU", epochs.any_epoch, Budget(launches=90, float64=0)),
+    domain=random_gpu_case("up to three steps, GPU", epochs.any_epoch, Budget(launches=90, float64=0), anywhere=True),
     points=3,
     hints=(
         "Look for every line that needs to know a value on the host: it has to be copied from the GPU, and the host "

@@ -82,7 +82,7 @@ def short_work(rng: np.random.Generator) -> Inputs:
 
     NumPy takes many times as long for it, so that this computer's clock never tells the modelled seconds.
     """
-    x = rng.random((int(rng.integers(2000, 2401)), 512), dtype=np.float32)
+    x = np.full((int(rng.integers(2000, 2401)), 512), rng.random(), np.float32)
     return {"function": Work(lambda x: x * x, 1), "x": x}
 
 
@@ -92,7 +92,7 @@ def long_work(rng: np.random.Generator) -> Inputs:
     It is float64, and each result is a single tile, so that one of forty multiprocessors works.
     """
     x = rng.random((2 * int(rng.integers(200, 257)), 64))
-    return {"function": Work(lambda x: x.T @ x, 3), "x": x, "calls": 2 * int(rng.integers(6, 16))}
+    return {"function": Work(lambda x: x.T @ x, 3), "x": x, "calls": 2 * int(rng.integers(3, 9))}
 
 
 def honest(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:

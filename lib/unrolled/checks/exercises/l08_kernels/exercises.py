@@ -291,7 +291,7 @@ row_sum = Spec(
     cases=[
         gpu_case("rows as long as a block", SUMMED, x=THREES),
         gpu_case("rows shorter than a block: 40 values", replace(SUMMED, working=0), x=normal(5, 40)),
-        gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(7, 1000)),
+        gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(3, 1000)),
         gpu_case("rows longer than eight blocks", SUMMED, x=normal(2, 2104)),
     ],
     domain=random_gpu_case("any size", any_rows, ODD),

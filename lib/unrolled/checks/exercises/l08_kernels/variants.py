@@ -32,7 +32,7 @@ row_sum_maximum = variant(
     cases=[
         gpu_case("rows as long as a block, all below 0", MAXIMA, x=BELOW),
         gpu_case("rows shorter than a block: 40 values", replace(MAXIMA, working=0), x=normal(5, 40)),
-        gpu_case("rows longer than a block: 1,000 values", MAXIMA, x=normal(7, 1000)),
+        gpu_case("rows longer than a block: 1,000 values", MAXIMA, x=normal(3, 1000)),
     ],
     hints=(
         "A block takes a row. First each thread finds the largest of what is its own, walking along the row in steps "

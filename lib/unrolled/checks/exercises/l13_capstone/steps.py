@@ -16,8 +16,8 @@ from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal, norma
 from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
-STEPS = 40  # of an epoch
-MOST = 13  # of an epoch that is drawn
+STEPS = 20  # of an epoch
+MOST = 7  # of an epoch that is drawn
 RESULTS = ("weight", "velocity", "rate")
 KEPT = ("x", "target")
 PLAIN_RATE = 0.05  # the fixed rate of `descend`, which has no rate of its own
@@ -139,8 +139,8 @@ WEIGHT_OFF = "the weight does not move by what velocity is afterwards, once"
 
 
 def any_buffers(rng: np.random.Generator) -> Inputs:
-    """Draw buffers of any sizes, with batches for three launches and a rate that changes."""
-    return draw_all(buffers(edge_size(rng, 8), edge_size(rng, 6), edge_size(rng, 5), new_rate=True), rng)
+    """Draw buffers of any sizes, with batches for two launches and a rate that changes."""
+    return draw_all(buffers(edge_size(rng, 8), edge_size(rng, 6), edge_size(rng, 5), launches=2, new_rate=True), rng)
 
 
 def buffers(n: int, inputs: int, outputs: int, launches: int = 3, new_rate: bool = False) -> Inputs:
@@ -287,7 +287,7 @@ EPOCH_MISTAKES = (
         order=lambda order: order[: len(order) // 2 * 2],
     ),
     given(
-        "always forty steps are taken, whatever order has: a launch for each of its rows",
+        "always twenty steps are taken, whatever order has: a launch for each of its rows",
         order=lambda order: order[np.arange(STEPS) % len(order)],
     ),
     given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),

@@ -34,7 +34,7 @@ capturable_step_decay = variant(
     cases=[
         gpu_case("captured once, launched on three batches", exercises.CAPTURED, **_buffers(4, 3, 2)),
     ],
-    domain=random_gpu_case("any size", _any_buffers, exercises.CAPTURED),
+    domain=random_gpu_case("any size", _any_buffers, exercises.TWICE, anywhere=True),
     hints=(
         exercises.capturable_step.hints[0],
         "error (N, M) and grad (K, M) are where the two products go: matmul(x, weight, out=error). 0.01 * weight is an "
