@@ -54,7 +54,7 @@ def test_a_measurement_is_said_beside_the_guess_of_its_name_alone(capsys):
     journal.measured("lesson", 25, where="modelled, T4")
     journal.predict("lesson", 10)
     assert "It was 25 (modelled, T4)." in capsys.readouterr().out, "it was not measured"
-    assert "guessed 10, 25 (modelled, T4): 2.5 times too low" in str(journal.guesses())
+    assert "guessed 10 times, 25 times (modelled, T4): 2.5 times too low" in str(journal.guesses())
 
 
 FOREIGN = {
@@ -96,7 +96,7 @@ def test_an_old_journal_without_the_newer_keys_and_with_a_byte_order_mark_goes_o
     (home / "journal.json").write_text(json.dumps(old), encoding="utf-8-sig")
     journal.predict("y", 3)
     journal.note(report(rung=RUNG | {"label": "other"}))
-    assert "guessed 2, measured 4" in str(journal.guesses())
+    assert "guessed 2 times, measured 4 times" in str(journal.guesses())
     assert "loops" in str(journal.ladder())
     journal.mine("merge")
     assert "merge: library" in capsys.readouterr().out

@@ -20,6 +20,7 @@ from unrolled.parallel.pipeline import activations, bubble
 from unrolled.show.comparisons import kernels_of
 from unrolled.show.kernels import Access, with_barriers, without_barriers, words_a_bank
 from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
+from unrolled.show.style import fill_of
 from unrolled.show.lstm_cell import BIAS, CELL_STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked_cell
 from unrolled.show.ranks import Ring
 from unrolled.show.scaling import Model, efficiency
@@ -249,6 +250,23 @@ def test_a_slot_is_drawn_as_it_is(drawn: Drawn) -> None:
     assert sum(colour == RED for _, colour in drawn.lines) == 2 * 2
     (box, _), _ = drawn.hatches
     assert box in [box for box, colour in drawn.fills if colour == TOO_EARLY]
+
+
+def test_a_single_layer_does_not_stand_beside_whole_networks() -> None:
+    layer, network = {"label": "a", "what": "a layer", "seconds": 1.0}, {"label": "b", "seconds": 2.0}
+    for rungs, scales, others in (
+        ([layer], 1, False),
+        ([network], 1, True),
+        ([layer, network], 2, True),
+        ([], 1, True),
+    ):
+        drawn = show.ladder(rungs)
+        assert len(drawn.figure.axes) == scales
+        assert ("Keras" in drawn.alt) == others
+
+
+def test_what_was_not_measured_here_has_a_mark_of_its_own() -> None:
+    assert [*map(fill_of, ("", "recorded, H200", "modelled, T4"))] == ["full", "left", "none"]
 
 
 def test_the_published_ladder_is_as_it_was_published() -> None:

@@ -13,7 +13,21 @@ from numpy.typing import NDArray
 from unrolled.show.charts import beside, chart, heights, spread, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Cells, Sheet
-from unrolled.show.style import COLOURS, GREY, INK, MARKERS, ORANGE, PALE, SIGNED, SKY, SMALL, WIDTH, styled, tint
+from unrolled.show.style import (
+    COLOURS,
+    GREY,
+    INK,
+    MARKERS,
+    ORANGE,
+    PALE,
+    SIGNED,
+    SKY,
+    SMALL,
+    WIDTH,
+    fill_of,
+    styled,
+    tint,
+)
 from unrolled.show.words import amount, count_of, number, percent, rounded, seconds, times, titled
 
 # Said beforehand, by a model or by a learner
@@ -58,19 +72,20 @@ def agreement(groups: Mapping[str, Figures], title: str = "") -> Picture:
 def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
     """Draw guesses against measurements, both as a number of times, on log axes with the line of perfect guesses.
 
-    rows: mappings with "name", "guess" and "measured", both above 0, and perhaps "where", as in "modelled, T4": such a
-    mark is hollow.
+    rows: mappings with "name", "guess" and "measured", both above 0, and perhaps "where": what is "modelled, T4" has a
+    hollow mark, what is "recorded, H200" one that is half filled.
     """
     values = [float(row[key]) for row in rows for key in ("guess", "measured")]
     figure, axes = chart(max(3.6, 0.42 * len(rows) + 1.0), 0.75, 3.6, top=0.15)
     _equals(axes, min(values) / 2.2, max(values) * 2.2, number, color=GREY, linewidth=1.2)
-    found = "modelled or measured" if any(row.get("where") for row in rows) else "measured"
-    axes.set(xlabel="guess (times)", ylabel=f"{found} (times)")
+    axes.set(xlabel="guess (times)", ylabel="found (times)")
+    words = "mark: full if measured or counted,\nhalf if recorded, hollow if modelled"
+    axes.annotate(words, (1.07, 0), xycoords="axes fraction", size=SMALL, style="italic")
     axes.text(0.03, 0.96, "more than guessed", transform=axes.transAxes, va="top", size=SMALL, color=GREY)
     axes.text(0.97, 0.04, "less than guessed", transform=axes.transAxes, ha="right", size=SMALL, color=GREY)
     for i, row in enumerate(rows):
         look: dict[str, Any] = {"color": COLOURS[(i + i // 8) % 8], "markeredgecolor": INK, "markersize": 9}
-        look |= {"markerfacecolor": "white", "markeredgecolor": look["color"]} if row.get("where") else {}
+        look |= {"fillstyle": fill_of(str(row.get("where", ""))), "markerfacecoloralt": "white"}
         marker, y = MARKERS[i % 8], 0.97 - i * 0.97 / max(len(rows), 7)
         axes.plot(float(row["guess"]), float(row["measured"]), marker, zorder=3, **look)
         seen, far = verdict(row).rsplit(": ", 1)
@@ -88,12 +103,12 @@ def off(pair: tuple[float, float]) -> float:
 
 
 def verdict(row: Mapping[str, Any]) -> str:
-    """Return how far off a guess was, as in "guessed 40, measured 9: 4.4 times too high"."""
+    """Return how far off a guess was, as in "guessed 40 times, measured 9 times: 4.4 times too high"."""
     guess, measured = float(row["guess"]), float(row["measured"])
     factor = off((measured, guess))
     far = "just right" if factor < 1.1 else f"{times(factor)} too {'high' if guess > measured else 'low'}"
-    seen = f"{rounded(measured)} ({row['where']})" if row.get("where") else f"measured {rounded(measured)}"
-    return f"guessed {rounded(guess)}, {seen}: {far}"
+    seen = f"{rounded(measured)} times ({row['where']})" if row.get("where") else f"measured {rounded(measured)} times"
+    return f"guessed {rounded(guess)} times, {seen}: {far}"
 
 
 def _equals(axes: Axes, low: float, high: float, words: Callable[[float], str], **look: Any) -> None:

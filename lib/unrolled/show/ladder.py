@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from unrolled.ops.lstm import FORMS
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, ORANGE, SMALL, WIDTH, fill_of, new_figure, styled
 from unrolled.show.words import count_of, listing, number, rounded, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."
@@ -23,6 +23,8 @@ REFERENCES: tuple[Mapping[str, Any], ...] = (
     {"label": "CuPy after one fix", "seconds": 50, "batch": 8, "hardware": "hosted GPU"},
     {"label": "Keras", "seconds": 4, "batch": 128, "hardware": "hosted GPU"},
 )
+
+WHOLE = "an epoch of training"  # the one kind of work that whole networks do
 
 TICKS = {1e-3: "1 ms", 1e-2: "10 ms", 1e-1: "100 ms", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min"}
 TICKS |= {3600.0: "1 h", 36000.0: "10 h", 360000.0: "100 h"}  # by their seconds
@@ -44,18 +46,37 @@ Rows = list[tuple[str, list[tuple[str, float]]]]
 
 @styled()
 def ladder(rungs: Sequence[Rung]) -> Picture:
-    """Draw seconds per MNIST epoch on a log scale, a row for each rung, in the order given, by what was measured.
+    """Draw seconds for 60,000 images, a row for each rung, in the order given, by what was measured.
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
-    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). Under a heading of their own stand those of
-    others, hollow.
+    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). Each kind of work has a log scale of its own,
+    so that a single layer does not stand beside whole networks. Beside these, hollow, stand those of others.
     """
-    groups = {**grouped(rungs), "for comparison, measured by others": list(REFERENCES)}
-    rows = [rung for group in groups.values() for rung in group]
-    height = ROW * len(rows) + HEADING * len(groups)
-    figure, axes = chart(height + 1.0, LEFT, RIGHT, top=0.15, bottom=0.85)
-    time_axis(axes, [float(rung["seconds"]) for rung in rows], 3)
-    axes.set(ylim=(height, 0), yticks=[], xlabel="time for an epoch of MNIST (60,000 images), log scale")
+    groups = grouped(rungs)
+    whole = {WHOLE: groups.pop(WHOLE)} if WHOLE in groups else {}
+    scales: list[dict[str, list[Rung]]] = [{what: group} for what, group in groups.items()]
+    if whole or not groups:
+        scales.append({**whole, "for comparison, measured by others": list(REFERENCES)})
+    heights = [ROW * sum(map(len, scale.values())) + HEADING * len(scale) for scale in scales]
+    height = 0.15 + sum(heights) + AXIS * (len(scales) - 1) + 0.85
+    figure, top = new_figure(height), height - 0.15
+    for scale, tall in zip(scales, heights, strict=True):
+        box = LEFT / WIDTH, (top - tall) / height, (WIDTH - LEFT - RIGHT) / WIDTH, tall / height
+        _rows(figure.add_axes(box), scale, tall)
+        top -= tall + AXIS
+    own = "; each kind of work on its own" if len(scales) > 1 else ""
+    figure.axes[-1].set_xlabel(f"time for 60,000 images, log scale{own}")
+    credit = CREDIT if whole or not groups else ""
+    figure.text(0.1 / WIDTH, 0.09 / height, credit, size=8, color=GREY)
+    return Picture(
+        figure, f"{_alt({what: group for scale in scales for what, group in scale.items()}, rungs)} {credit}".strip()
+    )
+
+
+def _rows(axes: Axes, groups: Mapping[str, Sequence[Rung]], height: float) -> None:
+    """Draw the rungs of these groups on one scale of time, under a heading each, in so many inches."""
+    time_axis(axes, [float(rung["seconds"]) for group in groups.values() for rung in group], 3)
+    axes.set(ylim=(height, 0), yticks=[])
     y = 0.0
     for heading, group in groups.items():
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
@@ -68,15 +89,13 @@ def ladder(rungs: Sequence[Rung]) -> Picture:
             axes.annotate(seconds(value), (value, middle), (9, 0), weight="bold", **OFFSET)
             _name(axes, middle, LEFT - 0.25, clip(str(rung["label"]), 34), clip(details(rung), 44))
             y += ROW
-    figure.text(0.1 / WIDTH, 0.09 / figure.get_figheight(), CREDIT, size=8, color=GREY)
-    return Picture(figure, _alt(groups, rungs))
 
 
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
     """Return the rungs by what was measured, in the order in which each first appears."""
     groups: dict[str, list[Rung]] = {}
     for rung in rungs:
-        groups.setdefault(str(rung.get("what") or "an epoch of training"), []).append(rung)
+        groups.setdefault(str(rung.get("what") or WHOLE), []).append(rung)
     return groups
 
 
@@ -120,7 +139,7 @@ def clip(text: str, most: int) -> str:
 
 
 def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung]) -> str:
-    text = "Seconds per MNIST epoch, log scale."
+    text = "Seconds for 60,000 images, log scale."
     for heading, group in groups.items():
         said = ((f"{rung['label']} {seconds(float(rung['seconds']))}", details(rung)) for rung in group)
         rows = [f"{name} ({small})" if small else name for name, small in said]
@@ -129,7 +148,7 @@ def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung]) -> str:
         if len(own) > 1:
             count, climbed = count_of(len(own), "rung"), times(max(own) / min(own))
             text += f" From the slowest of your {count} to the fastest: {climbed}."
-    return f"{text} {CREDIT}"
+    return text
 
 
 @styled()
@@ -263,7 +282,7 @@ PUBLISHED: tuple[Mapping[str, Any], ...] = (
     {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
 )
 RUNG_ROW, RUNG_LEFT, RUNG_TOP, RUNG_BOTTOM, RUNG_RIGHT = 0.46, 1.2, 0.62, 0.55, 0.94  # inches
-FACTORS = 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200
+FACTORS = 0.1, 0.3, 1, 3, 10, 30, 100, 300
 
 Steps = Mapping[str, float] | Iterable[Mapping[str, Any]]
 
@@ -317,7 +336,7 @@ def rungs(ladders: Mapping[str, Steps]) -> Picture:
     for place, (title, steps) in enumerate(found.items()):
         left, size = RUNG_LEFT + place * wide, (wide - RUNG_RIGHT, RUNG_ROW * len(names))
         axes = figure.add_axes((left / WIDTH, below / height, size[0] / WIDTH, size[1] / height))
-        axes.set(xscale="log", xlim=(min(factors) / 1.3, max(factors) * 1.2), ylim=(len(names) - 0.5, -0.5))
+        axes.set(xscale="log", xlim=(min(factors) / 1.4, max(factors) * 1.6), ylim=(len(names) - 0.5, -0.5))
         _panel_of_rungs(axes, title, steps, names)
     figure.axes[0].set_yticks(range(len(names)), names)
     first, *others = {steps[0].name for steps in found.values()}
@@ -368,8 +387,9 @@ def _panel_of_rungs(axes: Axes, title: str, steps: Sequence[Speedup], names: Seq
         if not step.workload:
             axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
             before = step.factor
-        face, marker = "white" if step.workload else colour, "D" if step.name == largest else "o"
-        axes.plot(step.factor, y, marker, color=face, markeredgecolor=INK, markersize=7, zorder=3)
+        marker, size = ("D", 7) if step.name == largest else ("*", 10) if step.workload else ("o", 7)
+        look: dict[str, Any] = {"color": colour, "fillstyle": fill_of(title), "markerfacecoloralt": "white"}
+        axes.plot(step.factor, y, marker, markersize=size, markeredgecolor=INK, zorder=3, **look)
         words, use = f"× {rounded(step.factor)}{' *' * bool(step.workload)}", step.use[-1:]
         axes.annotate(words, (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **BESIDE)
         axes.annotate("".join(use), (1, y), (5, -6), size=7.5, color=INK, **BESIDE)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal, TypeAlias
 
 import matplotlib
 import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+
+FillStyle: TypeAlias = Literal["full", "left", "none"]
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PINK, YELLOW = "#56B4E9", "#CC79A7", "#F0E442"
@@ -23,6 +26,9 @@ INK, GREY, PALE, PAPER = "#222222", "#767676", "#E6E6E6", "#FFFFFF"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY)
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+# How a figure was found shows in its mark: full if measured here, else by the first word of what is said of it.
+FILLS: dict[str, FillStyle] = {"recorded": "left", "published": "left", "modelled": "none"}
 
 # Pixels in [0, 1] are ink on paper; signed numbers are purple below zero and orange above.
 PIXELS, SIGNED = "Greys", "PuOr_r"
@@ -59,6 +65,11 @@ STYLE = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
 }
+
+
+def fill_of(how: str) -> FillStyle:
+    """Return how a mark is filled whose figure was found so: "recorded, H200", "modelled, T4", "" for measured here."""
+    return FILLS.get(how.split(",")[0].split(":")[0], "full")
 
 
 @contextmanager
