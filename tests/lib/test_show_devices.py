@@ -20,13 +20,12 @@ from unrolled.parallel.pipeline import activations, bubble
 from unrolled.show.comparisons import kernels_of
 from unrolled.show.kernels import Access, with_barriers, without_barriers, words_a_bank
 from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
-from unrolled.show.style import fill_of
 from unrolled.show.lstm_cell import BIAS, CELL_STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked_cell
 from unrolled.show.ranks import Ring
 from unrolled.show.scaling import Model, efficiency
 from unrolled.show.schedules import BACKWARD, FIRING, FORWARD, Layers, Pipeline
 from unrolled.show.schedules import WRONG as TOO_EARLY
-from unrolled.show.style import BLUE, ORANGE, PALE, RED, SKY
+from unrolled.show.style import BLUE, ORANGE, PALE, RED, SKY, fill_of
 from unrolled.show.timeline import FORMS_LEFT, RIGHT, Form, Interval, course_of, reading
 from unrolled.show.waterfall import IN_NONE, levels_of
 from unrolled.simgpu import jit
