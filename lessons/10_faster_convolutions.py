@@ -465,9 +465,9 @@ for size in SIZES:
         both = in_turns("", two, turns=5, budget=0.01, **drawn(4, 3, 8, size, kernel), padding=kernel // 2)
         crossings.append({"kernel": kernel, "size": size, "faster": both["frequencies"][1]})
 crossovers = [row for row in recorded.rows.values() if row["section"] == "crossovers"]
-show.crossover(crossings, (f"recorded, {recorded.machine['gpu'].removeprefix('NVIDIA ')}", crossovers))
 won = sum(row["ours_s"] < row["best_s"] for row in crossovers)
-print(f"frequencies are faster than PyTorch's best way, too, on {won} of these {len(crossovers)}")
+print(f"recorded: frequencies are faster than PyTorch's best way, too, on {won} of {len(crossovers)}")
+show.crossover(crossings, (f"recorded, {recorded.machine['gpu'].removeprefix('NVIDIA ')}", crossovers))
 
 # %% [markdown]
 # Read a map from left to right. With 3 x 3 kernels one product wins, and large kernels go to the frequencies. Does the
