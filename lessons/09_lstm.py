@@ -370,8 +370,8 @@ check.fused_cell(fused_cell)
 # %% [markdown]
 # Speed needs a real GPU. There your kernel has to be at least {T} times as fast as a launch for each operation. That is
 # much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one of CuPy's own.
-# Without a GPU its points are deferred, not lost. What can be counted can be counted here. This puts your kernel into
-# the loop:
+# <!-- why: kernels of jit --> Without a GPU its points are deferred, not lost. What can be counted can be counted here.
+# This puts your kernel into the loop:
 
 
 # %%
