@@ -467,8 +467,8 @@ show.rungs({"yours, CPU": own, f"recorded, {GPU}": [*rows, many]})
 print("                launches   host ms   call ms            in a graph, ms        of peak")
 gains = {}
 for before, form in pairwise((FORMS[0], *FORMS)):
-    row, last = recorded.row(f"lstm, {form}"), recorded.row(f"lstm, {before}")
-    gains[form], alone = last["ours_s"] / row["ours_s"], last["device_s"] / row["device_s"]
+    row, other = recorded.row(f"lstm, {form}"), recorded.row(f"lstm, {before}")
+    gains[form], alone = other["ours_s"] / row["ours_s"], other["device_s"] / row["device_s"]
     host, call, gpu = (1e3 * row[key] for key in ("host_s", "ours_s", "device_s"))
     counts = f"{form:15} {row['launches']:8,} {host:9.1f} {call:9.1f} {gains[form]:5.2f} times"
     print(f"{counts} {gpu:9.2f} {alone:5.2f} times {row['device_of_peak']:8.1%}")
