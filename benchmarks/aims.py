@@ -29,9 +29,6 @@ FALLS_SHORT: Mapping[tuple[str, str, str], str] = {
     ("pooling", "max_pool2d (8, 10, 28, 28) window 2 stride 2", "ratio"): (
         "a quarter of so short a step are calls from Python; where memory is not kept, ours is ahead"
     ),
-    ("convolutions", "conv2d (16, 64, 56, 56) 64 filters 3x3 padding 1, winograd 4x4", "faster"): (
-        "so on the host of this GPU; on the processor of cpu_convolutions.json it gets there"
-    ),
     ("gpu", "cifar epoch, 64 channels", "accuracy"): (
         "half a point, where chance among 10,000 test images is 0.4 points (one standard deviation)"
     ),

@@ -104,7 +104,8 @@ show.race(images, labels, {"plain loops": (loops, by_loops), "whole arrays": (ar
 
 # %% [markdown]
 # Both give the same answers, wrong ones included: it is one network. The loops lose because Python spends most of its
-# time on finding the next number, and little on computing with it. The rest of the course is about that difference, and
+# time on finding the next number, and little on computing with it.
+# <!-- why: loops --> The rest of the course is about that difference, and
 # about the smaller ones that show once it is gone.
 
 # %% [markdown]

@@ -186,7 +186,7 @@ print(f"{64**3:,} multiplications in {looped * 1e3:.0f} ms: {looped / 64**3 * 1e
 # %% [markdown]
 # The multiplication itself is a small part of that time. The rest goes to Python's **interpreter**, the program that
 # runs your code step by step: for each number it finds the list, finds the number, asks for its type, and makes a new
-# object for the result.
+# object for the result. <!-- why: interpreter -->
 #
 # Suppose you keep one loop and let NumPy compute a whole row of the result at a time. How many times faster is that than
 # three loops?
@@ -287,7 +287,8 @@ print(f"row by row {rows * 1e3:.0f} ms, one product {whole * 1e3:.0f} ms: {rows 
 # %% [markdown]
 # Only in part. The cost of the calls hardly counts any more, and a large factor stays. Row by row reads all of `b`
 # again for each row, and uses each number once on the way. GEMM cuts both matrices into **tiles**, small blocks of rows
-# and columns, brings a tile close to the arithmetic units, and uses each number many times while it is there. To see
+# and columns, brings a tile close to the arithmetic units, and uses each number many times while it is there.
+# <!-- why: tiles of GEMM --> To see
 # why that matters so much, we look at memory.
 
 # %% [markdown]
@@ -392,10 +393,11 @@ show.bars(slower, "times", title="how much longer the columns take")
 # %% [markdown]
 # Count the work first, then believe the times. A row of the largest matrix touches one line for 16 numbers, a column
 # one line for each number. If no line stayed in a cache until it was needed again, the columns would have to fetch 16
-# times much.
+# times much. <!-- why: lines of a column -->
 #
 # Compare the two walks of one size, and not one size with another. Each row is a call of `sum`, and short rows pay
 # mostly for the calls: that is why a number in a row of 500 seems to cost more than one in a row of 4,000.
+# <!-- why: short rows -->
 #
 # The last matrix is narrow: 4,000 rows of 16 numbers, one line each. Its rows are so short that the calls cost more than
 # the sums, so look at its columns only. Each touches as many lines as a column of the largest matrix, but here these
@@ -522,12 +524,14 @@ print(f"peak / bandwidth: {peak / bandwidth:.1f} operations for each byte")
 
 # %% [markdown]
 # On a quiet machine float64 reaches about half of the peak. Its numbers are twice as wide, so half as many fit into a
-# register, into a cache line and into a second of bandwidth. Neural networks do not need the extra digits, which is why
+# register, into a cache line and into a second of bandwidth.
+# <!-- why: float64 --> Neural networks do not need the extra digits, which is why
 # everything here is float32.
 #
 # Two threads come close to twice the speed of one if a second core is there and idle. Often it is not: other programs
-# run, or the "second core" is half of the first one (hyper-threading). Then two threads may even be slower than one,
-# because the one that is done waits for the other. Starting them and meeting again costs time as well, so small products
+# run, or the "second core" is half of the first one (hyper-threading). Then two threads may even be slower than one.
+# (Likely the one that is done waits for the other; that was not looked into.)
+# <!-- why: two threads --> Starting them and meeting again costs time as well, so small products
 # stay on one thread.
 #
 # The last line is a yardstick. Each byte that comes from memory must be worth that many operations, or the core waits.

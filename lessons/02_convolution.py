@@ -261,7 +261,7 @@ print(f"{loops / positions:.0f} times faster")
 # ## Every window becomes a column
 #
 # The rest of the time is in those 784 trips: each of them multiplies matrices so small that the call costs more than
-# the work. We want a single call. For that, all windows must lie in one matrix.
+# the work. <!-- why: 784 trips --> We want a single call. For that, all windows must lie in one matrix.
 #
 # That matrix is what `im2col` (*image to column*) makes. Each window, flattened, becomes a column. The rows then run
 # over (C, KH, KW), the places inside the window; the columns run over (N, OH, OW), the places of the window. We call it

@@ -272,7 +272,8 @@ show.growth(sizes, times, what="windows")
 
 # %% [markdown]
 # The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and with 500 windows
-# it may still lose. But it makes n steps where the statement makes n². (The slopes in the figure are near 1 and 2.
+# it may still lose. But it makes n steps where the statement makes n².
+# <!-- why: n steps --> (The slopes in the figure are near 1 and 2.
 # What fits no cache lifts them, and so does a busy machine.) "Vectorized" says how a step is done and nothing about how
 # many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant factor.
 #
@@ -296,10 +297,11 @@ print(f"the indexed fill in another run, on such a device: 980 windows {few:.1f}
 # So the mask does suit a GPU better. But by far the larger gain comes from no longer doing n² work. And it is not
 # scattered writes that the mask saves: in the last line, 16 times as many of them take little longer. The indexed fill
 # has a fixed price: the array library makes several small operations of this one statement, and each has to be handed
-# over. The mask is a single operation.
+# over. The mask is a single operation. <!-- why: one operation -->
 #
 # Look at the host's times, too. They do not follow the work at all. Where the host takes longer than the device, as for
-# the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a way needs. And your own
+# the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a way needs.
+# <!-- why: host and device --> And your own
 # two lowest lines say whether a CPU cares for the mask at all. (None of these times includes finding the winners.)
 #
 # ## Pairs in two dimensions

@@ -722,7 +722,8 @@ print(f"{epoch[8] / epoch[128]:.1f} times faster. The article, with NumPy and ba
 
 # %% [markdown]
 # Be fair to the article: between its 30 minutes and your number lie not only the code, but also your machine and its
-# hosted one of 2020. And a larger batch has its price. It is faster per image, since each call has more to do; but it
+# hosted one of 2020. And a larger batch has its price. It is faster per image, since each call has more to do;
+# <!-- why: a larger batch --> but it
 # also means 469 steps an epoch instead of 7,500, which is not the same training. Lesson 07 takes such causes apart.
 
 # %%

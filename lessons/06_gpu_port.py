@@ -75,7 +75,8 @@ journal.ladder()
 
 # %% [markdown]
 # If the second line says more than 1, your own CPU already beats the article's GPU. Then why go? The last two lines say
-# why: with more work in a step, the GPU gains more. (How many of its cores that processor used was not recorded.)
+# why: with more work in a step, the GPU gains more.
+# <!-- why: more work --> (How many of its cores that processor used was not recorded.)
 #
 # What kept the article's GPU so long? One half you know, the fill of lesson 03. What the other half waited for, nobody
 # measured. So in this lesson we count what a GPU can wait for, and what each wait costs. Here is where it happens:
@@ -214,14 +215,15 @@ by_bus = f"by the bus {ways[0]:.0f} (pageable) or {ways[1]:.0f} (pinned)"
 print(f"recorded on the H200, GB in a second: {by_bus}, on the GPU {inside:,.0f}")
 
 # %% [markdown]
-# Two things cost time. Each transfer has a **latency**, however small it is: the second line moves 16 times the bytes of
+# Two things cost time. Each transfer has a **latency**, however small it is:
+# <!-- why: latency --> the second line moves 16 times the bytes of
 # the first, and does not take even twice as long. And each byte has a price: from the third line to the last, again 16
 # times the bytes, the time grows many times over.
 #
 # The price is higher than it need be. An operating system may move ordinary memory about, page by page: it is
 # **pageable**. The bus cannot read what may move. So the driver first copies each piece into memory that stays where it
 # is, which is called **page-locked** or pinned. A program can ask for such memory itself. The last line above shows what
-# that gains.
+# that gains. <!-- why: page-locked memory -->
 #
 # It shows, too, that the GPU's own memory is many times as fast as the bus. So the rule is short: **move everything once,
 # before you begin, and leave it there.** All of MNIST in float32 is 188 MB, little for the memory of a GPU.
@@ -857,7 +859,8 @@ show.timeline(trace)
 # The number of calls does not depend on the batch, and the simulated GPU counts one launch for each. (A real library may
 # answer a call with more than one kernel. On the H200 the larger batches had two or three kernels more, as the table
 # above says.) At batch 8 the kernels are so short that the GPU is done before the host has handed over the next one. The
-# step takes as long as the host needs to hand it over: it is **launch-bound**. A GPU that computes faster would change
+# step takes as long as the host needs to hand it over: it is **launch-bound**.
+# <!-- why: launch-bound --> A GPU that computes faster would change
 # nothing. Larger batches would, or fewer launches. A larger batch is not the same training, though: 469 updates an epoch
 # in place of 7,500 (lesson 05).
 #

@@ -390,10 +390,11 @@ show.growth(sizes, times, what="windows")
 # %% [markdown]
 # Twice the windows, and the quadratic fill takes about four times as long. (The H200's record is in the next table: three
 # to five times.) The others hardly notice: they are so small that their time is that of the calls.
+# <!-- why: small fills -->
 #
 # Now the record. Two columns, two stories. For the GPU the indexed fill is a trifle, and so is the mask. But the host
 # needs longer to ask for the indexed fill than the GPU needs to do it, because indexing with two arrays is several
-# calls. In a program that waits for its host, the gain is the smaller of the two.
+# calls. <!-- why: indexing --> In a program that waits for its host, the gain is the smaller of the two.
 #
 # ### Count the work, then believe
 #
@@ -424,14 +425,16 @@ for op in series:
 # What sets the pace, then? Once n is so large that starting the kernel no longer counts, each of the n² places costs
 # about the same. That would fit the search for the places: for each, CuPy's kernel works out row and column from a
 # running number, with divisions of whole numbers. But it would fit anything else that is paid place by place, such as
-# the writes into the cache. A constant price does not tell what it pays for.
+# the writes into the cache. A constant price does not tell what it pays for, and that was not looked into.
+# <!-- why: a price a place -->
 #
 # Our model has been told this price, so its agreement with the H200 proves nothing. The article's own time for the line
 # is from a third GPU, and we do not know which. So believe no time without its GPU, and no factor either. What holds on
 # each of them is the count: the line asks for n² writes.
 #
 # The author was half right, then. Nearly all of the gain on the GPU came from writing n numbers in place of n². The
-# mask gains a few times more, there and on the host, because it is one plain kernel where indexing takes several. And it
+# mask gains a few times more, there and on the host, because it is one plain kernel where indexing takes several.
+# <!-- why: the mask --> And it
 # has a price of its own: where two pixels of a window tie, which after a ReLU is common, it gives the whole gradient
 # to both.
 #
@@ -667,7 +670,8 @@ journal.measured("boolean_index", longer, where=f"modelled, {simgpu.profile().na
 
 # %% [markdown]
 # The time of a wait is not the worst of it. While the host waits it hands out nothing, so afterwards the GPU has
-# nothing to do either; a table of single lines cannot show that. One `float(loss)` in each step, for a progress bar, is
+# nothing to do either;
+# <!-- why: after a wait --> a table of single lines cannot show that. One `float(loss)` in each step, for a progress bar, is
 # such a wait, and can turn a program that kept the GPU full into one that waits for its host. Keep the losses on the GPU and fetch them once in a while.
 
 # %% [markdown]
@@ -844,7 +848,8 @@ for size in (8, 128, 1024):
 # The bound says "launches" for each batch, on a GPU that is this fast. The record agrees: each time the host needed
 # longer than the GPU. What it needed beyond its launches is Python between them, and dearer calls, such as those of
 # products. (On 128 digits the host's figure is even above the step's: they come from two parts of the run.) The GPU, too,
-# is far above its own bound: most of its kernels are short, so that much of their time is the start. But as long as the
+# is far above its own bound: most of its kernels are short, so that much of their time is the start.
+# <!-- why: short kernels --> But as long as the
 # host sets the pace, nobody would notice better ones.
 #
 # Where do single kernels stand? Here are those of a training step as recorded on the H200. It is the Keras example with

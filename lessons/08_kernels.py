@@ -48,19 +48,22 @@ show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile(), inside=True)
 
 # %% [markdown]
 # At the right are the **multiprocessors**, SM for short; below, one of them is enlarged. Each SM has arithmetic units,
-# and a small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, no way to the left is wider
-# than the one before, and the bus is by far the narrowest. So a kernel is mostly judged by what it carries.
+# and a small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, no way to the left is
+# wider than the one before, and the bus is by far the narrowest. (The way to shared memory has another unit: each SM
+# has its own.) So a kernel is mostly judged by what it carries. <!-- why: carried bytes -->
 #
 # Work reaches an SM in three sizes.
 #
 # - A **thread** runs your function once, with variables of its own.
-# - 32 threads are a **warp**. They run the same line at the same time.
+# - 32 threads are a **warp**. They are handed the same line together, as long as they go the same way. After a branch
+#   each may go on by itself: since 2017 (Volta) nobody promises when they meet again. CUDA has `__syncwarp` for that.
 # - A **block** is a number of warps, 256 threads for instance. It stays on one SM from start to end. Its threads share
 #   that SM's shared memory, and they can wait for one another.
 #
-# A launch is a **grid** of blocks. Nobody says in which order blocks run, and no block can wait for another. How much of
-# an SM's room for threads is filled is called the **occupancy**. While one warp waits for memory, another can work, so
-# a well filled SM waits less.
+# A launch is a **grid** of blocks. Nobody says in which order blocks run, so in a launch like yours none may wait for
+# another, which may not have begun. (A *cooperative* launch begins all at once: lesson 09 has one.) How much of an SM's
+# room for threads is filled is called the **occupancy**. While one warp waits for memory, another can work, so a well
+# filled SM waits less. <!-- why: occupancy -->
 
 # %% [markdown]
 # ## One thread's view
@@ -85,11 +88,11 @@ print(f"{blocks} blocks of {THREADS} threads for {len(x)} values; the last value
 print_counts(doubled)
 
 # %% [markdown]
-# In the square brackets stands the launch: how many blocks, and how many threads each. 1,000 values need four blocks, and
-# four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they would read and write beyond the
-# end. A real GPU may do so without a word, and overwrite somebody else's array. The simulated one stops, and names the
-# line, the thread and the index. If yours is simulated, take the `if` away, run the cell, and read what it says. Then
-# put the `if` back.
+# In the square brackets stands the launch: how many blocks, and how many threads each. 1,000 values need four blocks,
+# and four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they would read and write beyond
+# the end. A real GPU may do so without a word, and overwrite somebody else's array. The simulated one stops, and names
+# the line, the thread and the index. If yours is simulated, take the `if` away, run the cell, and read what it says.
+# Then put the `if` back.
 #
 # The report has words that you do not know yet; each gets its section. One is easy: a branch is **divergent** if the
 # threads of one warp part there. The warp then goes both ways, one after the other, with some of its threads idle.
@@ -106,7 +109,7 @@ print_counts(doubled)
 #   refused with *Cannot cast from 'int32' to uint32*. And for thread 0, `i - 1` is 4,294,967,295. Cast once, at the top:
 #   `t = cp.int32(jit.threadIdx.x)`.
 # - `//` rounds down, as in Python, and `/` makes a float.
-# - No name in it may be a word of C, such as `double` or `new`: it becomes C in the end.
+# - No name in it may be a word of C++, such as `double` or `new`: it becomes C++ in the end.
 # - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, give no
 #   variable of the kernel that name: on a real GPU that is refused.
 #
@@ -114,8 +117,8 @@ print_counts(doubled)
 #
 # **Core**, about 8 minutes.
 #
-# Write the kernel that adds two arrays: thread i takes care of value i, and a thread beyond the last value does nothing.
-# The check launches it, with sizes that do not divide a block, and with blocks of several sizes.
+# Write the kernel that adds two arrays: thread i takes care of value i, and a thread beyond the last value does
+# nothing. The check launches it, with sizes that do not divide a block, and with blocks of several sizes.
 
 
 # %% nbgrader={"grade": false, "grade_id": "add_kernel", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -133,8 +136,8 @@ def add_kernel(x, y, out, n):
 check.add_kernel(add_kernel)
 
 # %% [markdown]
-# What becomes of your Python? On a real GPU, CuPy translates it into CUDA C, and NVIDIA's compiler does the rest. This is
-# what CuPy 14.2 made of the model answer:
+# What becomes of your Python? On a real GPU, CuPy translates it into CUDA C++, and NVIDIA's compiler does the rest.
+# This is what CuPy 14.2 made of the model answer:
 #
 # ```c
 # extern "C" __global__ void add_kernel(
@@ -187,28 +190,26 @@ if SIMULATED:
     for stride in (1, 2, 4, 8, 16, 32):
         strided[4, THREADS](source, out, stride)
         sectors[stride] = strided.report.total.read_sectors
-        print(f"stride {stride:2}: {sectors[stride]:5} sectors for 1,024 values, {sectors[stride] / 128:.0f} times")
+        print(f"stride {stride:2}: {sectors[stride]:5} sectors for 1,024 values, × {sectors[stride] / sectors[1]:.0f}")
     journal.measured("stride_2", sectors[2] / sectors[1], where="counted")
 
 # %% [markdown]
 # Twice the stride, twice the sectors. From a stride of 8 on, each value has a sector to itself, and it gets no worse:
-# seven of eight values are thrown away already. Here you can watch it. Choose what the threads read and one of the warps,
-# and its sectors light up.
+# seven of eight values are thrown away already. <!-- why: stride --> Here you can watch it. Choose what the threads
+# read and one of the warps, and its sectors light up.
 
 # %%
 show.warps(start="x[2 * i]")
 
 # %% [markdown]
-# The number of values is the same, and so is the arithmetic. Only the neighbours changed.
-#
 # The rule is short: **neighbouring threads touch neighbouring values.** It is about neighbours in a warp. What one
 # thread does in its next step matters much less.
 
 # %% [markdown]
 # ## Tiles and barriers
 #
-# A transposition is the smallest problem in which the rule cannot be kept by good intentions. Read along the rows of x, and
-# you write down the columns of y.
+# A transposition is the smallest problem in which the rule cannot be kept by good intentions. Read along the rows of x,
+# and you write down the columns of y.
 #
 # For a matrix, blocks and grid can have two directions. The first is the one in which threads of a warp are neighbours:
 # in a block of 32 x 8 threads, each of the 8 rows is a warp. So `jit.grid(2)` gives two numbers, and the **column comes
@@ -229,17 +230,17 @@ transpose_naive[(7, 13), (32, 8)](x, y, 104, 200)
 print_counts(transpose_naive)
 
 # %% [markdown]
-# The reads are ideal, and each write takes a sector for a single value. Exchange the roles of the two numbers, and it is
-# the other way round.
+# The reads are ideal, and each write takes a sector for a single value. <!-- why: naive transposition --> Exchange the
+# roles of the two numbers, and it is the other way round.
 #
 # The cure is a detour. A block fetches a **tile** of 32 x 32 values, row by row, into shared memory. Then it writes the
 # tile, again row by row, but takes the values from the tile's *columns*. Shared memory has no sectors.
 # `jit.shared_memory(cp.float32, 64)` gives a block 64 places that all its threads see. Two new things come with it.
 #
 # **The barrier.** A thread writes values that *others* have put into the tile. Have they? Warps run as they like.
-# `jit.syncthreads()` is a **barrier**: no thread of the block passes until all have come to it. Without it, a thread may
-# read a place before it is written. That is a **data race**: the result depends on who comes first. It may be right a
-# thousand times. The simulated GPU looks for races by what *could* happen, so it finds them in whatever order threads
+# `jit.syncthreads()` is a **barrier**: no thread of the block passes until all have come to it. Without it, a thread
+# may read a place before it is written. That is a **data race**: the result depends on who comes first. It may be right
+# a thousand times. The simulated GPU looks for races by what *could* happen, so it finds them in whatever order threads
 # ran. Here is one, planted:
 
 
@@ -268,8 +269,8 @@ if SIMULATED:
 # **Core**, about 5 minutes.
 #
 # Move each value one place on, within its block: thread t writes what thread t - 1 has read. Thread 0 has nobody before
-# it, since no block sees the shared memory of another; it writes 0. Each value is read from global memory once. The last
-# block may not be full.
+# it, since no block sees the shared memory of another; it writes 0. Each value is read from global memory once. The
+# last block may not be full.
 
 
 # %% nbgrader={"grade": false, "grade_id": "shift_kernel", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -294,12 +295,10 @@ def shift_kernel(x, out, n):
 check.shift_kernel(shift_kernel)
 
 # %% [markdown]
-# The one barrier orders all 256 threads: whatever one of them wrote before it, every other may read after it.
-#
 # **Banks.** Shared memory lies in 32 **banks**, and value number i lies in bank i % 32. A warp gets 32 values in one
-# pass if they lie in 32 banks, or if they want the same value. If several different ones lie in one bank, they come one after
-# the other: a *bank conflict*. A column of a tile whose rows are 32 values long lies in a single bank. A row of 33
-# values costs a little memory, and every column then goes through all banks.
+# pass if they lie in 32 banks, or if they want the same value. If several different ones lie in one bank, they come one
+# after the other: a *bank conflict*. A column of a tile whose rows are 32 values long lies in a single bank. A row of
+# 33 values costs a little memory, and every column then goes through all banks. <!-- why: banks -->
 
 # %%
 show.banks(start="a column of 32 × 32")
@@ -363,23 +362,17 @@ if SIMULATED:
 # %% [markdown]
 # ## A tree of partial sums
 #
-# To add up a row of a matrix, one thread could walk along it. But then neighbouring threads stand in neighbouring *rows*,
-# far apart in memory. So let a whole block take one row. Its threads walk along it side by side, in steps of a block:
-# thread t adds columns t, t + 256, t + 512, and so on. Each read of a warp is coalesced.
+# To add up a row of a matrix, one thread could walk along it. But then neighbouring threads stand in neighbouring
+# *rows*, far apart in memory. So let a whole block take one row. Its threads walk along it side by side, in steps of a
+# block: thread t adds columns t, t + 256, t + 512, and so on. Each read of a warp is coalesced.
 #
 # Now 256 threads hold 256 partial sums. Who adds these? Not one thread, since that would be 255 steps for it while all
-# others wait. In pairs: 128 threads add one partner each, then 64, then 32. After eight rounds one sum is left. That is a
-# **tree**.
+# others wait. In pairs: 128 threads add one partner each, then 64, then 32. After eight rounds one sum is left. That is
+# a **tree**. <!-- why: tree -->
 #
-# | round | who adds | to | from |
-# | --- | --- | --- | --- |
-# | 1 | threads 0 to 127 | their own place | 128 places further |
-# | 2 | threads 0 to 63 | their own place | 64 places further |
-# | ... | | | |
-# | 8 | thread 0 | place 0 | place 1 |
-#
-# Partners lie `half` places apart, so the threads that work are neighbours, and no two of a warp meet in a bank. After
-# each round comes a barrier, because the next round reads what others have just written.
+# In a round, thread t adds to its own place what lies `half` places further, with `half` = 128, 64, ..., 1. So the
+# threads that work are neighbours, and no two of a warp meet in a bank. After each round comes a barrier, because the
+# next round reads what others have just written.
 #
 # Step through the tree of a small block. At the right are the same threads without barriers, in one of the orders that
 # may happen.
@@ -431,7 +424,7 @@ check.row_sum(row_sum)
 # %% [markdown]
 # Again speed waits for a real GPU: the check asks for at least {T} times the speed of one thread a row. Do not look to
 # the model for that factor. It counts sectors, and it does not know how long a single thread waits for a single read. A
-# kernel with few threads looks better there than it is.
+# kernel with few threads looks better there than it is. <!-- why: few threads -->
 #
 # Does the order of additions matter? The tree adds in another order than NumPy, and floats round. So compare with a
 # tolerance, and never with `==`.
@@ -439,16 +432,17 @@ check.row_sum(row_sum)
 # %% [markdown]
 # ## Fusion
 #
-# Look at the beginning of the article's network: a convolution, its bias, a ReLU, a pooling. As functions of arrays, the
-# last three are three launches. The bias reads the image and writes it. The ReLU reads it and writes it. The pooling
-# reads it and writes a quarter. Between them the numbers travel to memory and back, for an addition and a comparison.
+# Look at the beginning of the article's network: a convolution, its bias, a ReLU, a pooling. As functions of arrays,
+# the last three are three launches. The bias reads the image and writes it. The ReLU reads it and writes it. The
+# pooling reads it and writes a quarter. Between them the numbers travel to memory and back, for an addition and a
+# comparison.
 #
 # One kernel can do the three in one pass. A thread fetches its four pixels, adds the bias, applies the ReLU, keeps the
 # largest, and writes that. Nothing else leaves it. This is **fusion**: not less arithmetic, but fewer trips.
 #
-# Count the numbers that travel. With P pixels, the separate ones move 2 P, 2 P and 1.25 P, and the places of the maxima.
-# The fused one moves 1.25 P and the places. How many times fewer bytes are that? Mind that a place is an int64, as large
-# as two pixels.
+# Count the numbers that travel. With P pixels, the separate ones move 2 P, 2 P and 1.25 P, and the places of the
+# maxima. The fused one moves 1.25 P and the places. How many times fewer bytes are that? Mind that a place is an int64,
+# as large as two pixels.
 
 # %%
 journal.predict("fusion", ...)  # your guess
@@ -461,7 +455,8 @@ journal.predict("fusion", ...)  # your guess
 # One thread an output. Windows are 2 x 2, side by side; an edge that is left over belongs to none. Of equal values the
 # first in the window wins, as in lesson 03. After a ReLU ties are common: many windows hold nothing but zeros. The
 # place that you write is that of the pixel in its image, row * w + column. Read each pixel once. Neighbours leave every
-# other pixel to the next read, which finds its sectors in a small cache of the SM, called L1.
+# other pixel to the next read, which finds its sectors in a small cache of the SM, called L1. (That it still has
+# them is a rule of the simulated GPU; on a real one something else may have needed the room.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "fused_bias_relu_pool", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -526,16 +521,16 @@ if SIMULATED:
         print("These are the library's functions both times: write your kernel, and run this cell again.")
 
 # %% [markdown]
-# Three launches became one. The separate ones move the bytes of the count above. The fused one moves more than its count,
-# so the factor is smaller than the count's: rows of 28 values do not end at a sector, and a sector in which two warps meet
-# is fetched by both.
+# Three launches became one. The separate ones move the bytes of the count above. The fused one moves more than its
+# count, so the factor is smaller than the count's: rows of 28 values do not end at a sector, and a sector in which two
+# warps meet is fetched by both. <!-- why: fusion -->
 
 # %% [markdown]
 # ### In its place
 #
-# Lesson 07 ended with the step on 8 digits, some 25 short launches, and the question which of them could be left
-# out. Here is a layer that does convolution, bias, ReLU and pooling, with your kernel (or the library's functions, until
-# the check has passed). On the way back the value goes to its place, if it was above 0; `max_unpool2d` puts it there.
+# Lesson 07 ended with the step on 8 digits, some 25 short launches, and the question which of them could be left out.
+# Here is a layer that does convolution, bias, ReLU and pooling, with your kernel (or the library's functions, until the
+# check has passed). On the way back the value goes to its place, if it was above 0; `max_unpool2d` puts it there.
 
 
 # %%
@@ -582,19 +577,20 @@ print("the gradients are the same:", same)
 
 # %% [markdown]
 # Fewer launches, and less time in the model. On 8 digits the step is launch-bound, so what counts there is the launches
-# that are gone. With large batches it is the bytes. The counts are true on any GPU. The seconds are modelled: a
-# real host needs another time for each launch.
+# that are gone. With large batches it is the bytes. <!-- why: launch-bound --> The counts are true on any GPU. The
+# seconds are modelled: a real host needs another time for each launch.
 #
-# Why did the library not do it? It has kernels for a ReLU and for a pooling because one can combine them freely. A fused
-# kernel fits one sequence only. That is the price of fusion: each pair is one more kernel to write, and to test.
+# Why does this layer not do it by itself? Kernels for a ReLU and for a pooling can be combined freely; a fused one fits
+# one sequence only. That is the price of fusion: each pair is one more kernel to write, and to test. So compilers write
+# them. NVIDIA's TensorRT takes a trained network and fuses across its layers; in lesson 13 `nn.compiled` does so here.
 
 # %% [markdown]
 # ### Exercise: matmul_tiled
 #
 # **More**, about 15 minutes.
 #
-# A product of matrices reads each number of a and b many times: K values of each for every output. With a tile of
-# 32 x 32 threads, what one thread fetches serves 32. So a block walks along K. At each step it fetches a tile of a and a
+# A product of matrices reads each number of a and b many times: K values of each for every output. With a tile of 32 x
+# 32 threads, what one thread fetches serves 32. So a block walks along K. At each step it fetches a tile of a and a
 # tile of b into shared memory, and every thread multiplies 32 pairs. The check allows 2 K / 32 reads an output. Where a
 # tile reaches beyond the matrix, put 0 there; and think about *two* barriers.
 
@@ -653,42 +649,59 @@ for name in RUNGS:
     rates = f"{row['gb_per_s']:7,.0f} {row['of_copy']:10.0%} {row['of_peer']:16.0%}"
     print(f"{name:31}{rates} {row['modelled_ratio']:25.2f}")
 row = recorded.row("matmul, tiled")
-print(f"\n{'matmul, tiled':31}{row['tflops']:7.1f} Tflop/s, {row['of_peer']:.0%} of cuBLAS's speed\n")
+rates = f"{row['tflops']:7.1f} Tflop/s, {row['of_peer']:9.0%} of cuBLAS's"
+print(f"{'matmul, tiled':31}{rates} {row['modelled_ratio']:20.2f}\n")
 for name in ("sum_first_axis", "max_pool_with_indices", "im2col", "mean"):
     print(f"{name + ' of this library':36}{recorded.row(f'library: {name}')['of_copy']:13.0%} of a copy")
 print(recorded)
 
 # %% [markdown]
-# A transposition by tiles leaves CuPy's own behind, since that one does without tiles. The tree of sums is as fast as a
-# copy, so nothing is left to gain. The fused kernel is far ahead of the same in three calls, two of CuPy's and one of
-# this library, because it reads and writes less. With a product of matrices it is the other way round: NVIDIA's cuBLAS
-# keeps several outputs of a thread in variables, so that what lies in shared memory serves more than once as well. That
-# is the tiles' idea, one level further in.
+# A transposition by tiles leaves CuPy's own behind. That one is twice as fast as *naive*, by what means was not looked
+# into. <!-- why: CuPy's transposition --> The tree of sums is as fast as a copy, and CuPy's sum a little faster: what
+# only reads can do that. <!-- why: sums and copy --> The fused kernel is far ahead of the same in three calls, two of
+# CuPy's and one of this library, because it reads and writes less. <!-- why: fused on a GPU --> With a product of
+# matrices it is the other way round: fast ones keep several outputs of a thread in variables, so that what lies in
+# shared memory serves more than once as well. That is the tiles' idea, one level further in. <!-- why: cuBLAS -->
 #
-# Below are kernels of the library that you import here. It sums by the same tree; reading alone can be a little faster
-# than a copy. `im2col` reads and writes side by side, but divides a lot to find each place. `mean` is one block: right
-# for the losses of a batch, hopeless on a large array. Your `row_sum`, called twice, would beat it there.
+# Below are kernels of the library that you import here. It sums by the same tree. `im2col` reads and writes side by
+# side, but divides a lot to find each place. <!-- why: im2col --> `mean` is one block: right for the losses of a batch,
+# hopeless on a large array. Your `row_sum`, called twice, would beat it there. <!-- why: mean -->
 #
-# Look at the last column, too. It comes from a model of that H200, and is near the clock, but for one row: with a thread
-# for each row it promises a small part of what was measured. It counts bytes and launches. It does not know that each of
-# these threads waits for one read after the other, and that there are too few threads to keep the memory busy meanwhile.
-# A model is as good as what it counts.
-
-# %%
-if not SIMULATED:
-    a = cp.ones((1024, 1024), cp.float32)
-    times = {}
-    for name, function in (("yours", journal.mine("matmul_tiled")), ("cuBLAS", cp.matmul)):
-        function(a, a)
-        device.synchronize(cp)
-        start = device.clock(cp)
-        for _ in range(10):
-            function(a, a)
-        device.synchronize(cp)
-        times[name] = device.clock(cp) - start
-    print(f"yours reaches {times['cuBLAS'] / times['yours']:.0%} of cuBLAS")
+# Look at the last column, too. It comes from a model of that H200. For most rows it is less than half off; a product it
+# makes half as long again, and with a thread for each row it promises a small part of what was measured. It counts
+# bytes and launches. It does not know that each of these threads waits for one read after the other, and that there are
+# too few threads to keep the memory busy meanwhile. <!-- why: few threads, measured --> A model is as good as what it
+# counts.
 
 # %% [markdown]
+# ## The same kernel elsewhere
+#
+# To read, not to do. In **Triton**, `add_kernel` is this. It is written for a whole block: `i` holds all its places,
+# and `mask` is the guard. Threads, shared memory and barriers are the compiler's.
+#
+# ```python
+# @triton.jit
+# def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+#     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+#     tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+# ```
+#
+# `torch.compile` writes such kernels. Of bias, ReLU and pooling version 2.11 made two, the first of them around
+# `tl.store(out + i, maximum(0, tl.load(x + i) + tl.load(bias + i // 784 % 10)))`. And how does a kernel of your own get
+# into PyTorch? As an **operation**. CuPy's arrays and tensors share memory, so nothing is copied. PyTorch wants to know
+# the shape of the result, and how gradients go back.
+#
+# ```python
+# @torch.library.custom_op("course::add", mutates_args=())
+# def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+#     out = torch.empty_like(x)
+#     add_kernel[blocks, 256](*(cp.from_dlpack(each.detach()) for each in (x, y, out)), x.numel())
+#     return out
+#
+# add.register_fake(lambda x, y: torch.empty_like(x))
+# add.register_autograd(lambda context, grad: (grad, grad))
+# ```
+#
 # ## Read this kernel
 #
 # Most kernels of the world are written in CUDA C. You can read it now. With CuPy such a text becomes a kernel by
@@ -740,20 +753,20 @@ if not SIMULATED:
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_kernels", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
 # **A model answer.** Between `largest = partial[0]` and `partial[t] = total` there is no barrier. Thread 0 may have
-# finished its sum and write `partial[0]` while a thread of another warp, say thread 200, has not read the maximum yet; it
-# then takes a sum for the maximum. Within a warp both lines run in order for all 32 threads, and warps are seldom so far
-# apart, since the loop between the lines takes each about as long; so most rows are right. A `__syncthreads()` after
-# `largest = partial[0]` repairs it. The fused kernel saved launches, one in place of several (the cell "fused" and the
-# cell "after" print how many), and a few times the bytes (the factor beside my guess), because nothing between the
-# operations travels to memory. On 8 digits the step is launch-bound, so the launches count; for large batches the bytes.
-# Of a modelled time I believe what it is counted from: launches, sectors and bytes. I do not believe the factor: the
-# model leaves out how long a single read takes, and nobody measured that card, so I would ask for a run on a GPU.
+# finished its sum and write `partial[0]` while a thread of another warp, say thread 200, has not read the maximum yet;
+# it then takes a sum for the maximum. Threads of a warp come to both lines together as a rule, and warps are seldom so
+# far apart, since the loop between the lines takes each about as long; so most rows are right. A `__syncthreads()`
+# after `largest = partial[0]` repairs it. The fused kernel saved launches, one in place of several (the cell "fused"
+# and the cell "after" print how many), and a few times the bytes (the factor beside my guess), because nothing between
+# the operations travels to memory. On 8 digits the step is launch-bound, so the launches count; for large batches the
+# bytes. Of a modelled time I believe what it is counted from: launches, sectors and bytes. I do not believe the factor:
+# the model leaves out how long a single read takes, and nobody measured that card, so I would ask for a run on a GPU.
 #
 # **Rubric** (3 points). One point: the pair of lines (reading `partial[0]`, writing `partial[t]`), two threads of which
 # one is thread 0, and a barrier between as the repair. (A race of another pair: none. The right pair without threads or
-# without a repair: half a point.) One point: fewer launches *and* fewer bytes, each with a number from the notebook, and
-# launches as what counts for 8 digits. One point: counts can be trusted, modelled seconds cannot be taken for measured
-# ones, with a reason such as latency, registers or an unmeasured card.
+# without a repair: half a point.) One point: fewer launches *and* fewer bytes, each with a number from the notebook,
+# and launches as what counts for 8 digits. One point: counts can be trusted, modelled seconds cannot be taken for
+# measured ones, with a reason such as latency, registers or an unmeasured card.
 # ### END SOLUTION
 
 # %% [markdown]

@@ -107,7 +107,7 @@ print(f"the ten lines: {right_with(ops.lstm_step):.1%} right")
 # and 1, one for each unit, and each is made from the row x and the previous output h:
 #
 # - **i**, the input gate: how much of what is new gets in;
-# - **f**, the forget gate: how much of the memory stays;
+# - **f**, the forget gate: how much of the memory stays (by Gers, Schmidhuber and Cummins, 2000; before, all stayed);
 # - **o**, the output gate: how much of the memory is shown.
 #
 # What is new has a letter, too: **g**, between -1 and 1. It is no gate, but it is made in the same way, so people say
@@ -162,8 +162,9 @@ print(f"the ten lines with this step: {right_with(journal.mine('lstm_step')):.1%
 #
 # In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That
 # is where the makers of cuDNN, NVIDIA's library for networks, began in 2016, when they made an LSTM faster in six
-# changes and without leaving out a single multiplication. Three of them you will program, of a fourth you will write
-# the schedule, and two you will watch. Then you see which of them still count.
+# changes and without leaving out a single multiplication. (It went on: version 7 was three times as fast as version 6,
+# by an article of 2017.) Three of the changes you will program, of a fourth you will write the schedule, and two you
+# will watch. Then you see which of them still count.
 
 
 # %%
@@ -196,8 +197,8 @@ if SIMULATED:
 
 # %% [markdown]
 # Three dozen launches a step. Each product is small, since it multiplies 32 rows. So a launch costs more than what it
-# launches, and a step takes as long as its launches. You know the disease from lesson 06. The cure is the same: fewer
-# launches, and more work in each.
+# launches, and a step takes as long as its launches. <!-- why: launches of a step --> You know the disease from lesson
+# 06. The cure is the same: fewer launches, and more work in each.
 #
 # ## Four gates in one product
 #
@@ -255,9 +256,9 @@ if SIMULATED:
     launches["combined"] = counted("combined", combined)
 
 # %% [markdown]
-# The multiplications are the same. What went away is calls. With 32 digits a call has more to do than with one sample,
-# so the gain is smaller than in the check. (A good part of it comes from the sigmoids: one over all sums, in place of
-# three.) That is the rule of this lesson: what a change gains depends on how much work one call has.
+# The multiplications are the same. What went away is calls. <!-- why: calls --> With 32 digits a call has more to do
+# than with one sample. (A part of the gain comes from the sigmoids: one over all sums, in place of three.) That is the
+# rule of this lesson: what a change gains depends on how much work one call has.
 #
 # ## The inputs of all steps at once
 #
@@ -307,9 +308,11 @@ if SIMULATED:
     launches["inputs at once"] = counted("inputs at once", at_once)
 
 # %% [markdown]
-# Digits have only 28 inputs a step, so here the gain is small. In the check there were 2,048, and `weight_ih` did not
-# fit into the fast caches: to read it in every step was most of the work. There is a price, too. The sums of all steps
-# lie in memory together. And somebody who translates while you speak does not have all steps yet.
+# Compare that with what combining gained. Digits have 28 inputs a step, and half of the calls for products are gone. In
+# the check there were 2,048, and to read so large a `weight_ih` in every step was most of the work.
+# <!-- why: inputs at once --> There is a price, too. The sums of all steps lie in memory together. Sequences of a batch
+# differ in length: what stands beyond an end is multiplied for nothing, so inputs are combined as far as lengths allow.
+# And somebody who translates while you speak does not have all steps yet.
 #
 # ## One launch for all the rest
 #
@@ -365,10 +368,10 @@ def fused_cell(from_x, from_h, bias, c):
 check.fused_cell(fused_cell)
 
 # %% [markdown]
-# Speed needs a real GPU. There your kernel has to be at least {T} times as fast as a launch for each
-# operation. That is much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one
-# of CuPy's own. Without a GPU its points are deferred, not lost. What can be counted can be counted here. This puts your
-# kernel into the loop:
+# Speed needs a real GPU. There your kernel has to be at least {T} times as fast as a launch for each operation. That is
+# much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one of CuPy's own.
+# <!-- why: kernels of jit --> Without a GPU its points are deferred, not lost. What can be counted can be counted here.
+# This puts your kernel into the loop:
 
 
 # %%
@@ -406,13 +409,15 @@ if SIMULATED:
 #   simulated GPU names both lines.
 # - **transposed**: both weights are turned once before the first step, so that no product has to turn them.
 # - **persistent**: one launch for all steps, and a few before it. The recurrent weights stay in the registers of the
-#   GPU from the first step to the last, and the blocks exchange the outputs of each step. It is our own, and not among
-#   the published changes.
+#   GPU from the first step to the last, and the blocks exchange the outputs of each step: a cooperative launch, in which
+#   blocks may wait for one another. The idea is of Diamos and others, 2016; the kernel is ours, and none of the
+#   published changes.
 #
-# Move the slider from form to form. The ladder takes the changes in the order of 2016: *naive* is your `by_gate`,
-# *fused* still has two products a step, and all inputs at once come after it. So your last form stands near its
-# *inputs_at_once*. The multiplications are always the same; in *persistent* those with h are inside of the one kernel.
-# Watch the gaps. (All times here are modelled, for 8 steps.)
+# Move the slider from form to form. The ladder takes the changes in the order of 2016: *naive* has eight products a
+# step, as `by_gate`, *fused* still two, and all inputs at once come after it. (The library keeps all gates for the way
+# back, so it has some launches a step more than yours.) Your last form stands near its *inputs_at_once*. The
+# multiplications are always the same; in *persistent* those with h are inside of the one kernel. Watch the gaps, for 8
+# steps, in modelled time.
 
 # %%
 *stepping, diagonals, persistent = ops.LSTM_FORMS
@@ -433,46 +438,60 @@ def traced(form, layers=1):
 show.launches({form: traced(form) for form in FORMS}, "One layer, 8 steps", start="naive")
 
 # %% [markdown]
-# Which of these changes gains most on a GPU of today? Not over the first form, but over the form before it: how many
-# times faster does the *best single change* make it, among the published ones? In 2016 no change gained more than
-# combining the gates did: a factor of 2.1. The model has given you a hint; it may be wrong.
+# Which of these changes gains most today, on a recent GPU and with CuPy to hand out the work? Not over the first form,
+# but over the form before it: how many times faster does the *best single change* make it, among the published ones? In
+# 2016 no change gained more than combining the gates did: a factor of 2.1. The model's hint may be wrong.
 
 # %%
 journal.predict("best_change_today", ...)  # your guess
 
 # %% [markdown]
-# Here are three ladders. The left one is yours, from this machine's CPU. The middle one was recorded on an H200, with
-# 512 units, 64 samples and 100 steps. The right one is what was published in 2016. All start at eight products a step.
+# Here are three ladders. The left one is yours, from this machine's CPU. The middle one was recorded on a GPU, with 512
+# units, 64 samples and 100 steps, in float32 without TF32: whole calls, from the first launch on. The right one is what
+# was published in 2016. All start at eight products a step.
 
 # %%
 recorded = records.lstm()
 rows = [recorded.row(f"lstm, {form}") for form in FORMS]
 many = {**recorded.row("lstm, four layers, wavefront"), "name": "lstm, wavefront", "workload": "four layers"}
 own = dict(zip((FORMS[0], FORMS[1], FORMS[5]), took.values(), strict=True))
-show.rungs({"yours, CPU": own, "recorded, H200": [*rows, many]})
+GPU = recorded.machine["gpu"].removeprefix("NVIDIA ")
+show.rungs({"yours, CPU": own, f"recorded, {GPU}": [*rows, many]})
+
+# %% [markdown]
+# Did the GPU's work become faster, or the host's? For the record each form was captured in a CUDA **graph**, too, which
+# the host hands out at once: what is left is the GPU. (Lesson 13 is about graphs. CuPy captures no call of cuBLAS, so
+# PyTorch made these.)
 
 # %%
-speedups = {form: recorded.figure(f"lstm, {form}", "speedup") for form in FORMS}
-gains = {form: speedups[form] / speedups[before] for before, form in pairwise(FORMS)}
-for form, gain in gains.items():
-    of_peak = recorded.figure(f"lstm, {form}", "of_peak")
-    print(f"{form:15}{gain:5.2f} times as fast as the form before it; {of_peak:6.1%} of the GPU's peak")
-published = {form: gain for form, gain in gains.items() if form != persistent}
-journal.measured("best_change_today", max(published.values()), where="recorded, H200")
-rate = recorded.figure("lstm, naive", "gflops")
-print(f"the first form: {rate:.0f} GFLOPS; 349 were published")
+print("                launches   host ms   call ms            in a graph, ms        of peak")
+gains = {}
+for before, form in pairwise((FORMS[0], *FORMS)):
+    row, other = recorded.row(f"lstm, {form}"), recorded.row(f"lstm, {before}")
+    gains[form], alone = other["ours_s"] / row["ours_s"], other["device_s"] / row["device_s"]
+    host, call, gpu = (1e3 * row[key] for key in ("host_s", "ours_s", "device_s"))
+    counts = f"{form:15} {row['launches']:8,} {host:9.1f} {call:9.1f} {gains[form]:5.2f} times"
+    print(f"{counts} {gpu:9.2f} {alone:5.2f} times {row['device_of_peak']:8.1%}")
+journal.measured("best_change_today", max(gains[form] for form in stepping), where=f"recorded, {GPU}")
+print(f"the first form, called: {recorded.figure('lstm, naive', 'gflops'):.0f} GFLOPS; 349 were published")
+before, after = (recorded.figure(f"lstm, {form}", "ours_s") for form in ("at once, not fused", "inputs_at_once"))
+print(f"fusing after the inputs at once: {before / after:.2f} times")
 print(recorded)
 
 # %% [markdown]
-# Combining the gates gains less than in 2016, and streams gain nothing. Fusing gains most, by far. Why? Compare the
-# two first rungs: the rate of the recorded one is no better than that of 2016, and it is less than a hundredth of what
-# the GPU can do. So it is not the GPU that is measured there. It is the host, which hands out dozens of launches a
-# step. A second stream does not help a host that is too slow for one. Fused, about three launches a step are left.
-# Only then do the products come to matter, and doing all inputs at once helps, too.
+# Fusing gains most, by far, and not combining as in 2016. Look at the first form to see why: its call takes as long as
+# the host takes to issue it, and the GPU works for a sixth of that. So what saves launches saves time, and a second
+# stream does not help a host that is too slow for one. <!-- why: the host's launches --> Its rate is no better than
+# that of 2016.
 #
-# The last form leaves even that behind: a single launch for all steps, and recurrent weights that are never read a
-# second time. Still it is far from the peak. A step cannot begin before all blocks have the outputs of the step
-# before, and they wait for that a hundred times.
+# In a graph the GPU has its say. Combining gains more there, streams gain a little, and fusing gains most again: dozens
+# of short kernels are dozens of short kernels, whoever issues them. <!-- why: fusing in a graph --> Turning the weights
+# loses there; why was not looked into. <!-- why: transposed in a graph --> And the order counts: called, fusing gains
+# more where the inputs are done already, since more of what is left is what it saves. <!-- why: order --> A factor
+# belongs to a change and to what was there before it.
+#
+# The persistent form is a single launch for all steps, at a third of the peak. What its blocks lose where they wait for
+# one another was not looked into. <!-- why: persistent -->
 #
 # Mind the last rung of the published ladder. It has four layers, and so it is another workload: more work that can
 # be done side by side. It says that four layers use the GPU better, and not that one layer became faster.
@@ -480,7 +499,8 @@ print(recorded)
 # ## Many layers: a wavefront
 #
 # Stack layers, and each reads the outputs of the one below. Layer 2 need not wait until layer 1 has read everything.
-# Call one step of one layer, with all its units, the cell (layer, step). It needs two others, (layer - 1, step) and (layer, step - 1). As soon as both are done, it can fire.
+# Call one step of one layer, with all its units, the cell (layer, step). It needs two others, (layer - 1, step) and
+# (layer, step - 1). As soon as both are done, it can fire.
 #
 # Say that each cell takes one slot of time, and that a slot has room for any number of cells. Layer by layer, 4 layers
 # of 100 steps take 400 slots. How few can it be?
@@ -522,14 +542,20 @@ for form in (FORMS[0], FORMS[5], diagonals, persistent):
     print(
         f"{form:15}{row['ours_s'] * 1e3:7.1f} ms, {row['speedup']:5.1f} times the first, {row['of_peak']:.1%} of peak"
     )
+PEERS = persistent, "PyTorch", "PyTorch, TF32"
 for name in ("lstm", "lstm, four layers", "lstm, training step"):
-    row = recorded.row(f"{name}, persistent")
-    print(f"{name + ', persistent':32}{row['ratio']:.2f} of the time of cuDNN through PyTorch")
+    for row in (recorded.row(f"{name}, {side}") for side in PEERS):
+        alone = f", in a graph {1e3 * row['device_s']:5.2f} ms, error {row['error']:.0e}" if "device_s" in row else ""
+        print(f"{row['name']:35} {1e3 * row['ours_s']:5.2f} ms{alone}")
 
 # %% [markdown]
-# Diagonals gain where cells are small: four of them fill the GPU better than one. The gain would end where a single
-# layer fills it already. The persistent form is faster still, layer after layer. And it is faster than cuDNN, as
-# PyTorch calls it, on that GPU and for these sizes: float32, 512 units, 64 samples and 100 steps.
+# Diagonals halve the launches, and the call gains by that. In a graph they gain less: four cells fill the GPU better
+# than one, and the gain would end where a single layer fills it already. <!-- why: diagonals -->
+#
+# And cuDNN, as PyTorch calls it? A call of the persistent form is shorter, on that GPU and for these sizes, as long as
+# both compute in float32. Without the host, cuDNN is ahead for four layers. And unless it is told otherwise, PyTorch's
+# LSTM computes in **TF32**: factors are rounded to 10 bits behind the point, for which tensor cores have faster units.
+# <!-- why: TF32 --> The errors say what that costs.
 #
 # ## Back through time
 #
@@ -537,9 +563,9 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 # and each of its parts sends back what it gets. Two gradients travel from step to step, since two arrays went forward:
 # that by h and that by c. And each step adds to the gradient of the same weights.
 #
-# That is also why an LSTM learns what lies long ago. On the way back through c there is one product a step, with f.
-# Where the forget gate is open, f is near 1, and the gradient stays what it is. A plain recurrent network multiplies
-# by its weights at each step, a hundred times, and the gradient vanishes or explodes.
+# That is also why an LSTM learns what lies long ago. On the way back through c there is one product a step, with f. (In
+# the cell of 1997, with none.) Where the forget gate is open, f is near 1, and the gradient stays what it is. A plain
+# recurrent network multiplies by its weights at each step, a hundred times, and the gradient vanishes or explodes.
 #
 # ### Exercise: backward_through_time
 #
@@ -578,8 +604,8 @@ def backward_through_time(grad_y, x, weight_hh, y, c, gates):
 check.backward_through_time(backward_through_time)
 
 # %% [markdown]
-# Four products a step: by the inputs' weights, by the recurrent ones, by the previous output, and (not asked here) by the
-# inputs. Only one of them has to wait for the next step back. The others can be done for all steps at once, at the
+# Four products a step: by the inputs' weights, by the recurrent ones, by the previous output, and (not asked here) by
+# the inputs. Only one of them has to wait for the next step back. The others can be done for all steps at once, at the
 # end.
 #
 # ## In your own words
@@ -588,7 +614,7 @@ check.backward_through_time(backward_through_time)
 #
 # 1. All forms do the same multiplications. What became less, from eight products a step to the fused form? Give two
 #    numbers from your notebook.
-# 2. Which published change gained most in 2016, and which in the recorded run on the H200? Why did that change?
+# 2. Which published change gained most in 2016, and which in the recorded run? Why did that change?
 # 3. Somebody says: "cuDNN made my one-layer LSTM 11 times faster, since the published ladder ends there." What do you
 #    answer?
 
@@ -597,11 +623,11 @@ check.backward_through_time(backward_through_time)
 # **A model answer.** The launches became fewer and each did more: the cells print three dozen a step by gate and a few
 # when fused, and the products went from eight a step to a little more than one. The bytes that travel became fewer,
 # too, since nothing between the operations of a step goes to memory any more. In 2016 the largest single gain was to
-# combine the gates; on the H200 it is to fuse the point-wise operations (the cell prints its factor, and that streams
-# gain nothing). The first form uses less than a hundredth of the H200: the host hands out launches, and the GPU waits.
-# So what saves launches gains most, until so few are left that the products count. To the claim I answer that the last
-# rung has four layers in a wavefront, so it is another workload. Its factor says that four layers use the GPU better;
-# the same layer became about six times faster up to the rung before.
+# combine the gates; in the record it is to fuse the point-wise operations (the cell prints its factor, and that streams
+# gain nothing). Called, the first form uses less than a hundredth of the GPU: the host hands out launches, and the GPU
+# waits, as the time in a graph shows. So what saves launches gains most, until so few are left that the products count.
+# To the claim I answer that the last rung has four layers in a wavefront, so it is another workload. Its factor says
+# that four layers use the GPU better; the same layer became about six times faster up to the rung before.
 #
 # **Rubric** (3 points). One point: fewer launches (or calls, or trips to memory) for the same multiplications, with
 # two numbers of the notebook. One point: combine then, fuse today, *and* the reason, that the host's launches are what
@@ -629,7 +655,8 @@ journal.guesses()
 #
 # **More**, as long as you like.
 #
-# A gated recurrent unit has three blocks in place of four, and no c:
+# A gated recurrent unit has three blocks in place of four, and no c. (The article of 2017 takes its r, z and h for the
+# LSTM's, where it lists the weights of Keras's layer on cuDNN. That layer ran on a GPU only, and had no dropout.)
 #
 # - r = sigmoid(x @ W_r.T + h @ U_r.T + b_r), and z the same with weights of its own;
 # - n = tanh(x @ W_n.T + b_n + r · (h @ U_n.T + d_n));

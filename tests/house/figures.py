@@ -17,6 +17,8 @@ FIGURE = re.compile(
 OWN_MINUTES = re.compile(r"(?:(?:\*\*(?:Core|More)\*\*|Lesson \d+), a|\bA)bout \d+ minutes")
 MADE = {"docs/measurements.md", "docs/teaching.md", "docs/figures.md"}
 """Pages that are made of records, that a test types and compares, and the page of figures itself."""
+WHY = re.compile(r"<!-- why: (.+?) -->")
+"""Stands after a sentence of a lesson that says why something is fast or slow."""
 LADDER = re.compile(r"(?s)<!-- the finished ladder: .*?<!-- the end of the ladder -->")
 """What the build makes of records, in a page that people write otherwise."""
 
@@ -52,4 +54,26 @@ def known() -> dict[str, dict[str, str]]:
         if line.startswith("|") and len(cells) == 3 and cells[0].strip("-") not in ("", "figure"):
             for place in cells[2].split(", "):
                 found.setdefault(place, {}).update(dict.fromkeys(cells[0].split("; "), cells[1]))
+    return found
+
+
+def whys() -> dict[tuple[str, str], list[str]]:
+    """Return what stands before each marker in its paragraph, from the last one on, by (lesson, name of the marker)."""
+    found: dict[tuple[str, str], list[str]] = {}
+    lessons = {place: text for place, text in texts().items() if place.isdigit()}
+    for place, text in lessons.items():
+        for paragraph in text.split("\n\n"):
+            parts = WHY.split(" ".join(paragraph.split()))
+            for sentences, name in zip(parts[::2], parts[1::2], strict=False):
+                found.setdefault((place, name), []).append(sentences)
+    return found
+
+
+def borne_out() -> dict[tuple[str, str], str]:
+    """Return what bears each such sentence out, as the page tells it: "count: …", "record: NAME, …"."""
+    found: dict[tuple[str, str], str] = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 4 and cells[0].strip("-") not in ("", "lesson"):
+            found[cells[0], cells[1]] = cells[3]
     return found

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SOLUTIONS, NOTEBOOKS = "solutions", "notebooks"
 CHOICES = "lib/unrolled/checks/course.json"
 LESSON_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+WHY = re.compile(r"\s?<!-- why: [^>]* -->")  # marks a sentence that docs/figures.md bears out; not for learners
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 START = re.compile(r"""check\.start\(\s*["'](?P<lesson>[^"']*)["']\s*(?:,\s*["'][^"']*["']\s*)?\)""")
 KEPT_METADATA = ("nbgrader", "tags")
@@ -225,6 +226,8 @@ def solution_notebook(
         _check_regions(name, cell)
         if cell.cell_type == "code":
             cell.source = specs.with_bodies(name, cell.source)
+        else:
+            cell.source = WHY.sub("", cell.source)
     specs.write(name, nb.cells, asked)
     for cell, cell_id in zip(nb.cells, cell_ids(name, nb.cells), strict=True):
         cell.id = cell_id

@@ -147,6 +147,10 @@ def always_fft(n, c, o, size, kernel):
     return "fft"
 
 
+def never_winograd(n, c, o, size, kernel):
+    return "fft" if kernel >= 11 and min(c, o) < 32 else "gemm"
+
+
 def winograd_for_all(n, c, o, size, kernel):
     return "winograd"
 
@@ -195,7 +199,8 @@ MUTANTS = {
     "winograd_transforms": [Mutant(without_halves, "the transformed weights")],
     "winograd_conv2d": [Mutant(winograd_summed_late, "operations, at most")],
     "choose_algorithm": [
-        Mutant(always_gemm, "at most twice the time of the fastest is allowed"),
+        Mutant(always_gemm, "times the time of the fastest is allowed"),
+        Mutant(never_winograd, "times the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
         Mutant(lambda n, c, o, size, kernel: None, "you return None"),
     ],
@@ -206,12 +211,22 @@ MUTANTS = {
     ],
 }
 
+
+def or_winograd(rule):
+    """Choose Winograd for 3 x 3 kernels with 128 channels and more, else by the rule."""
+    return lambda n, c, o, size, kernel: "winograd" if kernel == 3 and c >= 128 else rule(n, c, o, size, kernel)
+
+
 RULES = [
-    lambda n, c, o, size, kernel: "fft" if kernel > 12 and c * o < 500 else "gemm",
-    lambda n, c, o, size, kernel: "gemm" if kernel < 9 or max(c, o) >= 40 else "fft",
-    lambda n, c, o, size, kernel: "fft" if kernel**2 > 10 * c * o else "gemm" if c < 16 or kernel > 3 else "winograd",
-    lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15],
-    lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 150 * (c * o + n * c + n * o) else "fft",
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 12 and c * o < 500 else "gemm"),
+    or_winograd(lambda n, c, o, size, kernel: "gemm" if kernel < 9 or max(c, o) >= 40 else "fft"),
+    lambda n, c, o, size, kernel: (
+        "fft" if kernel**2 > 10 * c * o else "gemm" if c * o < 150**2 or kernel > 3 else "winograd"
+    ),
+    or_winograd(lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15]),
+    or_winograd(
+        lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 150 * (c * o + n * c + n * o) else "fft"
+    ),
 ]
 RIGHT = {
     "count_multiplications": [

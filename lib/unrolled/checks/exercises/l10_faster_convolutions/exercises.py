@@ -137,15 +137,16 @@ winograd_conv2d = Spec(
 
 choose_algorithm = Spec(
     reference=methods.best,
-    cases=[case("six convolutions", shapes=methods.SHAPES)],
-    domain=random_case("six others", methods.any_convolutions),
+    cases=[case("seven convolutions", shapes=methods.SHAPES)],
+    domain=random_case("seven others", methods.any_convolutions),
+    numbers={"most": methods.MOST},
     points=2,
     hints=(
-        "Look at your map: from which kernel on is the FFT faster? And which shapes are in the lesson where neither "
-        "gains anything?",
-        "A rule with two conditions does: the size of the kernel, and how many channels and filters there are. Many "
-        "of both need many transforms.",
-        'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
+        "Look at your map: from which kernel on is the FFT faster? And from how many channels on is Winograd?",
+        "Two rules do: each asks for the size of the kernel, and for how many channels and filters there are. Many "
+        "of both repay Winograd's transforms, and are too many for those of the FFT.",
+        'if kernel == 3 and min(c, o) >= ...:\n    return "winograd"\nif kernel >= ... and min(c, o) < ...:\n'
+        '    return "fft"\nreturn "gemm"',
     ),
     call=lambda function, inputs: [function(*shape) for shape in inputs["shapes"]],
     compare=methods.judged_by(methods.forward),

@@ -104,7 +104,8 @@ COUNT_MISTAKES = (
 
 
 METHODS = ("gemm", "fft", "winograd")
-MOST = 2  # times the fastest
+MOST = 1.3  # times the fastest
+HOPELESS = 4  # times the fastest: what takes so long once is not measured again
 TRIES = 3  # what takes too long is measured again: what else the machine does is not the learner's doing
 TURNS = 5
 Make = Callable[[Array, Array, str], None]
@@ -115,22 +116,25 @@ SHAPES = [
     (1, 48, 48, 14, 3),  # frequencies take ten times as long
     (1, 48, 48, 12, 7),  # too many transforms: frequencies take six times as long as a product
     (1, 48, 48, 8, 11),  # and four times as long even here
+    (4, 256, 256, 14, 3),  # a product takes one and a half times as long as Winograd
 ]
 
 
 def any_convolutions(rng: np.random.Generator) -> Inputs:
     """Draw convolutions such as `SHAPES`, which all have a method that is clearly too slow."""
-    shapes = [(n, c, o, size + int(rng.integers(0, 4)), kernel) for n, c, o, size, kernel in SHAPES]
+    shapes = [(n, c, o, size + 2 * int(rng.integers(0, 2)), kernel) for n, c, o, size, kernel in SHAPES]
     return {"shapes": [shapes[at] for at in rng.permutation(len(shapes))]}
 
 
 def best(n: int, c: int, o: int, size: int, kernel: int) -> str:
-    """Return a method by size alone: frequencies for large kernels and few channels."""
+    """Return a method by size alone: frequencies for large kernels and few channels, Winograd for many of these."""
+    if kernel == 3 and min(c, o) >= 128:
+        return "winograd"
     return "fft" if kernel >= 11 and min(c, o) < 32 else "gemm"
 
 
 def judged_by(make: Make) -> Compare:
-    """Return a judge of methods: none may take more than twice as long as the fastest; measured here and now."""
+    """Return a judge of methods: none may take more than `MOST` times as long as the fastest, here and now."""
 
     def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark:
         shapes = [Convolution(*shape) for shape in inputs["shapes"]]
@@ -148,7 +152,7 @@ def judged_by(make: Make) -> Compare:
                     break
             else:
                 took = f"{name} took {times[name] * 1e3:.2f} ms, {fastest} {times[fastest] * 1e3:.2f} ms"
-                return Mismatch.of(f"{shape}: {took}; at most twice the time of the fastest is allowed")
+                return Mismatch.of(f"{shape}: {took}; at most {MOST} times the time of the fastest is allowed")
             worst = max(worst, ratio)
         return Remark((f"none takes more than {worst:.2f} times the time of the fastest method",))
 
@@ -172,7 +176,7 @@ def backward(x: Array, weight: Array, method: str) -> None:
 
 
 def measured(shape: Convolution, make: Make) -> dict[str, float]:
-    """Return seconds of CPU time by method, on one thread: medians of turns."""
+    """Return seconds of CPU time by method, on one thread: medians of turns; hopeless ones have a single turn."""
     n, c, o, size, kernel = shape
     rng = np.random.default_rng(0)
     x = rng.standard_normal((n, c, size, size), dtype=np.float32)
@@ -185,7 +189,9 @@ def measured(shape: Convolution, make: Make) -> dict[str, float]:
                 start = time.thread_time()
                 make(x, weight, name)
                 times[name].append(time.thread_time() - start)
-    return {name: float(np.median(found[1:])) for name, found in times.items()}
+            longest = HOPELESS * min(times[name][0] for name in methods)
+            methods = [name for name in methods if times[name][0] <= longest]
+    return {name: float(np.median(found[1:] or found)) for name, found in times.items()}
 
 
 _once_measured = functools.lru_cache(maxsize=100)(measured)
