@@ -4,8 +4,8 @@
 
 The matrices are square. float32 is cuBLAS's, and TF32 is off but for its own row. TF32, bfloat16 and FP8 (E4M3) are
 PyTorch's calls of cuBLAS. With a vector, int8 and int4 weights are unpacked by lesson 11's kernel. `bytes` is what the
-matrices take, each once, and `flops` are those of the full product. Times are of interleaved blocks between CUDA events; `ratio` is float32 / ours, the median of
-the pairs.
+matrices take, each once, and `flops` are those of the full product. Times are of interleaved blocks between CUDA
+events; `ratio` is float32 / ours, the median of the pairs.
 """
 
 from __future__ import annotations
