@@ -51,7 +51,7 @@ SHARES = ("accuracy", "test_accuracy", "within_2x", "host_within_2x", "inconclus
 COUNTS = ("erred", "pass", "fail", "inconclusive", "points", "wrong", "launches")
 SECONDS = ("ours_s", "epoch_s", "eager_s", "slowest_s", "two_ranks_s", "median_s", "gpu_s", "seconds")
 MICROSECONDS = ("us", "device_us", "host_us", "waits_us", "modelled_us", "lowest_us", "highest_us")
-RATES = ("bus_gb_s", "gb_per_s", "gflops", "tflops", "tera_operations_s")
+RATES = ("bus_gb_s", "gb_per_s", "gflops", "tflops")
 CLAIMED = (*RATIOS, *MODELLED, *FACTORS, *SHARES, *COUNTS, *SECONDS, *MICROSECONDS, *RATES)
 """The figures of a row that are printed."""
 Row = Mapping[str, Any]

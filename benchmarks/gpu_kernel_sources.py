@@ -15,20 +15,20 @@ from common import ROOT
 from unrolled import device
 
 cp, jit = device.gpu(), device.jit()
-LESSON = ROOT / "lessons" / "08_kernels.py"
 TILE, WIDTH = 32, 33  # rows of a tile, and values of one row in shared memory: a column then lies in 32 banks
 ROWS = 8  # of threads, for a tile of 32 rows
 THREADS = 256
 WARP, WARPS = 32, 8
 
 
-def of_lesson(name: str) -> Any:
-    """Return a kernel of the lesson, with its solution, as a plain function. Its constants are those of this file."""
-    body = ast.parse(LESSON.read_text(encoding="utf-8")).body
+def of_lesson(name: str, lesson: str = "08_kernels") -> Any:
+    """Return a kernel of a lesson, with its solution, as a plain function. Its constants are those of this file."""
+    file = ROOT / "lessons" / f"{lesson}.py"
+    body = ast.parse(file.read_text(encoding="utf-8")).body
     (found,) = (node for node in body if isinstance(node, ast.FunctionDef) and node.name == name)
     found.decorator_list = []
     made: dict[str, Any] = {}
-    exec(compile(ast.Module([found], []), LESSON, "exec"), globals(), made)
+    exec(compile(ast.Module([found], []), file, "exec"), globals(), made)
     return made[name]
 
 

@@ -267,6 +267,9 @@ PICTURES: dict[str, Callable[[], Made]] = {
     "pipeline, one": lambda: show.pipeline(slots("F0 B0")),
     "pipeline, long": lambda: show.pipeline([[("F", slot) for slot in range(128)]] * 8),
     "precision_front": lambda: show.precision_front(PRECISIONS, "Digits"),
+    "precision_front, intervals": lambda: show.precision_front(
+        [row | {"interval": (row["accuracy"] - 0.01, row["accuracy"] + 0.005)} for row in PRECISIONS], like=PRECISIONS
+    ),
     "race": lambda: race(),
     "race, on the way": lambda: race().at(elapsed=0.35),
     "ring_allreduce": lambda: show.ring_allreduce(2),
@@ -274,6 +277,12 @@ PICTURES: dict[str, Callable[[], Made]] = {
     "ring_allreduce, gathers": lambda: show.ring_allreduce(4).at(round=4),
     "ring_allreduce, many": lambda: show.ring_allreduce(8).at(round=6),
     "roofline": lambda: show.roofline(5e10, 1e10, {"add": (0.083, 7e8), "matmul": (85, 4e10)}),
+    "roofline, units": lambda: show.roofline(
+        2e15,
+        4e12,
+        {"int8, matrix": (2700, 1e15), "float32, vector": (0.5, 1.9e12), "float32, matrix": (1400, 5e13)},
+        units={"float32": 6.7e13},
+    ),
     "roofline, kernels": lambda: show.roofline(
         8e12, 3e11, kernels=TIMED, where="modelled, T4", modelled={"matmul": 3e-4}
     ),

@@ -115,6 +115,19 @@ def test_numbers_are_stored_as_numpy_stores_them(value: float, small: bool) -> N
         assert Format(8, 23).stored(value) == float(np.float32(value))
 
 
+@pytest.mark.parametrize(
+    ("bits", "largest", "beyond"), [((4, 3), 448, np.nan), ((5, 2), 57344, np.inf), ((3, 2), 28, 28), ((2, 1), 6, 6)]
+)
+def test_small_formats_are_those_of_the_standards(bits: tuple[int, int], largest: float, beyond: float) -> None:
+    kind = Format(*bits)
+    assert kind.largest == largest
+    assert [kind.stored(value) for value in (largest, -largest, 1e6, 0.5)] == pytest.approx(
+        [largest, -largest, beyond, 0.5], nan_ok=True
+    )
+    if bits == (2, 1):
+        assert {kind.stored(value) for value in np.linspace(0, 6, 99)} == {0, 0.5, 1, 1.5, 2, 3, 4, 6}
+
+
 def test_the_errors_of_clipping_add_up_and_the_best_limit_is_the_best() -> None:
     found = Values(np.random.default_rng(0).standard_t(3, 4000), 7)
     for limit in found.limits:

@@ -128,6 +128,7 @@ def roofline(
     kernels: Kernels | Any = None,
     where: str = "",
     modelled: Mapping[str, float] | None = None,
+    units: Mapping[str, float] | None = None,
 ) -> Picture:
     """Draw the roof min(peak, intensity · bandwidth) and what was measured under it.
 
@@ -135,12 +136,15 @@ def roofline(
     (flops, bytes, seconds), or a trace of the simulated GPU. Of either, the six that take longest are shown; those that
     compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
     modelled: name -> seconds that a model gives the kernels that were measured, drawn half above or below them.
+    units: lower peaks by name, dashed, each the roof of those points that have its name in theirs.
     Source: Williams, Waterman, Patterson: Roofline, 2009. All values are above 0, but kernels may have 0 flops.
     """
     given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
     longest = {name: given[name] for name in sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]}
     computing = {name: (flops / moved, flops / took) for name, (flops, moved, took) in longest.items() if flops}
     points = {**(points or {}), **computing}
+    units = units or {}
+    roofs = {name: next((units[unit] for unit in units if unit in name), peak_flops) for name in points}
     copies = [
         f"{name} computes nothing: {amount(moved / took, 'B/s')}, {percent(moved / took / bandwidth)} of the bandwidth"
         for name, (flops, moved, took) in longest.items()
@@ -150,11 +154,15 @@ def roofline(
     intensities = [ridge, *(intensity for intensity, _ in points.values())]
     x = np.geomspace(min(intensities) / 6, max(*intensities, ridge * 3) * 3, 100)
     model = {name: (points[name][0], longest[name][0] / s) for name, s in (modelled or {}).items() if name in points}
-    figure, axes = chart(3.6 + 0.2 * len(copies), 0.95, 2.35, bottom=0.55 + 0.2 * len(copies))
+    height = 3.6 + 0.2 * len(copies) + 0.45 * max(0, len(points) - MOST_KERNELS)
+    figure, axes = chart(height, 0.95, 2.35, bottom=0.55 + 0.2 * len(copies))
     axes.loglog(x, np.minimum(peak_flops, x * bandwidth), color=INK)
     low = min([bandwidth * x[0], *(speed for _, speed in (*points.values(), *model.values()))]) / 2
     axes.set(xlim=(x[0], x[-1]), ylim=(low, peak_flops * 5))
     _regions(axes, x, ridge, peak_flops, bandwidth)
+    for unit, peak in units.items():
+        axes.plot([peak / bandwidth, x[-1]], [peak, peak], color=INK, linestyle="--", linewidth=1)
+        axes.annotate(f"{unit}: {amount(peak, 'flop/s')}", (peak / bandwidth, peak), (-8, -3), ha="right", **OFFSET)
     for i, (name, (intensity, speed)) in enumerate(points.items()):
         if name in model:
             axes.plot(*model[name], MARKERS[i % 8], markersize=9, **mark("modelled", COLOURS[i % 8]))
@@ -164,18 +172,18 @@ def roofline(
     word_ticks(axes, "y", lambda value: amount(value, ""))
     axes.grid(True)
     axes.set_title(f"Roofline ({where})" if where else "")
-    places = heights(axes, (speed for _, speed in points.values()), 0.16)
+    places = heights(axes, (speed for _, speed in points.values()), min(0.16, 1 / len(points)) if points else 0.16)
     for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
-        share, limit = bound(intensity, speed, peak_flops, bandwidth)
+        share, limit = bound(intensity, speed, roofs[name], bandwidth)
         words = f"{name}\n{percent(share)} of the roof ({limit})"
         if name in model:
-            modelled_share = percent(bound(*model[name], peak_flops, bandwidth)[0])
+            modelled_share = percent(bound(*model[name], roofs[name], bandwidth)[0])
             words = f"{name}: {percent(share)}\nof the roof; model: {modelled_share}"
         look = mark(where or "measured", COLOURS[i % 8]) | {"markersize": 9}
         beside(axes, [1.05], 1.09, place, words, MARKERS[i % 8], **look)
     for i, words in enumerate(copies):
-        figure.text(0.015, (0.08 + 0.2 * i) / (3.6 + 0.2 * len(copies)), words, size=SMALL)
-    return Picture(figure, _alt(peak_flops, bandwidth, points, model, copies, where))
+        figure.text(0.015, (0.08 + 0.2 * i) / height, words, size=SMALL)
+    return Picture(figure, _alt(peak_flops, bandwidth, points, model, copies, where, roofs))
 
 
 def kernels_of(trace: Any) -> dict[str, tuple[float, float, float]]:
@@ -202,13 +210,21 @@ def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -
     return speed / min(peak_flops, intensity * bandwidth), limit
 
 
-def _alt(peak: float, bandwidth: float, points: Points, model: Points, copies: Sequence[str], where: str) -> str:
+def _alt(
+    peak: float,
+    bandwidth: float,
+    points: Points,
+    model: Points,
+    copies: Sequence[str],
+    where: str,
+    roofs: Mapping[str, float],
+) -> str:
     texts = [
         f"Roofline{f' ({where})' if where else ''}: memory allows {amount(bandwidth, 'B/s')}, arithmetic "
         f"{amount(peak, 'flop/s')}; below {rounded(peak / bandwidth)} flops a byte memory is the limit"
     ]
     for name, (intensity, speed) in points.items():
-        share, limit = bound(intensity, speed, peak, bandwidth)
+        share, limit = bound(intensity, speed, roofs[name], bandwidth)
         place = f"{amount(speed, 'flop/s')} at {rounded(intensity)} flops a byte"
         beside_it = f" (modelled: {amount(model[name][1], 'flop/s')})" if name in model else ""
         texts.append(f"{name}: {place}, {percent(share)} of what {limit} allows{beside_it}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from math import frexp, inf, isinf, log10
+from math import frexp, inf, isinf, isnan, log10, nan
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,19 @@ from unrolled.show.words import amount, percent, rounded, seconds, titled
 # The ruler of a format
 
 NAMES = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32", (8, 10): "TF32"}
-NAMES |= {(4, 3): "FP8 E4M3", (5, 2): "FP8 E5M2"}
+NAMES |= {(4, 3): "FP8 E4M3", (5, 2): "FP8 E5M2", (3, 2): "FP6 E3M2", (2, 3): "FP6 E2M3", (2, 1): "FP4 E2M1"}
+LARGEST = {(4, 3): 448.0, (3, 2): 28.0, (2, 3): 7.5, (2, 1): 6.0}
+"""Formats without infinity. E4M3 has NaN in its place, the smaller ones end at the largest number (OCP 8-bit floating
+point and OCP microscaling formats, 2023)."""
 LOW, HIGH = -46, 39  # powers of ten on the ruler: those of float32
 SAMPLES = (1e-8, 1e-4, 1 / 3, 1000.5, 70000.0)
 LEFT, RIGHT, RULER = 0.45, 7.1, 1.45  # inches
+NARROW = 1.1  # inches, below which words at both ends of the numbers would touch
 
 
 @dataclass(frozen=True)
 class Format:
-    """A sign, bits of exponent and of fraction, with infinities and subnormal numbers, as in IEEE 754."""
+    """A sign, bits of exponent and of fraction, with subnormal numbers as in IEEE 754; small formats lack infinity."""
 
     exponent: int
     fraction: int
@@ -52,7 +56,14 @@ class Format:
 
     @property
     def largest(self) -> float:
-        return float(2 - 2.0**-self.fraction) * 2.0**self.bias
+        ieee = float(2 - 2.0**-self.fraction) * 2.0**self.bias
+        return LARGEST.get((self.exponent, self.fraction), ieee)
+
+    @property
+    def beyond(self) -> float:
+        """What becomes of a larger number."""
+        endless = (self.exponent, self.fraction) not in LARGEST
+        return inf if endless else nan if self.exponent == 4 else self.largest
 
     @property
     def normal(self) -> float:
@@ -70,13 +81,13 @@ class Format:
         return 2.0**-self.fraction
 
     def stored(self, value: float) -> float:
-        """Return the nearest number of the format, ties to even; beyond the largest it is infinite."""
+        """Return the nearest number of the format, ties to even, or what stands for all beyond the largest."""
         if value == 0 or isinf(value):
             return value
         power = max(frexp(abs(value))[1] - 1, 1 - self.bias)
         unit = 2.0 ** (power - self.fraction)
         found = round(abs(value) / unit) * unit
-        return (1 if value > 0 else -1) * (inf if found > self.largest else found)
+        return (1 if value > 0 else -1) * (self.beyond if found > self.largest else found)
 
 
 def float_ruler(exponent: int = 5, fraction: int = 10) -> Explorer:
@@ -102,8 +113,12 @@ def _draw_ruler(exponent: int, fraction: int) -> Picture:
     low, normal, high = (_place(value) for value in (kind.smallest, kind.normal, kind.largest))
     sheet.fill((low, RULER - 0.14, normal - low, 0.28), "#F5C566")
     sheet.fill((normal, RULER - 0.14, high - normal, 0.28), "#9CD0EF")
-    sheet.text((low, RULER - 0.3), f"from {rounded(kind.smallest)}", INK, SMALL, "middle" if low > 1 else "left")
-    sheet.text((high, RULER - 0.3), f"to {kind.largest:.6g}", INK, SMALL, "middle" if high < 6.5 else "right")
+    first, last = f"from {rounded(kind.smallest)}", f"to {kind.largest:.6g}"
+    if high - low < NARROW:
+        sheet.text(((low + high) / 2, RULER - 0.3), f"{first} {last}", INK, SMALL, "middle")
+    else:
+        sheet.text((low, RULER - 0.3), first, INK, SMALL, "middle" if low > 1 else "left")
+        sheet.text((high, RULER - 0.3), last, INK, SMALL, "middle" if high < 6.5 else "right")
     sheet.text((0.1, RULER + 0.45), "blue: all digits", BLUE, SMALL)
     sheet.text((1.35, RULER + 0.45), "yellow: ever fewer digits", "#8a5a00", SMALL)
     strokes = f"strokes: the samples; from 1 to the next number: {rounded(kind.step)}"
@@ -111,7 +126,7 @@ def _draw_ruler(exponent: int, fraction: int) -> Picture:
     stored = []
     for row, value in enumerate(SAMPLES):
         y, found = RULER + 0.78 + 0.26 * row, kind.stored(value)
-        lost, off = found == 0 or isinf(found), ""
+        lost, off = found == 0 or value > kind.largest, ""
         if found != value:
             percentage = f", off by {rounded(abs(found / value - 1) * 100)} %"
             off = ": gone" if found == 0 else ": too large" if lost else percentage
@@ -132,7 +147,7 @@ def _place(value: float) -> float:
 
 
 def _number(value: float) -> str:
-    return "infinity" if isinf(value) else f"{value:.7g}"
+    return "infinity" if isinf(value) else "NaN" if isnan(value) else f"{value:.7g}"
 
 
 # Where to clip
@@ -215,24 +230,31 @@ Row = Mapping[str, Any]
 def precision_front(rows: Sequence[Row], title: str = "", like: Sequence[Row] = ()) -> Picture:
     """Draw accuracy over bytes for each row, and say the seconds beside its name.
 
-    rows: mappings with "name", "accuracy" from 0 to 1, "bytes" and "seconds" above 0. like: the rows of an earlier
-    picture, whose marks the same forms keep here.
+    rows: mappings with "name", "accuracy" from 0 to 1, "bytes" and "seconds" above 0, and, if known, "interval": low
+    and high of the accuracy. like: the rows of an earlier picture, whose marks the same forms keep here.
     """
     figure, axes = chart(max(3.2, 0.5 * len(rows) + 1.2), 0.8, 2.9, top=0.35 if title else 0.15)
-    accuracies = [float(row["accuracy"]) for row in rows]
+    accuracies = [float(share) for row in rows for share in row.get("interval", (row["accuracy"],))]
     margin = max(0.004, 0.15 * (max(accuracies) - min(accuracies)))
-    axes.set(xscale="log", xlabel="bytes of all weights (log scale)", ylabel="right", title=title)
+    known = any("interval" in row for row in rows)
+    axes.set(xscale="log", xlabel="bytes of all weights (log scale)", title=title)
+    axes.set_ylabel("images right; lines: 95 % intervals" if known else "images right")
     axes.set(xlim=(min(row["bytes"] for row in rows) / 1.6, max(row["bytes"] for row in rows) * 1.6))
     axes.set(ylim=(min(accuracies) - margin, min(1.0, max(accuracies)) + margin))
     said = []
     for place, (number, row) in enumerate(zip(marks_of(rows, like), rows, strict=True)):
         mark = number % len(MARKERS)
         look: dict[str, Any] = {"color": COLOURS[mark], "markeredgecolor": INK}
-        axes.plot(row["bytes"], row["accuracy"], MARKERS[mark], clip_on=False, zorder=3, markersize=9, **look)
+        x = row["bytes"] * 1.06 ** sum(other["bytes"] == row["bytes"] for other in rows[:place])  # side by side
+        axes.plot(x, row["accuracy"], MARKERS[mark], clip_on=False, zorder=3, markersize=9, **look)
+        between = ""
+        if "interval" in row:
+            axes.plot([x, x], row["interval"], color=COLOURS[mark], linewidth=1.5, zorder=2)
+            between = f" ({' to '.join(map(percent, row['interval']))})"
         right, took = percent(float(row["accuracy"])), seconds(float(row["seconds"]))
         words, y = f"{row['name']}\n{right}, {took}", 0.96 - 0.96 * place / max(len(rows), 6)
         beside(axes, [1.07], 1.12, y, words, MARKERS[mark], markersize=8, **look)
-        said.append(f"{row['name']}: {right} right, {amount(float(row['bytes']), 'B')}, {took}")
+        said.append(f"{row['name']}: {right} right{between}, {amount(float(row['bytes']), 'B')}, {took}")
     word_ticks(axes, "x", lambda value: amount(value, "B"))
     axes.xaxis.set_major_locator(LogLocator(10, subs=(1.0, 3.0)))  # all forms lie within a factor of 10 to 40
     word_ticks(axes, "y", percent, log=False)
