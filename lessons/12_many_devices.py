@@ -363,7 +363,7 @@ except parallel.DeadlockError as error:
 #
 # Take a step of momentum: `velocity = momentum * velocity - rate * gradient`, and the weight moves by the velocity. The
 # gradient is the sum of all ranks' `grad`. This rank has the velocity of its own block. Use each half once, and leave
-# what comes in as it is.
+# what comes in as it is. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "sharded_step", "locked": false, "schema_version": 3, "solution": true, "task": false}

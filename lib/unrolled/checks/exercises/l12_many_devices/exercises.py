@@ -4,7 +4,7 @@ from unrolled import ops
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l12_many_devices import overlap, programs, ring, schedules, sharded
 from unrolled.checks.spec import Draw, Spec, Speed, case, normal, random_case
-from unrolled.parallel import pipeline
+from unrolled.parallel import pipeline, shard
 
 data_parallel_step = Spec(
     reference=programs.data_parallel_step,
@@ -80,6 +80,7 @@ ring_allreduce = Spec(
 
 sharded_step = Spec(
     reference=sharded.sharded_step,
+    allows=(shard,),
     cases=[
         random_case("four ranks with two numbers each", sharded.steps, 4, 2),
     ],
@@ -98,6 +99,7 @@ sharded_step = Spec(
     mistakes=sharded.MISTAKES,
     compare=sharded.judge,
     call=programs.on_network,
+    crash_advice=sharded.blocks_besides,
     ranks=True,
 )
 

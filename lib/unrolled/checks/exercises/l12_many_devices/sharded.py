@@ -120,3 +120,11 @@ def _blocks(weight: Array, new: Step, rank: int) -> Sequence[Array]:
     """What a rank may bring to be gathered: its block of the new weight, or the step that leads there."""
     after, velocity = new
     return after[rank * len(velocity) :][: len(velocity)], velocity, -velocity
+
+
+BLOCKS = "weight and grad have n numbers, velocity n / p: step with this rank's block of the weight and of the sum"
+
+
+def blocks_besides(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
+    """Return what to say of an error where a block met a whole array."""
+    return (BLOCKS,) if any("broadcast" in line for line in lines) else ()
