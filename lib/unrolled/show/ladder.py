@@ -385,7 +385,8 @@ def _panel_of_rungs(axes: Axes, title: str, steps: Sequence[Speedup], names: Seq
         y, colour = names.index(step.name), ORANGE if step.name == largest else BLUE
         axes.hlines(y, 1.0, step.factor, color=GREY, linewidth=0.8, linestyle=":" if step.workload else "-", zorder=1)
         if not step.workload:
-            axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
+            if step.factor > before:
+                axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
             before = step.factor
         marker, size = ("D", 7) if step.name == largest else ("*", 10) if step.workload else ("o", 7)
         look: dict[str, Any] = {"color": colour, "fillstyle": fill_of(title), "markerfacecoloralt": "white"}
