@@ -555,7 +555,7 @@ check.overlap_add(overlap_add)
 # are a small share of my time. But my whole convolution was slower than one product (the cell prints the factor, below
 # 1): cutting overlapping tiles and transforming pixels and results took most of it, and those are no multiplications
 # with weights, so the count leaves them out. Frequencies gain with large kernels: the map is above 1 from some kernel
-# size on, and the table shows that their time hardly changes from 3 x 3 to 31 x 31, since each frequency takes one
+# size on, and the table shows that their time changes little from 3 x 3 to 31 x 31, since each frequency takes one
 # product whatever the kernel, while the direct way grows with its area. Larger tiles cost digits (the error of 4 x 4
 # tiles in the picture is several times that of 2 x 2), and they cost more transforms for each tile and waste at the
 # edges of small images, where a tile reaches beyond.

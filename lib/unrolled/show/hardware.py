@@ -22,7 +22,7 @@ INSIDE: Box = (3.0, 2.82, 4.4, 1.3)  # below them, one of them enlarged
 TABLE_ROW, TABLE = 0.25, 2.95
 SQUARES = 8, 5  # little squares for the multiprocessors
 BANK = 4  # bytes that each bank of shared memory gives in a pass
-SHARED = 48  # KiB of it that a block may have: the same on every NVIDIA GPU
+SHARED = 48  # KiB of it that a block may have without asking for more: the same on every NVIDIA GPU
 
 
 def hardware(*profiles: Any, inside: bool = False) -> Picture:

@@ -405,7 +405,8 @@ def _panel_of_rungs(axes: Axes, title: str, steps: Sequence[Speedup], names: Seq
         y, colour = names.index(step.name), ORANGE if step.name == largest else BLUE
         axes.hlines(y, 1.0, step.factor, color=GREY, linewidth=0.8, linestyle=":" if step.workload else "-", zorder=1)
         if not step.workload:
-            axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
+            if step.factor > before:
+                axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
             before = step.factor
         face, marker = "white" if step.workload else colour, "D" if step.name == largest else "o"
         axes.plot(step.factor, y, marker, color=face, markeredgecolor=INK, markersize=7, zorder=3)

@@ -1,4 +1,6 @@
-"""Long short-term memory (Hochreiter and Schmidhuber, 1997), forward and backward through time, in eight forms.
+"""Long short-term memory, forward and backward through time, in eight forms.
+
+The cell is that of Hochreiter and Schmidhuber, 1997, with the forget gate of Gers, Schmidhuber and Cummins, 2000.
 
 Each form does the same multiplications and gives the same numbers. What differs is how many calls they are cut into.
 Sequences are x (T, N, D): T steps of N samples with D values. Weights are laid out as in PyTorch's `nn.LSTM`.
