@@ -34,11 +34,12 @@ learn, held = data.digits().split()
 # Lesson 10 made multiplications fewer. This lesson makes the numbers smaller, and that starts with a chip. A
 # processor that does nothing but matrix products needs cells that multiply and add, and that hand their numbers on to
 # their neighbours. H. T. Kung described such a **systolic array** in 1982, named after the heart, which pumps in
-# beats. Each number is read from memory once, and used by a whole row or column of cells. Chips have room for them:
-# Gordon Moore foresaw in 1965 that their transistors would go on doubling, and since about 2005 these no longer go
-# into faster clocks (Herb Sutter, *The free lunch is over*). Google's TPU has an array of 256 x 256 cells for 8 bits
-# (Norman Jouppi and others, 2017). On four TPUs AlphaGo Zero played Go, which it had learned from playing against
-# itself (David Silver and others, 2017). NVIDIA's tensor cores are small units for products, too.
+# beats. Each number is read from memory once, and used by a whole row or column of cells. <!-- why: systolic array
+# --> Chips have room for them: Gordon Moore foresaw in 1965 that their transistors would go on doubling, and since
+# about 2005 these no longer go into faster clocks (Herb Sutter, *The free lunch is over*). Google's TPU has an array
+# of 256 x 256 cells for 8 bits (Norman Jouppi and others, 2017). On four TPUs AlphaGo Zero played Go, which it had
+# learned from playing against itself (David Silver and others, 2017). NVIDIA's tensor cores are small units for
+# products, too.
 #
 # Step through a product of 3 x 3 matrices. How many steps does it take, and how many products of numbers?
 
@@ -48,15 +49,16 @@ show.systolic_array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0, 2], [0, 1, 1], [1
 # %% [markdown]
 # The smaller the numbers, the smaller a cell that multiplies them: by the school's method, bit by bit, it has 24 x 24
 # parts for the fractions of float32, and 8 x 8 for 8 bits. And the less energy: 3.7 and 0.2 picojoules on a chip of
-# 45 nm (Mark Horowitz, 2014).
+# 45 nm (Mark Horowitz, 2014). <!-- why: smaller cells -->
 #
 # ## Two ways in which bits gain
 #
 # The roofline of lesson 07 has two parts:
 #
 # - Left of its edge **memory** is the limit. There fewer **bytes** gain time, without any unit for them, as long as
-#   unpacking them takes less time than they save.
-# - Right of its edge **arithmetic** is the limit. There fewer bits gain only where a **unit** exists for them.
+#   unpacking them takes less time than they save. <!-- why: bytes -->
+# - Right of its edge **arithmetic** is the limit. There fewer bits gain only where a **unit** exists for them. <!--
+#   why: units -->
 #
 # A matrix times a vector, as for one image alone, uses each weight once: 2 operations for its 4 bytes. A product of
 # two large matrices uses it thousands of times. Here are both on an H200, below one roof for each unit, from its data
@@ -110,9 +112,9 @@ print(*(f"{name:32}{milliseconds:6.2f} ms" for name, milliseconds in took.items(
 journal.measured("int8_times_a_vector", took["float32 times a vector"] / took["int8 times a vector"])
 
 # %% [markdown]
-# `max` takes int8 as it is, and its time falls with the bytes, or more where a cache holds the smaller array. The
-# product has to unpack, and NumPy writes each number into the cache and reads it again. Compare these two parts with
-# float32: what did your machine say?
+# `max` takes int8 as it is, and its time falls with the bytes, or more where a cache holds the smaller array. <!--
+# why: the largest weight --> The product has to unpack, and NumPy writes each number into the cache and reads it
+# again. <!-- why: unpacking --> Compare these two parts with float32: what did your machine say?
 #
 # A kernel can unpack where it multiplies, and write nothing down. Here each row has a warp. A word of 32 bits holds
 # four weights; two shifts cut one out, with its sign. The simulated GPU counts what it reads.
@@ -147,8 +149,9 @@ for bits in (8, 4):
 print(recorded)
 
 # %% [markdown]
-# Both gain, but 4 bits take as long as 8, with half of the bytes: so memory is no longer the limit. (What is, was not
-# looked into. Both do the same operations for each weight.)
+# Both gain, but 4 bits take as long as 8, with half of the bytes: so memory is no longer the limit. <!-- why: four
+# bits --> (What is, was not looked into. Both do the same operations for each weight.) <!-- why: four bits, the limit
+# -->
 #
 # Here is the network for this lesson. It learns the digits in float32, and we shall make it smaller in four ways.
 # What does it lose? A few hundred digits cannot tell exactly, so look at the **interval**: for 95 networks of 100 it
@@ -295,8 +298,8 @@ for kind in ("TF32", "float16", "bfloat16", "FP8", "int8"):
 
 # %% [markdown]
 # The same bits, and opposite answers. NumPy has no BLAS for float16: its own loop turns two numbers into float32 for
-# each multiplication (`HALF_matmul_inner_noblas`). The H200 has units. (`network.half()` multiplies in float32, by
-# BLAS.)
+# each multiplication (`HALF_matmul_inner_noblas`). <!-- why: float16 on a CPU --> The H200 has units. <!-- why:
+# float16 on a GPU --> (`network.half()` multiplies in float32, by BLAS.)
 #
 # ## Eight bits
 #
@@ -418,8 +421,9 @@ print(f"your CPU, 128 x 128: int8 with sums of int32 takes {exact / single:.1f} 
 
 # %% [markdown]
 # A quarter of the memory, and as good as these digits can tell. Is it faster? Not with NumPy, which has no BLAS for
-# whole numbers either. (The library lets BLAS sum short blocks in float32, which holds whole numbers exactly up to 2
-# to the power of 24.) CPUs with AVX-512 VNNI or Arm's `sdot`, and newer GPUs, have units for int8.
+# whole numbers either. <!-- why: int8 on a CPU --> (The library lets BLAS sum short blocks in float32, which holds
+# whole numbers exactly up to 2 to the power of 24.) CPUs with AVX-512 VNNI or Arm's `sdot`, and newer GPUs, have
+# units for int8.
 #
 # ## Weights that are not there
 #
@@ -484,8 +488,9 @@ else:
 # %% [markdown]
 # A tenth of the multiplications, and not a tenth of the time. SciPy's loop (`csr_matvecs`) goes from weight to
 # weight, each with its place, and adds its products to a row of sums in memory. BLAS keeps blocks of sums in
-# registers (Kazushige Goto and Robert van de Geijn, 2008). How much each of these makes was not looked into.
-# (NVIDIA's newer GPUs have a unit for a special case, two zeros in each four weights.)
+# registers (Kazushige Goto and Robert van de Geijn, 2008). <!-- why: zeros --> How much each of these makes was not
+# looked into. <!-- why: zeros, each cause --> (NVIDIA's newer GPUs have a unit for a special case, two zeros in each
+# four weights.)
 #
 # ## One bit
 #
@@ -537,7 +542,8 @@ print(f"recorded, 4,096 x 4,096 by 4,096 x 4,096: counting bits alone takes {alo
 
 # %% [markdown]
 # With two matrices one bit gains little or nothing. NumPy passes over the words once for xor, once to count and once
-# to sum, and the record tells what counting alone takes. With one vector a thirty-second of the bytes shows.
+# to sum, and the record tells what counting alone takes. <!-- why: one bit, matrices --> With one vector a
+# thirty-second of the bytes shows. <!-- why: one bit, a vector -->
 #
 # A network has to be trained for signs. `network.binarize()` makes the inner dense layer binary.
 
@@ -621,10 +627,10 @@ show.precision_front(networks, "MNIST, recorded, on a CPU", like=rows)
 # Then read the seconds: with NumPy hardly a small form is faster than float32. What you gained is memory.
 #
 # Who wants which? Fixstars' seminar of 2022 weighs speed, power and place. In a **data centre** one copy of the
-# weights serves many at once; batches move its work right of the edge, so it buys *units*. On the **edge**, in a
-# camera or a car, images come one by one, left of the edge of the roofline: there *bytes* gain time. A **phone** also
-# pays in battery: fetching 32 bits from memory takes 640 picojoules on a chip of 45 nm, and a multiplication in
-# float32 takes 3.7 (Song Han and others, 2015).
+# weights serves many at once; batches move its work right of the edge, so it buys *units*. <!-- why: data centre -->
+# On the **edge**, in a camera or a car, images come one by one, left of the edge of the roofline: there *bytes* gain
+# time. <!-- why: edge --> A **phone** also pays in battery: fetching 32 bits from memory takes 640 picojoules on a
+# chip of 45 nm, and a multiplication in float32 takes 3.7 (Song Han and others, 2015).
 #
 # ## In your own words
 #
