@@ -34,9 +34,10 @@ learn, held = data.digits().split()
 # Lesson 10 made multiplications fewer. This lesson makes the numbers smaller, and that starts with a chip. A
 # processor that does nothing but matrix products needs cells that multiply and add, and that hand their numbers on to
 # their neighbours. H. T. Kung described such a **systolic array** in 1982, named after the heart, which pumps in
-# beats. Each number is read from memory once, and used by a whole row or column of cells. <!-- why: systolic array
-# --> Chips have room for them: Gordon Moore foresaw in 1965 that their transistors would go on doubling, and since
-# about 2005 these no longer go into faster clocks (Herb Sutter, *The free lunch is over*). Google's TPU has an array
+# beats. Each number is read from memory once, and used by a whole row or column of cells.
+# <!-- why: systolic array -->
+# Chips have room for them: Gordon Moore foresaw in 1965 that their transistors would go on doubling, and since about
+# 2005 these no longer go into faster clocks (Herb Sutter, *The free lunch is over*). Google's TPU has an array
 # of 256 x 256 cells for 8 bits (Norman Jouppi and others, 2017). On four TPUs AlphaGo Zero played Go, which it had
 # learned from playing against itself (David Silver and others, 2017). NVIDIA's tensor cores are small units for
 # products, too.
@@ -57,8 +58,8 @@ show.systolic_array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0, 2], [0, 1, 1], [1
 #
 # - Left of its edge **memory** is the limit. There fewer **bytes** gain time, without any unit for them, as long as
 #   unpacking them takes less time than they save. <!-- why: bytes -->
-# - Right of its edge **arithmetic** is the limit. There fewer bits gain only where a **unit** exists for them. <!--
-#   why: units -->
+# - Right of its edge **arithmetic** is the limit. There fewer bits gain only where a **unit** exists for them.
+#   <!-- why: units -->
 #
 # A matrix times a vector, as for one image alone, uses each weight once: 2 operations for its 4 bytes. A product of
 # two large matrices uses it thousands of times. Here are both on an H200, below one roof for each unit, from its data
@@ -112,8 +113,8 @@ print(*(f"{name:32}{milliseconds:6.2f} ms" for name, milliseconds in took.items(
 journal.measured("int8_times_a_vector", took["float32 times a vector"] / took["int8 times a vector"])
 
 # %% [markdown]
-# `max` takes int8 as it is, and its time falls with the bytes, or more where a cache holds the smaller array. <!--
-# why: the largest weight --> The product has to unpack, and NumPy writes each number into the cache and reads it
+# `max` takes int8 as it is, and its time falls with the bytes, or more where a cache holds the smaller array.
+# <!-- why: the largest weight --> The product has to unpack, and NumPy writes each number into the cache and reads it
 # again. <!-- why: unpacking --> Compare these two parts with float32: what did your machine say?
 #
 # A kernel can unpack where it multiplies, and write nothing down. Here each row has a warp. A word of 32 bits holds
@@ -149,9 +150,9 @@ for bits in (8, 4):
 print(recorded)
 
 # %% [markdown]
-# Both gain, but 4 bits take as long as 8, with half of the bytes: so memory is no longer the limit. <!-- why: four
-# bits --> (What is, was not looked into. Both do the same operations for each weight.) <!-- why: four bits, the limit
-# -->
+# Both gain, but 4 bits take as long as 8, with half of the bytes: so memory is no longer the limit.
+# <!-- why: four bits --> (What is, was not looked into. Both do the same operations for each weight.)
+# <!-- why: four bits, the limit -->
 #
 # Here is the network for this lesson. It learns the digits in float32, and we shall make it smaller in four ways.
 # What does it lose? A few hundred digits cannot tell exactly, so look at the **interval**: for 95 networks of 100 it
@@ -298,8 +299,8 @@ for kind in ("TF32", "float16", "bfloat16", "FP8", "int8"):
 
 # %% [markdown]
 # The same bits, and opposite answers. NumPy has no BLAS for float16: its own loop turns two numbers into float32 for
-# each multiplication (`HALF_matmul_inner_noblas`). <!-- why: float16 on a CPU --> The H200 has units. <!-- why:
-# float16 on a GPU --> (`network.half()` multiplies in float32, by BLAS.)
+# each multiplication (`HALF_matmul_inner_noblas`). <!-- why: float16 on a CPU --> The H200 has units.
+# <!-- why: float16 on a GPU --> (`network.half()` multiplies in float32, by BLAS.)
 #
 # ## Eight bits
 #

@@ -115,6 +115,7 @@ print(recorded)
 # %% [markdown]
 # Where the last column is near 100 %, alpha counts; near 0, beta does. That is why programs put all gradients into one
 # array before they sum it: as many small messages, each would cost its alpha.
+# <!-- why: small messages -->
 #
 # Now a guess. Source A's network trains on MNIST with batches of 8 (*Deep Learning Gaiden: GPU Programming*, 2020).
 # Share each batch among 2 GPUs, then among 4. How many times as fast as on one GPU is a step? Below 1 is slower.
@@ -152,10 +153,13 @@ peers = [recorded.figure(name, "peer_s") for name in of_gpus]
 print(f"PyTorch's DistributedDataParallel:  two {peers[0] / peers[1]:.2f}, four {peers[0] / peers[2]:.2f}")
 
 # %% [markdown]
-# With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it. Lesson 13
+# With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it.
+# <!-- why: not computing --> Lesson 13
 # prints how long the GPU works in such a step, and how many pieces of work its host has to start. Half of a batch needs
-# as many starts as all of it, so nothing is gained by sharing it. And the second GPU costs far more than the sum. What
+# as many starts as all of it, so nothing is gained by sharing it.
+# <!-- why: as many starts --> And the second GPU costs far more than the sum. What
 # the rest of it is was not looked into: ranks also wait for one another.
+# <!-- why: the second GPU -->
 #
 # (Compare times of one record only. The step here is with momentum, and its batch lies ready. That of lesson 13 is with
 # Adam, gathers its batch, and had another host.)
@@ -257,7 +261,8 @@ else:
 
 # %% [markdown]
 # Two ranks on two cores can be about twice as fast at best. The sum takes time, the faster rank waits for the slower
-# one, and the cores share memory; how much each of these takes is not measured here. Try it while another program runs.
+# one, and the cores share memory; how much each of these takes was not looked into.
+# <!-- why: two ranks --> Try it while another program runs.
 #
 # ## Round the ring
 #
@@ -335,6 +340,7 @@ for size in (10, 4_000_000):
 # ring is better. By the seconds alone, it hardly is so with eight ranks. But the model is kind to rank 0, which has a
 # link of its own to every rank. Where all of them share one, as on a network card, the bytes that rank 0 gets decide:
 # they grow with the ranks in the first program, and in the ring they stay below twice the array.
+# <!-- why: ring -->
 #
 # Here two ranks want to receive before anything is sent.
 
@@ -395,7 +401,8 @@ for ranks in (1, 2, 4, 8):
     print(f"{line}{took[0]:13.0f}{took[1]:17.0f}")
 
 # %% [markdown]
-# The optimizer's memory shrinks with the ranks, and nothing more is sent: the two halves are the all-reduce. ZeRO's
+# The optimizer's memory shrinks with the ranks, and nothing more is sent: the two halves are the all-reduce.
+# <!-- why: two halves --> ZeRO's
 # later stages share out gradients and weights as well. The last one sends weights once more: by the paper's count, half
 # as many bytes again.
 #
@@ -446,6 +453,7 @@ show.pipeline("gpipe", stages=4, micro_batches=8)
 # The picture draws both directions alike. But a backward pass is about twice a forward pass: a dense layer has one
 # product on the way forward, and on the way back two of the same size, by the weight and by the input. Slots of one
 # direction are then twice as long, and the share of the bubble is the same.
+# <!-- why: twice forward -->
 #
 # ### Exercise: pipeline_schedule
 #
@@ -577,8 +585,10 @@ show.scaling_curves(
 # %% [markdown]
 # The same GPUs, and opposite answers. Is it the number of images? No: source A's network is slower on two GPUs with 4
 # images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: it does not wait
-# for computing, so there is none to share. Source B's step takes longer on two GPUs by about what its sum takes, and that
-# is a small part of it; a sum beside the backward pass takes less. The left line promises that half of a batch takes
+# for computing, so there is none to share.
+# <!-- why: none to share --> Source B's step takes longer on two GPUs by about what its sum takes, and that
+# is a small part of it; a sum beside the backward pass takes less.
+# <!-- why: about its sum --> The left line promises that half of a batch takes
 # half of the time.
 #
 # ## In your own words

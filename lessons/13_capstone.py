@@ -53,7 +53,8 @@ for size in (8, 128, 1024):
 print(compared)
 
 # %% [markdown]
-# The host works for longer than the GPU, so the GPU waits. What the host works at is Python: it looks up a function,
+# The host works for longer than the GPU, so the GPU waits. <!-- why: the GPU waits -->
+# What the host works at is Python: it looks up a function,
 # checks shapes, makes an array, and hands over one kernel after the other. A **CUDA graph** ends that. The host records
 # once what it would launch, and the GPU gets the whole list in a single call, again and again.
 #
@@ -231,7 +232,8 @@ check.replayed_epoch(replayed_epoch)
 # Speed needs a real GPU: at batch 8, the graph has to be at least {T} times as fast as Python. Without a GPU its points
 # are deferred, not lost. Now look at both, with few steps. Move the first slider from Python to the graph. Before the
 # gap in its row are the copies into the buffers and the run that compiles; the gap is the capture. Both are paid once,
-# so six steps hardly gain by them. Then come the steps: the second slider shows *the last quarter*, where one is close
+# so six steps hardly gain by them. <!-- why: paid once -->
+# Then come the steps: the second slider shows *the last quarter*, where one is close
 # behind the other. A graph counts as one launch, and its kernels are drawn one by one; our own product is one of the
 # "other" kernels.
 
@@ -292,10 +294,12 @@ for size in (8, 128, 1024):
         journal.measured("network_at_8", eager_us / graph_us, where=f"recorded, {GPU}")
 
 # %% [markdown]
-# With a larger batch the GPU works longer for each launch, and less is gained. But a graph makes no kernel faster, so
+# With a larger batch the GPU works longer for each launch, and less is gained. <!-- why: longer launches -->
+# But a graph makes no kernel faster, so
 # it can gain no more than the last number of a line: a step that takes as long as the GPU works. Here much more was
 # gained. Why? Two causes act together: the graph, and kernels that do the work of several (fused, lesson 08). How much
-# each of them gained was not looked into. Keep that in mind for later.
+# each of them gained was not looked into. <!-- why: graph and kernels -->
+# Keep that in mind for later.
 #
 # ## The whole step, compiled
 #
@@ -340,6 +344,7 @@ for name, row in compared.rows.items():
 # knows a few layers. And look for the row with the smallest lead: source B is the network of *takataka's diary* (2015)
 # for CIFAR-10, with many more channels. None of the four has Python in a step, so what is compared are kernels and the
 # gaps between them. Which of the two makes a lead was not looked into.
+# <!-- why: a lead -->
 #
 # ## What was it that helped?
 #
@@ -471,6 +476,7 @@ for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
 # %% [markdown]
 # Look at the bar of "hardware", and at the bar of "code" after it. With a batch of 8, and Python between the kernels, a
 # GPU for data centres is hardly faster than this CPU, or a few times. Take Python out, and the same GPU gains far more.
+# <!-- why: hardware -->
 # That is what *causes interact* means.
 #
 # And the larger batch learned less in the same five epochs, at the same learning rate. For the batch of 1,024 there is no
