@@ -390,6 +390,9 @@ AS_A_GPU = {
     "a variance in float16": (lambda cp: cp.asarray([1e5, 1e5 + 2]).var(dtype="e"), 1),
     "a mean in uint8": (lambda cp: cp.asarray([200, 201], "B").mean(dtype="B"), 200),
     "a variance of nothing": (lambda cp: cp.nanvar(cp.zeros((2, 0)), axis=1), [0, 0]),
+    "and of no whole numbers": (lambda cp: cp.nanvar(cp.zeros((2, 0), "i"), axis=1), [np.nan, np.nan]),
+    "a quotient that is almost 0": (lambda cp: cp.asarray([-2.75], "f") // 3.4e38, [0]),
+    "uint64 and int64 compared": (lambda cp: cp.asarray([1, 2**63], "Q") > np.int64(3), [0, 1]),
     "quotients, rounded twice": (lambda cp: cp.asarray([1, np.inf, -1, 7]) // cp.asarray(DIVISORS), [10, np.inf, 0, 2]),
     "their rests": (lambda cp: cp.asarray([1e9, np.inf, -1, LARGEST]) % cp.asarray(DIVISORS), RESTS),
     "a rest of float16": (lambda cp: cp.asarray([1], "e") % 2**40, [np.nan]),
@@ -453,6 +456,7 @@ def test_sorts_are_stable_or_refused():
 
 
 REFUSED_AS_A_GPU = {
+    "a range of bool": (lambda cp, x: cp.arange(7, dtype="?"), TypeError),
     "infinity where a mask holds": (lambda cp, x: x.__setitem__(x > 1, float("inf")), OverflowError),
     "a negative number, unsigned": (lambda cp, x: x.astype("Q").fill(-2.25), OverflowError),
     "a complex number, real": (lambda cp, x: x.astype("f").fill(1j), TypeError),

@@ -42,7 +42,8 @@ def _halves(x: Any) -> tuple[Any, Any]:
 def floor_divide(x: Any, y: Any) -> Any:
     """Return the quotient rounded down; a whole number divided by 0 is 0."""
     if x.dtype.kind == "f":
-        return np.floor(np.divide(x, y, dtype=np.promote_types(x.dtype, np.float32)))
+        quotient = np.divide(x, y, dtype=np.promote_types(x.dtype, np.float32))
+        return np.floor(quotient if x.dtype == np.float64 else quotient * (abs(quotient) >= np.finfo("f").tiny))
     return np.floor_divide(x, np.where(y == 0, y.dtype.type(1), y)) * (y != 0)
 
 

@@ -22,7 +22,7 @@ from unrolled.simgpu.conversion import converted, to_integers
 Array: TypeAlias = Any
 Operation: TypeAlias = Callable[[Any, Any, Options], None]
 _KINDS = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
-DTYPES: dict[str, np.dtype[Any]] = {text: np.dtype(kind.name) for kind in _KINDS for text in (kind.name, kind.str)}
+DTYPES: dict[str, np.dtype[Any]] = {text: kind for kind in _KINDS for text in (kind.name, kind.str)}
 UFUNCS: dict[str, np.ufunc] = {
     name: function
     for name, function in vars(np).items()
@@ -149,7 +149,7 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         with warnings.catch_warnings():  # a GPU does not warn of an empty slice
             warnings.simplefilter("ignore")
             result = np.asarray(function(x, **words))
-        if not x.size and function in (np.nanvar, np.nanstd):
+        if not x.size and x.dtype.kind in "fc" and function in (np.nanvar, np.nanstd):
             result = np.zeros_like(result)
         _copy([result.reshape(out.shape)], [out], {})
 

@@ -125,7 +125,7 @@ FLOAT32, FLOAT64 = map(Scalar, "fd")
 
 def scalar_type(dtype: Any) -> Scalar:
     """Return the type of a NumPy dtype. Raises RefusedError for one that a register does not hold here."""
-    code = np.dtype(dtype).char
+    code = np.dtype(np.dtype(dtype).name).char  # of two codes for int64, the one that CuPy's arrays have
     if code not in ORDER:
         raise RefusedError(
             TypeError,
