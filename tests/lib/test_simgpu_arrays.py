@@ -364,6 +364,7 @@ AS_A_GPU = {
     "a negative power in a dtype": (lambda cp: cp.power(cp.asarray([2, -1]), -1, dtype="i"), [0, -1]),
     "the sign of a bool": (lambda cp: cp.sign(cp.asarray([True, False])) * -1, [-1, 0]),
     "a bool that stays": (lambda cp: +cp.asarray([True, False]), [True, False]),
+    "unsigned beside a signed number": (lambda cp: cp.asarray([3], "Q") == np.int64(3), [True]),
     "nothing and a large number": (lambda cp: cp.zeros(0, "b") + 300, []),
     "an index of a small dtype": (lambda cp: cp.arange(300)[cp.asarray([255], "B")], [255]),
     "the order of a single number": (lambda cp: cp.asarray(7).argsort(), [0]),
