@@ -88,6 +88,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> nd
     real = any(np.asarray(x).dtype.kind == "f" for x in (first, last, step) if not isinstance(x, ndarray))
     kind = np.dtype((float if real else int) if dtype is None else dtype)
     size = max(0, int(np.ceil((last - first) / step)))
+    if kind.kind == "b" and size > 2:
+        raise TypeError("arange() is only supported for booleans when the result has at most length 2.")
     return _born("arange", ndarray(size, kind), {"start": _plain(first), "step": _plain(step)})
 
 
