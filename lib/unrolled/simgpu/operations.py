@@ -64,15 +64,13 @@ def _ufunc(function: np.ufunc) -> Operation:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
             takes = f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs"
             raise InvalidCommandError(f"{takes}, got {len(inputs)} and {len(outputs)}")
-        loop: dict[str, Any] = {}
-        if options.get("signature") is not None:
-            loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
-            if len(loop["signature"]) != function.nargs:  # older NumPys take one dtype for that of the output
-                raise InvalidCommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
-            inputs = [converted(x, kind) for x, kind in zip(inputs, loop["signature"], strict=False)]
-        if function is np.power and loop.get("signature", [np.result_type(*inputs)])[-1].kind in "iu":
+        if (signature := options.get("signature")) is not None:
+            if len(signature) != function.nargs:
+                raise InvalidCommandError(f"a signature of {len(signature)} dtypes; expected {function.nargs}")
+            inputs = [converted(x, dtype_of(name)) for x, name in zip(inputs, signature, strict=False)]
+        if function is np.power and np.result_type(*inputs).kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
-        function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
+        function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"))
 
     return compute
 
