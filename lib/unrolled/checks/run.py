@@ -277,7 +277,7 @@ class _Check:
         inputs, reference, tolerance = case.inputs(self.seed), self.spec.reference, self.spec.tolerance
         answers = (reference, *((self.spec.speed.baseline,) if self.spec.speed else ()))
         return (
-            causes.of_arguments(got, inputs, partial(called, reference), tolerance)
+            causes.of_arguments(got, inputs, partial(called, reference), tolerance, _defaults(reference))
             or causes.of_slips(got, inputs, called, answers, tolerance)
             or causes.of_places(got, expected, inputs, tolerance)
         )
@@ -336,6 +336,11 @@ class _Check:
         if verdict.outcome == "inconclusive":
             lines.append(words.BUSY if verdict.excused or not verdict.pairs else words.SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
+
+
+def _defaults(function: Function) -> Inputs:
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD}
 
 
 def _given_back(got: Any, given: Inputs) -> str | None:
