@@ -40,15 +40,15 @@ def is_bare(lines: Iterable[str]) -> bool:
 
 
 def of_arguments(
-    got: Any, inputs: Inputs, called: Callable[..., Any], tolerance: float, defaults: Mapping[str, Any]
+    got: Any, inputs: Inputs, called: Callable[..., Any], tolerance: float, reference: Function
 ) -> str | None:
-    """Return with which argument changed the reference gives `got`, in words; None if with none.
+    """Return with which argument, or default, changed the reference gives `got`, in words; None if with none.
 
-    `called(name=value)` is what the reference gives then; it may raise. Its `defaults` count where there is no input.
+    `called(name=value)` is what it gives then; it may raise.
     """
     calls = (
         (f"this is the right result {text}", functools.partial(called, **changed))
-        for text, changed in itertools.chain(_changed_arguments(inputs), _changed_defaults(defaults, inputs))
+        for text, changed in itertools.chain(_changed_arguments(inputs), _changed_defaults(reference, inputs))
     )
     return _leading_to(got, inputs, calls, tolerance)
 
@@ -123,12 +123,11 @@ def _sources(function: Any, names: dict[str, Any]) -> Iterator[str]:
 DONE = "functions whose sources are there"
 
 
-def _changed_defaults(defaults: Mapping[str, Any], inputs: Inputs) -> Iterator[tuple[str, Inputs]]:
+def _changed_defaults(reference: Function, inputs: Inputs) -> Iterator[tuple[str, Inputs]]:
     """Change what is left to a default to a usual value."""
-    for name, value in defaults.items():
-        if isinstance(value, float) and name not in inputs:
-            for other in USUAL:
-                yield f"for {name}={other:g}: leave its default at {value:g}", {name: other}
+    for name, each in inspect.signature(reference).parameters.items():
+        if isinstance(each.default, float) and name not in inputs:
+            yield from ((f"for {name}={x:g}: leave its default at {each.default:g}", {name: x}) for x in USUAL)
 
 
 def _changed_arguments(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Inputs]]:

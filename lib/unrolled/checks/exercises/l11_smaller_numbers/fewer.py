@@ -21,10 +21,7 @@ ONES = 2**WORD - 1
 
 
 def prune(weight: Array, fraction: float, updates: list[Array], late: Array | None = None) -> Array:
-    """Return the weights with the smallest magnitudes at 0, after updates that leave these at 0.
-
-    Of equal magnitudes those go where `late` is lowest.
-    """
+    """Return the weights with the smallest magnitudes at 0, of equal ones where `late` is lowest, after updates."""
     return masked(weight, kept(weight, fraction, late), updates)
 
 
@@ -174,25 +171,20 @@ def _words(*shape: int) -> Draw:
 
 
 def by_words(
-    a: Array,
-    b: Array,
-    k: int,
-    *,
-    last: Callable[[int], int] = lambda rest: (1 << rest) - 1 if rest else ONES,
-    all_words: bool = False,
+    a: Array, b: Array, k: int, *, last: Function = lambda rest: 2**rest - 1, all_words: bool = False
 ) -> Array:
     """Return the products (N, M), int32, of k signs in each row of a (N, W) and b (M, W).
 
-    Mistakes have a last word of which other bits than last(k % 64) count; or of all others no more bits than that.
+    Mistakes have a last word of which other bits than last(k % 64 or 64) count; or of all others no more than that.
     """
     words = np.full(a.shape[1], ONES, np.uint64)
-    words[slice(None) if all_words else -1] = last(k % WORD)
+    words[slice(None) if all_words else -1] = last(k % WORD or WORD)
     differ = np.bitwise_count((a[:, None] ^ b) & words)
     return np.asarray(k - 2 * differ.sum(axis=2, dtype=np.int32), np.int32)
 
 
-def _counted(says: str, last: Callable[[int], int], all_words: bool = False) -> Mistake:
-    return Mistake(says, partial(by_words, last=last, all_words=all_words))
+def _counted(says: str, last: Function) -> Mistake:
+    return Mistake(says, partial(by_words, last=last))
 
 
 FEW_BITS = "8 bits count to 255, and 16 to 32,767: .sum(axis=1, dtype=np.int32)"
@@ -201,16 +193,12 @@ BINARY_MISTAKES = (
     result(
         "a sign that differs takes 2 away: the 1 that is missing, and the -1 that is there", lambda y, k: (k + y) // 2
     ),
-    _counted("where k % 64 is 0 the last word is full: all of its bits count", lambda rest: (1 << rest) - 1),
+    _counted("where k % 64 is 0 the last word is full: all of its bits count", lambda rest: 2 ** (rest % WORD) - 1),
     _counted(
         "the first sign lies in the lowest bit: of the last word the k % 64 lowest count",
-        lambda rest: 2**WORD - 2 ** (WORD - rest) if rest else ONES,
+        lambda rest: 2**WORD - 2 ** (WORD - rest),
     ),
-    _counted(
-        "only the last word has bits left over: all bits of the others count",
-        lambda rest: (1 << rest) - 1 if rest else ONES,
-        all_words=True,
-    ),
+    Mistake("only the last word has bits left over: all bits of the others count", partial(by_words, all_words=True)),
     result(FEW_BITS, lambda y, k: k - (k - y) % 512),
     result(FEW_BITS, lambda y: y % 256),
     result(FEW_BITS, lambda y, k: k - 2 * ((k - y) // 2).astype(np.int16).astype(np.int32)),
