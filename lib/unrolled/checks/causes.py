@@ -27,6 +27,8 @@ DIFFERENCE = re.compile(
     r"|^besides, dtype|^this is item "
 )
 """Lines that say how a result differs, and not what may have caused that."""
+USUAL = (0.0, 0.5, 0.8, 0.95, 0.99, 1.0, *(10.0**-n for n in range(1, 11)))  # for what has a default
+NEARLY = 0.05  # of a number: what is no further off lacks no large term
 SMALL = 50_000  # numbers in all inputs: with more, the reference is not called again and again
 
 Array = np.ndarray[Any, Any]
@@ -37,14 +39,16 @@ def is_bare(lines: Iterable[str]) -> bool:
     return all(DIFFERENCE.search(line) for line in lines)
 
 
-def of_arguments(got: Any, inputs: Inputs, called: Callable[..., Any], tolerance: float) -> str | None:
-    """Return with which argument changed the reference gives `got`, in words; None if with none.
+def of_arguments(
+    got: Any, inputs: Inputs, called: Callable[..., Any], tolerance: float, reference: Function
+) -> str | None:
+    """Return with which argument, or default, changed the reference gives `got`, in words; None if with none.
 
-    `called(name=value)` is what the reference gives then; it may raise.
+    `called(name=value)` is what it gives then; it may raise.
     """
     calls = (
         (f"this is the right result {text}", functools.partial(called, **changed))
-        for text, changed in _changed_arguments(inputs)
+        for text, changed in itertools.chain(_changed_arguments(inputs), _changed_defaults(reference, inputs))
     )
     return _leading_to(got, inputs, calls, tolerance)
 
@@ -117,6 +121,13 @@ def _sources(function: Any, names: dict[str, Any]) -> Iterator[str]:
 
 
 DONE = "functions whose sources are there"
+
+
+def _changed_defaults(reference: Function, inputs: Inputs) -> Iterator[tuple[str, Inputs]]:
+    """Change what is left to a default to a usual value."""
+    for name, each in inspect.signature(reference).parameters.items():
+        if isinstance(each.default, float) and name not in inputs:
+            yield from ((f"for {name}={x:g}: leave its default at {each.default:g}", {name: x}) for x in USUAL)
 
 
 def _changed_arguments(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Inputs]]:
@@ -225,7 +236,8 @@ def of_places(got: Any, expected: Any, inputs: Mapping[str, Any], tolerance: flo
         wrong = ~(np.abs(ours.astype(float) - right) <= max(tolerance * scale, 0.0)) & ~(
             np.isnan(ours) & np.isnan(right)
         )
-    return next(_of_wrong(ours.astype(float), right.astype(float), wrong, scale), None)
+    alone = _of_numbers(float(ours.item()), float(right.item())) if right.size == 1 else None
+    return next(_of_wrong(ours.astype(float), right.astype(float), wrong, scale), alone)
 
 
 def _of_shape(ours: tuple[int, ...], right: tuple[int, ...], inputs: Mapping[str, Any]) -> str | None:
@@ -247,13 +259,15 @@ def _of_shape(ours: tuple[int, ...], right: tuple[int, ...], inputs: Mapping[str
 def _of_numbers(got: float, right: float) -> str | None:
     if abs(got + right) <= 1e-6 * abs(right):
         return "the sign is wrong"
-    if got - right in (1, -1):
+    if abs(abs(got - right) - 1) < 1e-9:
         return f"this is one too {'many' if got > right else 'few'}"
     if right and np.isfinite(got):
         for name, ratio in (("times", got / right), ("of it", right / got if got else 0.0)):
             if ratio > 1 and abs(ratio - round(ratio)) < 1e-6:
                 return f"this is {round(ratio)} times as much" if name == "times" else f"this is 1/{round(ratio)} of it"
-    return "the result is not finite: a division by 0?" if not np.isfinite(got) else None
+        if abs(got - right) < NEARLY * abs(right):
+            return "nearly right: a small term is missing, or one that does not belong there"
+    return "the result is not finite: a division by 0, or exp of a large number?" if not np.isfinite(got) else None
 
 
 def _of_wrong(ours: Array, right: Array, wrong: Array, scale: float) -> Iterator[str]:

@@ -31,6 +31,10 @@ ON_GPU = (
     "the result is a GPU array, but NumPy arrays came in: work with the module of the array that you are given, "
     "array_module(x)"
 )
+ELSEWHERE = (
+    "the result lies on another GPU than the inputs, as what is kept from an earlier call does: make it from them, in "
+    "the function, at every call"
+)
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
 COPIES = (
     "float(), int(), .item(), .get(), asnumpy, device.to_host, x[x > 0] and an `if` copy from the GPU; asarray and "
@@ -116,7 +120,7 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
     if any(isinstance(leaf, np.ndarray) for leaf in found):
         return ("the result is a NumPy array: it left the GPU. Return it as it lies there",)
     strays = any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in found)
-    return ("the result lies on another GPU than the inputs: make it from them, in the function",) if strays else ()
+    return (ELSEWHERE,) if strays else ()
 
 
 def written_by_kernels(got: Any) -> tuple[int, int]:

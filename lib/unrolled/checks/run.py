@@ -278,7 +278,7 @@ class _Check:
         inputs, reference, tolerance = case.inputs(self.seed), self.spec.reference, self.spec.tolerance
         answers = (reference, *((self.spec.speed.baseline,) if self.spec.speed else ()))
         return (
-            causes.of_arguments(got, inputs, partial(called, reference), tolerance)
+            causes.of_arguments(got, inputs, partial(called, reference), tolerance, reference)
             or causes.of_slips(got, inputs, called, answers, tolerance)
             or causes.of_places(got, expected, inputs, tolerance)
         )
@@ -354,15 +354,12 @@ def _place(leaf: Any) -> tuple[int, int] | None:
 def _in_float32(reference: Function) -> Mistake:
     """The mistake of computing in float32 what came in float64."""
 
-    def narrowed(*positional: Any, **named: Any) -> Any:
-        positional, named = gpu.each_leaf((positional, named), _narrowed)
-        return reference(*positional, **named)
+    def narrowed(*given: Any, **named: Any) -> Any:
+        wide = np.dtype(float)
+        given, named = gpu.each_leaf((given, named), lambda x: np.float32(x) if getattr(x, "dtype", 0) == wide else x)
+        return reference(*given, **named)
 
     return Mistake(words.NARROWED, narrowed)
-
-
-def _narrowed(leaf: Any) -> Any:
-    return leaf.astype(np.float32) if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 else leaf
 
 
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"

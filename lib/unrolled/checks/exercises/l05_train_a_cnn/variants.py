@@ -79,12 +79,7 @@ def _orders(inputs: Inputs) -> int:
 
 
 balanced_and_shuffled = batches.judge_of_epochs(
-    _balance,
-    batches.strangers,
-    batches.strange_labels,
-    _choice,
-    orders=_orders,
-    shuffled=lambda numbers, inputs: numbers[inputs["labels"][numbers] == inputs["labels"][0]],
+    _balance, batches.strangers, batches.strange_labels, _choice, orders=_orders
 )
 
 # `data.minibatches` is no answer: class by class it is a good way to begin.

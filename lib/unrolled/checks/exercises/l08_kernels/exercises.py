@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -187,14 +188,9 @@ def _once(inputs: Inputs) -> float:
 ODD = Budget(launches=1, own=1, bank_conflicts=0)  # rows begin inside of sectors, so these say little
 
 
-def _tile_passes(inputs: Inputs) -> float:
-    """Return the requests to shared memory that a transposition may make: 64 for a tile, and 32 to clear it."""
-    return 100.0 * products.tiles(*inputs["x"].shape)
-
-
 TILED = replace(
     ODD,
-    shared_passes=_tile_passes,
+    shared_passes=lambda inputs: 100.0 * products.tiles(*inputs["x"].shape),  # 64 for a tile, and 32 to clear it
     read_sectors=SECTORS,
     written_sectors=SECTORS,
     bytes_read=_once,
@@ -368,10 +364,31 @@ def _pooled(x: Array) -> tuple[Array, Array]:
     return ops.max_pool2d_with_indices(x, POOLED)
 
 
+TWO_WINDOWS = np.array([[[[1, 5], [2, -3], [0, 2], [7, 1]]]], np.float32)
+PLACES: dict[str, Callable[[Array, Array, int, int], Array]] = {
+    "in rows of ow windows": lambda row, column, h, w: row * (w // POOLED) + column,
+    "inside of the windows": lambda row, column, h, w: row % 2 * 2 + column % 2,
+    "of the windows' first pixels": lambda row, column, h, w: row // 2 * 2 * w + column // 2 * 2,
+    "of windows, and not of pixels": lambda row, column, h, w: row // 2 * (w // POOLED) + column // 2,
+    "with row and column of the window": lambda row, column, h, w: row // 2 * w + column // 2,
+    "with row and column exchanged": lambda row, column, h, w: column * w + row,
+    "down the columns": lambda row, column, h, w: column * h + row,
+    "counted on from image to image": lambda row, column, h, w: (
+        row * w + column + h * w * np.arange(row[..., 0, 0].size).reshape(*row.shape[:2], 1, 1)
+    ),
+}
+
+
+def _placed(where: str) -> Mistake:
+    """Return the mistake of such a place for that of the pixel."""
+    says = f"these are places {where}: asked is the place in the image, row * w + column of the pixel"
+    return result(says, lambda y, x: (y[0], PLACES[where](y[1] // x.shape[3], y[1] % x.shape[3], *x.shape[2:])))
+
+
 fused_bias_relu_pool = Spec(
     reference=bias_relu_pool,
     cases=[
-        gpu_case("one window", x=np.array([[[[1, 5], [2, -3]]]], np.float32), bias=np.array([-2], np.float32)),
+        gpu_case("two windows", x=TWO_WINDOWS, bias=np.array([-2], np.float32)),
         gpu_case("two images, three channels", FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
         gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
         gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
@@ -413,14 +430,7 @@ fused_bias_relu_pool = Spec(
             lambda y: (y[0], y[1] * (y[0] > 0)),
         ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
-        result(
-            "the places count rows of ow windows; asked is the place in the image, whose rows have w pixels",
-            lambda y, x: (y[0], y[1] // x.shape[3] * (x.shape[3] // POOLED) + y[1] % x.shape[3]),
-        ),
-        result(
-            "the routing says which of four places it was; asked is the place in the image, row * W + column",
-            lambda y, x: (y[0], y[1] // x.shape[3] % 2 * 2 + y[1] % x.shape[3] % 2),
-        ),
+        *map(_placed, PLACES),
     ),
 )
 
@@ -432,7 +442,7 @@ def product(a: Array, b: Array) -> Array:
 
 PRODUCT = replace(
     ODD,
-    shared_passes=products.passes,
+    shared_passes=lambda inputs: 2400.0 * products.tiles(*inputs["a"].shape, inputs["b"].shape[1]),  # these take 2,176
     bytes_read=products.reads,
     bytes_written=lambda inputs: 4.0 * len(inputs["a"]) * inputs["b"].shape[1],
     working=WORKING,

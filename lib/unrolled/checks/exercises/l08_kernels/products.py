@@ -31,11 +31,6 @@ def tiles(*sizes: int) -> int:
     return prod(-(-size // TILE) for size in sizes)
 
 
-def passes(inputs: Inputs) -> float:
-    """Return the requests of warps to shared memory that products may make: 2,176 for a tile of a with one of b."""
-    return 2400.0 * tiles(*inputs["a"].shape, inputs["b"].shape[1])
-
-
 def part_of_k(says: str, part: Callable[[int], slice]) -> Mistake:
     """Return the mistake of part(K) of the sums alone."""
     return Mistake(says, lambda a, b: a[:, part(len(b))] @ b[part(len(b))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -13,7 +14,7 @@ from unrolled.checks.compare import Mismatch
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l09_lstm import sequences
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Budget, Case, Inputs, Spec, Speed, case, gpu_case, random_case, random_gpu_case
 from unrolled.device import Array
 
@@ -125,8 +126,22 @@ def sequence_cases(products: int, more: int = 0) -> list[Case]:
 ANY_SEQUENCE = random_case("any size, NumPy", sequences.any_sequence)
 
 
+def _in_each_step(says: str, change: Function = lambda *sums: sums, **changes: Any) -> Mistake:
+    """Return the mistake of a cell with these changes in each step, or of change(i, f, g, o) for the gates' sums."""
+    return Mistake(says, partial(sequences.through_steps, change=change, **changes))
+
+
 SEQUENCE_MISTAKES = (
     given("the last output has no part in it: h @ weight_hh.T", weight_hh=lambda weight_hh: 0 * weight_hh),
+    _in_each_step("a tanh is missing: h is o * tanh(c)", out_by=np.asarray),
+    _in_each_step("h is made of the old c: first the new c, then h from it", old=True),
+    _in_each_step("g goes through a tanh, not through a sigmoid: it may be below 0", g_by=ops.sigmoid),
+    _in_each_step("o has no part in it: h is o * tanh(c)", lambda i, f, g, o: (i, f, g, np.inf + o)),
+    _in_each_step("i stands where o belongs: h is o * tanh(c)", lambda i, f, g, o: (i, f, g, i)),
+    _in_each_step("i has no part in it: c is f * c + i * g", lambda i, f, g, o: (np.inf + i, f, g, o)),
+    _in_each_step("f has no part in it: c is f * c + i * g", lambda i, f, g, o: (i, np.inf + f, g, o)),
+    _in_each_step("what c held has no part in it: c is f * c + i * g", lambda i, f, g, o: (i, f - np.inf, g, o)),
+    given("each step reads the first one's input: x[t]", x=lambda x: x[:1].repeat(len(x), axis=0)),
     result(
         "only the first step is right: h and c of a step go into the next one",
         lambda y: np.ma.MaskedArray(y, np.arange(len(y))[:, None, None] + 0 * y > 0),

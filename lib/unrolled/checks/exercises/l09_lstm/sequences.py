@@ -95,6 +95,19 @@ def by_gate(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
     return y
 
 
+def through_steps(
+    x: Array, weight_ih: Array, weight_hh: Array, bias: Array, change: Function = lambda *sums: sums, **changes: Any
+) -> Array:
+    """Return the outputs (T, N, H) of `cell` with these changes, and with change(i, f, g, o) for the gates' sums."""
+    h, y = np.zeros((x.shape[1], weight_hh.shape[1]), x.dtype), []
+    c = h
+    for step in x:
+        sums = np.split(step @ weight_ih.T + h @ weight_hh.T + bias, GATES, axis=1)
+        h, c = cell(np.concatenate(change(*sums), axis=1), c, **changes)
+        y.append(h)
+    return np.stack(y)
+
+
 def two_products(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
     """Return the outputs (T, N, H) with two products a step, and one sigmoid for all gates."""
     xp, (steps, n, _), size = device.array_module(x), x.shape, weight_hh.shape[1]

@@ -105,6 +105,10 @@ def _multiplied_in(dtype: type, says: str) -> Mistake:
 
 
 PRODUCT_MISTAKES = (
+    Mistake(
+        "products of int8 wrap round at 128, before they are summed: give the factors a type with room for them",
+        lambda a, b: (a[:, :, None] * b).sum(axis=1, dtype=np.int32),
+    ),
     _multiplied_in(np.int8, "sums of int8 wrap round at 128: NumPy keeps the type of the factors"),
     _multiplied_in(np.int16, "sums of 16 bits wrap round at 32,768"),
     _multiplied_in(np.float32, "float32 counts to 2^24 exactly, and no further"),

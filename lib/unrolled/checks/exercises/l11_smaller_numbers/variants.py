@@ -12,10 +12,7 @@ from unrolled.device import Array
 
 
 def prune_rows(weight: Array, fraction: float, updates: list[Array], late: Array | None = None) -> Array:
-    """Return the weights (O, K) with the rows of the smallest sums of magnitudes at 0, after updates.
-
-    Of equal rows those go where `late` is lowest.
-    """
+    """Return the weights (O, K) with the rows of the smallest sums at 0, of equal ones where `late` is lowest."""
     return _by(np.abs(weight).sum(axis=1), weight, fraction, updates, late)
 
 

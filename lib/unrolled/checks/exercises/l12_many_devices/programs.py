@@ -228,6 +228,12 @@ SPLIT_MISTAKES = (
         "bias1 is divided by comm.size: it is this rank's part already, of its own hidden units",
         bias1=lambda comm, bias1: bias1 / np.float32(comm.size),
     ),
+    given("bias1 is missing: a hidden unit is max(x @ weight1 + bias1, 0)", bias1=lambda bias1: 0 * bias1),
+    result(
+        "bias1 comes after the ReLU: it belongs inside, max(x @ weight1 + bias1, 0)",
+        lambda y, comm, bias1, weight2: y + comm.all_reduce(bias1 @ weight2),
+        lambda comm, x, weight1, bias1, weight2, bias2: column_row_linear(comm, x, weight1, 0 * bias1, weight2, bias2),
+    ),
     given("bias2 is missing: add it once, after the sum", bias2=lambda bias2: 0 * bias2),
     given(
         "the sum is divided by comm.size: the ranks' terms add up to the result",
