@@ -1,9 +1,9 @@
 """What a check does with wrong answers made by machine: refuses them, or else the difference is to be shown.
 
 Each mutant has to be refused at every seed. That needs no trial where a case refused it whose inputs are the same at
-every seed, or one of fixed sizes at three seeds. One that passes is compared with the answer that it was made of, over the
-exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison is.
-Anything else is a hole in the check.
+every seed, or one of fixed sizes at three seeds. One that passes is compared with the answer that it was made of, over
+the exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison
+is. Anything else is a hole in the check.
 
 mutmut and cosmic-ray are not used for this: see `unrolled.checks.mutants`.
 """
