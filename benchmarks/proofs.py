@@ -2,8 +2,9 @@
 
     python benchmarks/proofs.py [--quick] [--json benchmarks/results/proofs.json] [--only EXERCISE ...]
 
-Two processes share the exercises. A row's seconds are CPU time, its seeds those at which all of its mutants were tried.
-It keeps a hash of what its exercise was proved with: `unrolled prove --changed` tries what has another one by now.
+Two processes share the mutants of each exercise. A row's seconds are CPU time, its seeds those at which all of its
+mutants were tried. It keeps a hash of what its exercise was proved with: `unrolled prove --changed` tries what has
+another one by now.
 With --only, rows of a record that is there are replaced, and the others stay.
 """
 

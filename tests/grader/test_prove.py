@@ -33,10 +33,10 @@ def any_rows(rng):
 NARROW = [case("one row", rows=[np.arange(3.0)], weight=np.array([2.0, 3.0, 5.0]))]
 
 
-def proof(cases, domain, *, others=(), **options):
+def proof(cases, domain, *, others=(), share=slice(None), seeds=3, **options):
     cell = nbformat.v4.new_code_cell(SOURCE, metadata={"nbgrader": {"grade_id": "total"}})
     spec = Spec(total, cases, points=1, hints=("", "", ""), domain=domain, **options)
-    return proofs.prove("total", spec, [cell], others=others, draws=50)
+    return proofs.prove("total", spec, [cell], others=others, draws=50, share=share, seeds=seeds)
 
 
 def test_a_check_that_covers_its_domain_has_no_holes():
@@ -78,6 +78,24 @@ def test_other_right_answers_have_mutants_as_well():
     found = proof(NARROW, random_case("any rows", any_rows), others=[f"import numpy as np\n{other}"])
     assert found.mutants > alone.mutants
     assert not found.holes
+
+
+def test_shares_of_an_exercises_mutants_are_its_proof_together():
+    given = NARROW, random_case("any rows", any_rows)
+    halves = [proof(*given, share=slice(first, None, 2)).to_dict() for first in (0, 1)]
+    whole = proofs.joined([proof(*given, share=slice(first, None, 2)) for first in (0, 1)]).to_dict()
+    assert whole["mutants"] == sum(half["mutants"] for half in halves) == proof(*given).mutants
+    assert whole["seeds"] == 3
+
+
+def test_what_fixed_inputs_refuse_is_not_tried_at_other_seeds(monkeypatch):
+    tried = []
+    run = checks.run
+    monkeypatch.setattr(checks, "run", lambda *args, **options: tried.append(options["seed"]) or run(*args, **options))
+    found = proof(NARROW, random_case("any rows", any_rows), seeds=6)
+    assert found.seeds == 6
+    later = [seed for seed in tried if 0 < seed < 6]
+    assert len(later) < 2 * found.refused  # of five times as many
 
 
 def test_what_a_function_binds_itself_is_not_looked_for_above():

@@ -115,7 +115,9 @@ def a_layer_late(comm, grad, layers):
 
 @pytest.mark.parametrize("function", [afterwards, one_by_one, a_layer_late])
 def test_overlap_is_judged_by_the_time_until_the_last_sum_is_there(function):
-    report = str(checks.run("overlapped_gradients", SPECS["overlapped_gradients"], function, place=WITH_ANSWERS))
+    spec = SPECS["overlapped_gradients"]
+    even = dataclasses.replace(spec, cases=[spec.domain], domain=None)
+    report = str(checks.run("overlapped_gradients", even, function, place=WITH_ANSWERS))
     took, enough = (float(re.search(words, report)[1]) for words in (r"took (.+) us, modelled", r"(\S+) us are enough"))
     assert took > 1.05 * enough
 

@@ -1,9 +1,9 @@
 """What a check does with wrong answers made by machine: refuses them, or else the difference is to be shown.
 
 Each mutant has to be refused at every seed. That needs no trial where a case refused it whose inputs are the same at
-every seed, or one of fixed sizes at three seeds. One that passes is compared with the answer that it was made of, over the
-exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison is.
-Anything else is a hole in the check.
+every seed, or one of fixed sizes at three seeds. One that passes is compared with the answer that it was made of, over
+the exercise's whole domain: it is called equivalent where both give the same, however lax the check's own comparison
+is. Anything else is a hole in the check.
 
 mutmut and cosmic-ray are not used for this: see `unrolled.checks.mutants`.
 """
@@ -37,7 +37,7 @@ SECONDS = 25.0
 machine does. When they are over, no other mutant, seed or draw is begun."""
 SETTLING = 0.25  # share of these for more draws of what passed
 SURE = 3  # seeds at which one case of the same sizes refuses a mutant: it does so at the others
-SEEN, FIRST = 100, 20  # inputs of the domain whose features are looked at; for which what passes is compared at once
+SEEN, FIRST = 100, 10  # inputs of the domain whose features are looked at; for which what passes is compared at once
 LUCK = 3  # trainings that decide about one that was refused after it had passed
 ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
 SHOWN = 60  # characters of a result

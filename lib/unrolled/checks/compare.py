@@ -94,7 +94,7 @@ def agree(got: Any, expected: Any, tolerance: float) -> bool:
 
 def changed(now: Any, before: Any) -> bool:
     """Return whether data is no longer what it was; False for what is not made of numbers, such as a function."""
-    if _identical(now, before):
+    if now is before or _identical(now, before):
         return False
     if as_numbers(before) is None and isinstance(before, (tuple, list)):
         return len(now) != len(before) or any(changed(n, b) for n, b in zip(now, before, strict=True))

@@ -143,10 +143,13 @@ def _once(first: Inputs, again: Callable[[], Inputs]) -> Drawing:
     return lambda _: waiting.pop() if waiting else again()
 
 
+_SEED = np.random.SeedSequence(0)  # it takes most of the time in which a generator is made
+
+
 def _from(state: State) -> np.random.Generator:
-    rng = np.random.default_rng(0)
-    rng.bit_generator.state = state
-    return rng
+    bits: Any = np.random.PCG64(_SEED)
+    bits.state = state
+    return np.random.Generator(bits)
 
 
 class _Deciding(np.random.Generator):

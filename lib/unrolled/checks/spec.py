@@ -216,6 +216,8 @@ class Spec:
     call: Callable[[Function, Inputs], Any] | None = None
     """How a case uses the function, where one call with all inputs is not enough: `call(function, inputs)` is the
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
+    expected: Callable[[Inputs], Any] | None = None
+    """What `call` gives with the reference, where that takes much longer than to compute it from the inputs."""
     ranks: bool = False
     """Whether the function is a program of emulated ranks. Then `call` gets `on_ranks(function)` of
     `unrolled.parallel.emulation`, which runs it once on each, where it lives; the network stays an input."""
@@ -254,8 +256,8 @@ class Spec:
         start = seed, zlib.crc32(domain.name.encode())
         shaped = (case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values()))
         again = [*shaped, *(case for case in self.cases if case.draw)][:1]
-        drawn = [replace(domain, draw=each) for each in cover(domain.draw, start, shown)]
-        drawn[0] = replace(drawn[0], anywhere=False)
+        draws = enumerate(cover(domain.draw, start, shown))
+        drawn = [_known(domain, domain.name, draw, domain.anywhere and place > 0) for place, draw in draws]
         plain = (case for case in again if not self.ranks and not any(map(callable, case.inputs(seed).values())))
         return [*drawn, *(_repeated(case, seed + 1, domain.anywhere) for case in plain)]
 
@@ -267,7 +269,21 @@ class Spec:
 
 
 def _repeated(case: Case, seed: int, anywhere: bool) -> Case:
-    return replace(case, name=f"{case.name}, other values", draw=lambda rng: case.inputs(seed), anywhere=anywhere)
+    return _known(case, f"{case.name}, other values", lambda _: case.inputs(seed), anywhere)
+
+
+def _known(like: Case, name: str, draw: Drawing, anywhere: bool) -> Case:
+    """A case that makes no generator for what needs none: that takes as long as many a function."""
+    return _Known(name, {}, draw, like.on_gpu, like.budget, anywhere)
+
+
+class _Known(Case):
+    def inputs(self, seed: int) -> Inputs:
+        assert self.draw is not None
+        return self.draw(_NO_GENERATOR)
+
+
+_NO_GENERATOR = np.random.default_rng(0)
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:

@@ -369,7 +369,7 @@ MUTANTS = {
     ],
     "replayed_epoch": [
         Mutant(steps.eager, "no launch of a graph"),
-        Mutant(lambda **given: graphs_of(**given, inside=False), "110 allowed (two a step, and 30 for the start)"),
+        Mutant(lambda **given: graphs_of(**given, inside=False), "70 allowed (two a step, and 30 for the start)"),
         Mutant(in_pairs, "the last step of an odd epoch is missing"),
         Mutant(twenty_steps, "always twenty steps are taken"),
         Mutant(launched_outside, "what stands outside of `with stream:` goes to the default stream"),

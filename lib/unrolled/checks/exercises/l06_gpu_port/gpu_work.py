@@ -92,7 +92,7 @@ def long_work(rng: np.random.Generator) -> Inputs:
     It is float64, and each result is a single tile, so that one of forty multiprocessors works.
     """
     x = rng.random((2 * int(rng.integers(200, 257)), 64))
-    return {"function": Work(lambda x: x.T @ x, 3), "x": x, "calls": 2 * int(rng.integers(3, 9))}
+    return {"function": Work(lambda x: x.T @ x, 3), "x": x, "calls": 2 * int(rng.integers(4, 8))}
 
 
 def honest(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
