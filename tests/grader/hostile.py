@@ -19,10 +19,10 @@ IMITATION = "conv2d_gemm: 3 of 3 points, pass"
 FORMULA = r"\frac{\partial L}{\partial W}"
 
 
-def png(width: int = 60, height: int = 40) -> str:
-    """A picture in base64."""
+def png(width: int = 60, height: int = 40, mode: str = "RGB") -> str:
+    """A picture in base64; of mode "1" a large one takes no time."""
     buffer = io.BytesIO()
-    Image.new("RGB", (width, height), (0, 114, 178)).save(buffer, "PNG")
+    Image.new(mode, (width, height), "blue").save(buffer, "PNG")
     return base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -119,7 +119,7 @@ def test_html_without_text_or_end_gives_way_to_plain_text(markup: str, page: str
 def test_pictures_show_with_their_words() -> None:
     assert 'alt="a blue rectangle"' in shown(image_png=hostile.png(), text_plain="a blue rectangle")
     assert pictures.picture(hostile.bomb()) == ""
-    assert pictures.picture(hostile.png(6000, 6000)) == ""
+    assert pictures.picture(hostile.png(6000, 6000, "1")) == ""
 
 
 def test_formulas_can_be_read_as_tex() -> None:

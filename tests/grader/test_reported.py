@@ -223,7 +223,7 @@ def test_a_members_file_that_cannot_be_used_is_said(table: bytes, said: str) -> 
         groups.read(table, roster.read(PEOPLE.encode()))
 
 
-SMALL, LARGE, HUGE = hostile.png(), hostile.png(5000, 5000), hostile.png(5000, 5001)
+SMALL, LARGE, HUGE = hostile.png(), hostile.png(5000, 5000, "1"), hostile.png(5000, 5001, "1")
 PICTURES = {
     "![a graph](attachment:my%20graph.png)": SMALL,
     '<img src="attachment:large.png" width="300">': LARGE,

@@ -8,12 +8,15 @@ import pytest
 from unrolled import data, nn, simgpu
 from unrolled.nn.training import clip
 
-torch: Any = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
-
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset(RNG.random((40, 2, 12, 12), dtype=np.float32), RNG.integers(0, 10, 40))
 TRAIN = data.Dataset(RNG.random((24, 5, 6), dtype=np.float32), RNG.integers(0, 10, 24))
 NAMES = {"gamma": "weight", "beta": "bias"}
+
+
+def torch() -> Any:
+    """PyTorch, which other processes that look for tests need not load."""
+    return pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
 
 
 def convolutions(**options: Any) -> nn.Sequential:
@@ -26,11 +29,11 @@ def convolutions(**options: Any) -> nn.Sequential:
 
 
 def their_convolutions() -> Any:
-    return torch.nn.Sequential(
-        *(torch.nn.Conv2d(2, 6, 3, padding=1), torch.nn.ReLU(), torch.nn.BatchNorm2d(6)),
-        *(torch.nn.MaxPool2d(3, stride=2), torch.nn.Conv2d(6, 8, 3, stride=2), torch.nn.LeakyReLU()),
-        torch.nn.AvgPool2d(2, stride=1),
-        *(torch.nn.Flatten(), torch.nn.Linear(8, 20), torch.nn.Tanh(), torch.nn.Linear(20, 10)),
+    return torch().nn.Sequential(
+        *(torch().nn.Conv2d(2, 6, 3, padding=1), torch().nn.ReLU(), torch().nn.BatchNorm2d(6)),
+        *(torch().nn.MaxPool2d(3, stride=2), torch().nn.Conv2d(6, 8, 3, stride=2), torch().nn.LeakyReLU()),
+        torch().nn.AvgPool2d(2, stride=1),
+        *(torch().nn.Flatten(), torch().nn.Linear(8, 20), torch().nn.Tanh(), torch().nn.Linear(20, 10)),
     )
 
 
@@ -39,16 +42,19 @@ def recurrent(**options: Any) -> nn.Sequential:
     return network.build((5, 6))
 
 
-class TheirRecurrent(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        layers = torch.nn.LSTM(6, 7, 2, batch_first=True), torch.nn.LSTM(7, 4, batch_first=True), torch.nn.Linear(4, 10)
-        for number, layer in enumerate(layers):
-            self.add_module(str(number), layer)
+def their_recurrent() -> Any:
+    theirs = torch().nn
+    layers = theirs.LSTM(6, 7, 2, batch_first=True), theirs.LSTM(7, 4, batch_first=True), theirs.Linear(4, 10)
 
-    def forward(self, x: Any) -> Any:
-        first, second, third = self.children()
-        return third(second(first(x)[0])[0][:, -1])
+    class Recurrent(theirs.Module):
+        def forward(self, x: Any) -> Any:
+            first, second, third = self.children()
+            return third(second(first(x)[0])[0][:, -1])
+
+    network = Recurrent()
+    for number, layer in enumerate(layers):
+        network.add_module(str(number), layer)
+    return network
 
 
 def named(network: nn.Sequential) -> dict[str, Any]:
@@ -73,8 +79,8 @@ TRAININGS = {
         ("Adadelta", {"lr": 1, "rho": 0.95}),
         None,
     ),
-    "LSTM": (recurrent, TheirRecurrent, TRAIN, nn.Adam(0.01), ("Adam", {"lr": 0.01}), None),
-    "LSTM, clipped": (recurrent, TheirRecurrent, TRAIN, nn.Adam(0.01), ("Adam", {"lr": 0.01}), 0.05),
+    "LSTM": (recurrent, their_recurrent, TRAIN, nn.Adam(0.01), ("Adam", {"lr": 0.01}), None),
+    "LSTM, clipped": (recurrent, their_recurrent, TRAIN, nn.Adam(0.01), ("Adam", {"lr": 0.01}), 0.05),
 }
 
 
@@ -83,15 +89,15 @@ def test_a_training_is_pytorchs_loss_by_loss(
     ours: Any, theirs: Any, train: data.Dataset, optimizer: nn.Optimizer, peer: Any, norm: float | None
 ) -> None:
     network, layers, expected = ours(), theirs(), []
-    layers.load_state_dict({name: torch.tensor(value) for name, value in named(network).items()}, strict=False)
-    update = getattr(torch.optim, peer[0])(layers.parameters(), **peer[1])
+    layers.load_state_dict({name: torch().tensor(value) for name, value in named(network).items()}, strict=False)
+    update = getattr(torch().optim, peer[0])(layers.parameters(), **peer[1])
     for epoch in range(4):
         for x, labels in data.minibatches(train, 8, (0, epoch)):
             update.zero_grad()
-            loss = torch.nn.functional.cross_entropy(layers(torch.from_numpy(x)), torch.from_numpy(labels))
+            loss = torch().nn.functional.cross_entropy(layers(torch().from_numpy(x)), torch().from_numpy(labels))
             loss.backward()
             if norm:
-                torch.nn.utils.clip_grad_norm_(layers.parameters(), norm)
+                torch().nn.utils.clip_grad_norm_(layers.parameters(), norm)
             update.step()
             expected.append(loss.item())
     history = network.fit(train, epochs=4, batch_size=8, optimizer=optimizer, clip_norm=norm, progress=False)
@@ -104,8 +110,8 @@ def test_a_training_is_pytorchs_loss_by_loss(
     other = ours(seed=1)
     for name, value in named(other).items():  # and back: PyTorch's into ours
         value[...] = state[name]
-    with torch.no_grad():
-        scores = layers.eval()(torch.from_numpy(train.images)).numpy()
+    with torch().no_grad():
+        scores = layers.eval()(torch().from_numpy(train.images)).numpy()
     for each in (network, other):
         np.testing.assert_allclose(each.scores(train.images), scores, atol=2e-3)
 
