@@ -61,7 +61,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> nd
     """Return an array of one number; its dtype is that of the number unless given."""
     if dtype is None:
         dtype = (fill_value if isinstance(fill_value, ndarray) else np.asarray(fill_value)).dtype
-    return _filled(ndarray(shape, dtype, order), fill_value)
+    return _filled(ndarray(shape, dtype, order), fill_value, clears=False)
 
 
 def zeros_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
@@ -76,7 +76,7 @@ def ones_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None
 
 def full_like(a: ndarray, fill_value: Any, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of one number, of a's shape, dtype and memory order unless others are given."""
-    return _filled(empty_like(a, dtype, order, shape), fill_value)
+    return _filled(empty_like(a, dtype, order, shape), fill_value, clears=False)
 
 
 def copy(a: ndarray, order: str = "K") -> ndarray:
@@ -136,13 +136,13 @@ def size(a: Any) -> int:
     return np.size(a)
 
 
-def assign(target: ndarray, value: Any) -> None:
+def assign(target: ndarray, value: Any, clears: bool = True) -> None:
     """Set target[...] = value, an array of the device or a number.
 
     Raises RuntimeError for two rows of values in one memory that overlap: CuPy copies them all at once, in no order.
     """
     if not isinstance(value, ndarray):
-        fill(target, value)
+        fill(target, value, clears)
     elif value.as_view() != target.as_view():  # equal is what x[key] += y ends with
         if value.dtype == target.dtype and value.flags.c_contiguous and target.flags.c_contiguous:
             check_apart(value, target)
@@ -167,11 +167,11 @@ def copyto(dst: ndarray, src: Any, casting: Any = "same_kind") -> None:
     """Write an array of the device, or a number, into another. Raises TypeError where `casting` does not allow it."""
     if isinstance(src, ndarray) and not np.can_cast(src.dtype, check(dst).dtype, casting):
         raise TypeError(f"Cannot cast {src.dtype} to {dst.dtype} in {casting} casting mode")
-    assign(check(dst), src)
+    assign(check(dst), src, clears=False)
 
 
-def fill(x: ndarray, value: Any) -> None:
-    """Write one number everywhere."""
+def fill(x: ndarray, value: Any, clears: bool = True) -> None:
+    """Write one number everywhere; `clears`: where it is 0 clear the bytes, as CuPy does but in `full` and `copyto`."""
     if isinstance(value, (list, tuple)):
         value = np.asarray(value)
     if isinstance(value, (np.ndarray, ndarray)):
@@ -186,8 +186,8 @@ def fill(x: ndarray, value: Any) -> None:
     check_fits(value, x.dtype)
     if isinstance(value, np.integer) and x.dtype.kind in "iu":
         value = value.astype(x.dtype)  # keeps the last bits
-    if value == 0 and x.flags.c_contiguous:
-        value = 0  # CuPy clears the bytes: -0.0 becomes 0.0
+    if clears and value == 0 and x.flags.c_contiguous:
+        value = 0  # -0.0 becomes 0.0
     launch("fill", [value], [x])
 
 
@@ -208,8 +208,8 @@ def fitting(value: Any, shape: tuple[int, ...]) -> Any:
     return value if len(sizes) == value.ndim else value.seen_as(value._layout.reshape(sizes))
 
 
-def _filled(x: ndarray, value: Any) -> ndarray:
-    assign(x, value)
+def _filled(x: ndarray, value: Any, clears: bool = True) -> ndarray:
+    assign(x, value, clears)
     return x
 
 

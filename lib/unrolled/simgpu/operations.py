@@ -139,7 +139,7 @@ def _reduction(function: Callable[..., Any]) -> Operation:
         if function in (np.mean, np.nanmean) and "dtype" in words and kind.kind in "iub":
             words["dtype"] = np.dtype(float)
         elif adds:
-            if (kind.kind in "iu" or kind.char == "e") and not function.__name__.endswith(("var", "std")):
+            if kind.kind in "iu" and not function.__name__.endswith(("var", "std")):
                 x = converted(x, kind)  # before it adds up
             words |= {"dtype": wider[kind.char]} if kind.char in wider else {}
         if options.get("ddof"):
