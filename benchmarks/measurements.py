@@ -22,7 +22,7 @@ import common
 
 HERE = Path(__file__).resolve().parent
 PAGE, GPU_PAGE = (common.ROOT / "docs" / name for name in ("measurements.md", "gpu.md"))
-TABLE = re.compile(r"(?<=<!-- made from twins_random.json -->\n\n).*?(?=\n<!-- to here -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- made from twins_random.json -->\n\n).*?(?=<!-- to here -->)", re.DOTALL)
 INTRODUCTION = """\
 # Measurements
 

@@ -1,7 +1,7 @@
 """Random programs on CuPy and on the simulated GPU in one process: what differs, and the smallest programs that do.
 
-    python benchmarks/twins_random.py [--quick] [--programs N] [--kernels N] [--seed N] [--seconds N] [--processes N]
-        [--first cupy] [--second unrolled.simgpu] [--json benchmarks/results/twins_random.json]
+    python benchmarks/twins_random.py [--quick] [--programs N] [--seed N] [--json benchmarks/results/twins_random.json]
+        [--kernels N] [--seconds N] [--processes N] [--first cupy] [--second unrolled.simgpu]
 
 After each line both sides are to have raised the same kind of error, or to hold the same values, dtypes and shapes:
 bits, or units in the last place where the hardware may differ (`twins_rows.CLOSE`). `EXPECTED` names what differs on
