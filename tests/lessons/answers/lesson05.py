@@ -21,6 +21,10 @@ def forward_calling_the_layers(layers, x, training=False):
     return x
 
 
+def forward_asking_twice(layers, x, training=False):
+    return [x := (layer.forward(x, training), layer.forward(x, training))[0] for layer in layers][-1]
+
+
 # sequential_backward
 
 
@@ -28,6 +32,14 @@ def backward_from_the_start(layers, grad):
     for layer in layers:
         grad = layer.backward(grad)
     return grad
+
+
+# momentum_step
+
+
+def momentum_of_half(parameters, gradient, velocity, learning_rate, momentum=0.5, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters - learning_rate * velocity, velocity
 
 
 # minibatches
@@ -312,7 +324,10 @@ def normalized_as_rows(x, gamma, beta, epsilon=1e-5):
 
 
 MUTANTS = {
-    "sequential_forward": [Mutant(forward_calling_the_layers, "call a method of it")],
+    "sequential_forward": [
+        Mutant(forward_calling_the_layers, "call a method of it"),
+        Mutant(forward_asking_twice, "layers[0].forward was called 2 times: call it once"),
+    ],
     "sequential_backward": [
         Mutant(lambda layers, grad: layers.reverse(), "reversed(layers) goes through it backwards")
     ],
@@ -328,7 +343,10 @@ MUTANTS = {
             "the last batch is missing: 23 images, 8 at a time, leave one of 7",
         ),
     ],
-    "momentum_step": [Mutant(result_of("momentum_step", itemgetter(0)), "return parameters, velocity")],
+    "momentum_step": [
+        Mutant(result_of("momentum_step", itemgetter(0)), "return parameters, velocity"),
+        Mutant(momentum_of_half, "for momentum=0.5: leave its default at 0.9"),
+    ],
     "adam_step": [Mutant(result_of("adam_step", itemgetter(0)), "expected a tuple of 3")],
     "evaluate": [
         Mutant(evaluated_with_all_labels, "take the labels of this batch alone"),

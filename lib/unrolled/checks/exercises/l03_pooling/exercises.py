@@ -47,7 +47,7 @@ def any_images(rng: np.random.Generator, least: int) -> Array:
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw x and kernel_size."""
-    kernel_size = edge_size(rng, 9)
+    kernel_size = edge_size(rng, 7)
     return {"x": any_images(rng, kernel_size), "kernel_size": kernel_size}
 
 
@@ -101,7 +101,7 @@ def _places(rng: np.random.Generator, n: int, c: int, h: int, w: int, kernel_siz
 
 
 def _any_places(rng: np.random.Generator) -> Inputs:
-    kernel_size = edge_size(rng, 9)
+    kernel_size = edge_size(rng, 7)
     h, w = (kernel_size + edge_size(rng, 9, low=0) for _ in range(2))
     return _places(rng, edge_size(rng, 3), edge_size(rng, 3), h, w, kernel_size)
 

@@ -208,7 +208,7 @@ evaluate = Spec(
     allows=(ops.softmax_cross_entropy,),
     cases=[
         random_case("40 images, 8 at a time", batches.graded, 40, 8),
-        random_case("900 images, 400 at a time, 12 classes, large scores", batches.graded, 900, 400, 12, 100),
+        random_case("800 images, 350 at a time, 12 classes, large scores", batches.graded, 800, 350, 12, 100),
         random_case("10 images, room for 64", batches.graded, 10, 64),
     ],
     domain=random_case(

@@ -70,10 +70,10 @@ def overlapped_gradients(comm: Communicator, grad: Array, layers: Sequence[Layer
 
 
 def layers(rng: np.random.Generator, uneven: bool = False) -> Inputs:
-    """Draw layers of different widths, on two to eight ranks with samples of their own."""
+    """Draw layers of different widths, on two to seven ranks with samples of their own."""
     widths = rng.permutation(np.arange(2, 9))[: int(rng.integers(3 + uneven, 6))]
     weights = [rng.standard_normal(shape).astype(np.float32) for shape in pairwise(widths)]
-    network = kept_network(int(rng.choice([2, 3, 4, 8])), rng)
+    network = kept_network(int(rng.choice([2, 2, 2, 3, 7])), rng)
     arguments = []
     for rank in range(network.size):
         n = rng.integers(1, 6)

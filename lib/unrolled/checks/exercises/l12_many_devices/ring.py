@@ -160,8 +160,8 @@ def known_sums(network: Network, arrays: Array, step: int) -> Array:
     known = np.zeros(sums.shape, bool)
     known[:, 0] = True
     for message, content in zip(network.messages, network.contents, strict=True):
-        for number in np.asarray(content, np.float64).ravel():
-            learnt = known[message.source] & (np.abs(sums[message.source] - number) <= near)
-            known[message.to, 1:] |= learnt[:-1]
-            known[message.to, -1] |= learnt[-1]
+        numbers = np.asarray(content, np.float64).reshape(-1, 1, 1)
+        learnt = known[message.source] & (np.abs(sums[message.source] - numbers) <= near).any(axis=0)
+        known[message.to, 1:] |= learnt[:-1]
+        known[message.to, -1] |= learnt[-1]
     return np.asarray(known[:, -1])
