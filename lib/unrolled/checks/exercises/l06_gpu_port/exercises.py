@@ -303,7 +303,7 @@ break_even = Spec(
 gpu_time = Spec(
     reference=gpu_work.honest_seconds,
     cases=[
-        random_gpu_case("one short kernel", gpu_work.short_work),
+        gpu_case("one short kernel", **gpu_work.SHORT),
     ],
     domain=random_gpu_case("three long kernels, any number of calls", gpu_work.long_work),
     points=3,

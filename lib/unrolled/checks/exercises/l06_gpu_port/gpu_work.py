@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled import device
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Function, Inputs
+from unrolled.checks.spec import Draw, Function, Inputs
 from unrolled.device import Array
 
 WARM_UP = 20  # the first call takes as long as so many others, as if kernels were compiled in it
@@ -77,13 +77,14 @@ def honest_seconds(function: Function, x: Array, calls: int = 20) -> float:
     return float(device.clock(x) - start) / calls
 
 
-def short_work(rng: np.random.Generator) -> Inputs:
-    """Draw work that takes the modelled T4 twice as long as the host needs to ask for it: each wait shows.
+SHORT: Inputs = {
+    "function": Draw(lambda rng: Work(lambda x: x * x, 1)),
+    "x": Draw(lambda rng: np.full((2200, 512), rng.random(), np.float32)),
+}
+"""Work that takes the modelled T4 twice as long as the host needs to ask for it: each wait shows.
 
-    NumPy takes many times as long for it, so that this computer's clock never tells the modelled seconds.
-    """
-    x = np.full((int(rng.integers(2000, 2401)), 512), rng.random(), np.float32)
-    return {"function": Work(lambda x: x * x, 1), "x": x}
+NumPy takes many times as long for it, so that this computer's clock never tells the modelled seconds.
+"""
 
 
 def long_work(rng: np.random.Generator) -> Inputs:
