@@ -152,6 +152,17 @@ def _from(state: State) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
+def _decided(name: str) -> Any:
+    own = getattr(np.random.Generator, name)
+
+    def drawn(self: _Deciding, *arguments: Any, **options: Any) -> Any:
+        decided = own(self.decisions, *arguments, **options)
+        few = getattr(decided, "ndim", 0) < 2 and getattr(decided, "size", 1) <= LIST
+        return decided if few else own(self, *arguments, **options)
+
+    return drawn
+
+
 class _Deciding(np.random.Generator):
     """Draws single numbers and short lists, which decide on sizes, from another generator."""
 
@@ -159,21 +170,7 @@ class _Deciding(np.random.Generator):
         super().__init__(values.bit_generator)
         self.decisions = decisions
 
-    def integers(self, *arguments: Any, **options: Any) -> Any:
-        decided = self.decisions.integers(*arguments, **options)
-        return decided if _are_few(decided) else super().integers(*arguments, **options)
-
-    def random(self, *arguments: Any, **options: Any) -> Any:
-        decided = self.decisions.random(*arguments, **options)
-        return decided if _are_few(decided) else super().random(*arguments, **options)
-
-    def choice(self, *arguments: Any, **options: Any) -> Any:
-        decided = self.decisions.choice(*arguments, **options)
-        return decided if _are_few(decided) else super().choice(*arguments, **options)
-
-
-def _are_few(decided: Any) -> bool:
-    return getattr(decided, "ndim", 0) < 2 and getattr(decided, "size", 1) <= LIST
+    integers, random, choice = map(_decided, ("integers", "random", "choice"))
 
 
 @functools.lru_cache(maxsize=10_000)

@@ -254,10 +254,12 @@ class Spec:
         if domain is None or domain.draw is None:
             return []
         start = seed, zlib.crc32(domain.name.encode())
-        shaped = (case for case in self.cases if any(isinstance(value, Draw) for value in case.arguments.values()))
-        again = [*shaped, *(case for case in self.cases if case.draw)][:1]
-        draws = enumerate(cover(domain.draw, start, shown))
-        drawn = [_known(domain, domain.name, draw, domain.anywhere and place > 0) for place, draw in draws]
+        kind = domain.on_gpu, domain.budget
+        drawn = [
+            _Drawn(domain.name, {}, draw, *kind, anywhere=domain.anywhere and place > 0)
+            for place, draw in enumerate(cover(domain.draw, start, shown))
+        ]
+        again = sorted((case for case in self.cases if case.varies), key=lambda case: case.draw is not None)[:1]
         plain = (case for case in again if not self.ranks and not any(map(callable, case.inputs(seed).values())))
         return [*drawn, *(_repeated(case, seed + 1, domain.anywhere) for case in plain)]
 
@@ -269,21 +271,18 @@ class Spec:
 
 
 def _repeated(case: Case, seed: int, anywhere: bool) -> Case:
-    return _known(case, f"{case.name}, other values", lambda _: case.inputs(seed), anywhere)
+    name = f"{case.name}, other values"
+    return _Drawn(name, {}, lambda _: case.inputs(seed), case.on_gpu, case.budget, anywhere)
 
 
-def _known(like: Case, name: str, draw: Drawing, anywhere: bool) -> Case:
-    """A case that makes no generator for what needs none: that takes as long as many a function."""
-    return _Known(name, {}, draw, like.on_gpu, like.budget, anywhere)
+class _Drawn(Case):
+    """A case that asks no generator: to make one takes as long as many a function."""
 
-
-class _Known(Case):
     def inputs(self, seed: int) -> Inputs:
-        assert self.draw is not None
-        return self.draw(_NO_GENERATOR)
+        return self.draw(_UNASKED) if self.draw else {}
 
 
-_NO_GENERATOR = np.random.default_rng(0)
+_UNASKED = np.random.default_rng(0)
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:
