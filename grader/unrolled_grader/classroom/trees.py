@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 WHOLE = (
     *(".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
-    *("grader/sample_class", "grader/unrolled_grader", "lessons", "lib", "nbgrader_config.py", "pyproject.toml"),
-    *("requirements.txt", "site", "tests"),
+    *("findings", "grader/sample_class", "grader/unrolled_grader", "lessons", "lib", "nbgrader_config.py"),
+    *("pyproject.toml", "requirements.txt", "site", "tests"),
 )
 """The course's own files. What people made (submissions, gradebook, grades, work) is never copied."""
 SHARED = (".ci/venv", "LICENSE", "lib/unrolled")  # what learners get as it is
