@@ -898,8 +898,8 @@ show.race(
 # ## Channels, layers, windows
 #
 # In 2015 the blog that you know from lessons 03 and 05 trained a network on 40,000 colour images: an hour and two
-# minutes on a CPU, ten minutes on a Tesla K20c.³ It was an unfair CPU. In that hour its cores worked for 712 minutes,
-# and 572 of them went to the operating system, not to the network. <!-- why: unfair CPU -->
+# minutes on a CPU, ten minutes on a Tesla K20c.³ The comparison was unfair to the CPU. In that hour its cores worked for
+# 712 minutes, and 572 of them went to the operating system, not to the network. <!-- why: unfair CPU -->
 # With 16 times the filters the GPU took twice as
 # long. A second dense layer cost it little. Pooling windows of 2 in place of 4 took it a fifth longer, and windows that
 # overlap half an hour an epoch, while it was idle. The rest of this part asks why.

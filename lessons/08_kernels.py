@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Your own kernels
 #
-# Lesson 08, about 115 minutes. After the exercise `row_sum` is a good place for a break.
+# Lesson 08, about 115 minutes. A session of 90 minutes ends after the exercise `row_sum`.
 #
 # **Afterwards you can**
 #
@@ -657,9 +657,10 @@ print(recorded)
 
 # %% [markdown]
 # A transposition by tiles leaves CuPy's own behind. That one is twice as fast as *naive*, by what means was not looked
-# into. <!-- why: CuPy's transposition --> The tree of sums is as fast as a copy, and CuPy's sum a little faster: what
-# only reads can do that. <!-- why: sums and copy --> The fused kernel is far ahead of the same in three calls, two of
-# CuPy's and one of this library, because it reads and writes less. <!-- why: fused on a GPU --> With a product of
+# into. <!-- why: CuPy's transposition --> The tree of sums is as fast as a copy, and CuPy's sum a little faster; why
+# was not looked into. <!-- why: sums and copy --> The fused kernel is as far ahead of three kernels of the
+# same kind as its bytes say, <!-- why: fused on a GPU --> and further ahead of three calls, two of CuPy's and one of this
+# library. With a product of
 # matrices it is the other way round: fast ones keep several outputs of a thread in variables, so that what lies in
 # shared memory serves more than once as well. That is the tiles' idea, one level further in. <!-- why: cuBLAS -->
 #

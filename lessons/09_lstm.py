@@ -197,8 +197,8 @@ if SIMULATED:
 
 # %% [markdown]
 # Three dozen launches a step. Each product is small, since it multiplies 32 rows. So a launch costs more than what it
-# launches, and a step takes as long as its launches. <!-- why: launches of a step --> You know the disease from lesson
-# 06. The cure is the same: fewer launches, and more work in each.
+# launches, and a step takes as long as its launches. <!-- why: launches of a step --> Lesson 06 called that
+# launch-bound, and what helps is the same: fewer launches, and more work in each.
 #
 # ## Four gates in one product
 #
@@ -309,7 +309,7 @@ if SIMULATED:
 
 # %% [markdown]
 # Compare that with what combining gained. Digits have 28 inputs a step, and half of the calls for products are gone. In
-# the check there were 2,048, and to read so large a `weight_ih` in every step was most of the work.
+# the check there were 2,048, so fewer products gain more there.
 # <!-- why: inputs at once --> There is a price, too. The sums of all steps lie in memory together. Sequences of a batch
 # differ in length: what stands beyond an end is multiplied for nothing, so inputs are combined as far as lengths allow.
 # And somebody who translates while you speak does not have all steps yet.
@@ -414,8 +414,9 @@ if SIMULATED:
 #   published changes.
 #
 # Move the slider from form to form. The ladder takes the changes in the order of 2016: *naive* has eight products a
-# step, as `by_gate`, *fused* still two, and all inputs at once come after it. (The library keeps all gates for the way
-# back, so it has some launches a step more than yours.) Your last form stands near its *inputs_at_once*. The
+# step, as `by_gate`, *fused* still two, and all inputs at once come after it. (The library copies the gates for
+# the way back, and up to *streams* it has a sigmoid for each of three gates, so it has more launches a step.) Your last
+# form stands near its *inputs_at_once*. The
 # multiplications are always the same; in *persistent* those with h are inside of the one kernel. Watch the gaps, for 8
 # steps, in modelled time.
 
@@ -481,11 +482,11 @@ print(recorded)
 # %% [markdown]
 # Fusing gains most, by far, and not combining as in 2016. Look at the first form to see why: its call takes as long as
 # the host takes to issue it, and the GPU works for a sixth of that. So what saves launches saves time, and a second
-# stream does not help a host that is too slow for one. <!-- why: the host's launches --> Its rate is no better than
-# that of 2016.
+# stream does not help a host that is too slow for one. <!-- why: the host's launches --> Its rate is about that of
+# 2016.
 #
-# In a graph the GPU has its say. Combining gains more there, streams gain a little, and fusing gains most again: dozens
-# of short kernels are dozens of short kernels, whoever issues them. <!-- why: fusing in a graph --> Turning the weights
+# In a graph only the GPU's time counts. Combining gains more there, streams gain a little, and fusing gains most again:
+# dozens of short kernels are dozens of short kernels, whoever issues them. <!-- why: fusing in a graph --> Turning the weights
 # loses there; why was not looked into. <!-- why: transposed in a graph --> And the order counts: called, fusing gains
 # more where the inputs are done already, since more of what is left is what it saves. <!-- why: order --> A factor
 # belongs to a change and to what was there before it.
@@ -539,9 +540,8 @@ show.wavefront(journal.mine("wavefront")(4, 8), layers=4, steps=8)
 # %%
 for form in (FORMS[0], FORMS[5], diagonals, persistent):
     row = recorded.row(f"lstm, four layers, {form}")
-    print(
-        f"{form:15}{row['ours_s'] * 1e3:7.1f} ms, {row['speedup']:5.1f} times the first, {row['of_peak']:.1%} of peak"
-    )
+    line = f"{form:15}{row['ours_s'] * 1e3:7.1f} ms, in a graph {row['device_s'] * 1e3:5.2f}"
+    print(f"{line}; {row['speedup']:5.1f} times the first, {row['of_peak']:.1%} of peak")
 PEERS = persistent, "PyTorch", "PyTorch, TF32"
 for name in ("lstm", "lstm, four layers", "lstm, training step"):
     for row in (recorded.row(f"{name}, {side}") for side in PEERS):
@@ -552,9 +552,9 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 # Diagonals halve the launches, and the call gains by that. In a graph they gain less: four cells fill the GPU better
 # than one, and the gain would end where a single layer fills it already. <!-- why: diagonals -->
 #
-# And cuDNN, as PyTorch calls it? A call of the persistent form is shorter, on that GPU and for these sizes, as long as
-# both compute in float32. Without the host, cuDNN is ahead for four layers. And unless it is told otherwise, PyTorch's
-# LSTM computes in **TF32**: factors are rounded to 10 bits behind the point, for which tensor cores have faster units.
+# And cuDNN, as PyTorch calls it? A call of the persistent form is shorter, on that GPU and for these sizes. Without the
+# host cuDNN is ahead for four layers, and in the next precision for one layer, too: unless it is told otherwise,
+# PyTorch's LSTM computes in **TF32**: factors are rounded to 10 bits behind the point, for which tensor cores have faster units.
 # <!-- why: TF32 --> The errors say what that costs.
 #
 # ## Back through time
@@ -655,8 +655,8 @@ journal.guesses()
 #
 # **More**, as long as you like.
 #
-# A gated recurrent unit has three blocks in place of four, and no c. (The article of 2017 takes its r, z and h for the
-# LSTM's, where it lists the weights of Keras's layer on cuDNN. That layer ran on a GPU only, and had no dropout.)
+# A gated recurrent unit has three blocks in place of four, and no c. (The article of 2017 lists the weights of Keras's
+# layer on cuDNN, which is an LSTM, under r, z and h: a GRU's names. That layer ran on a GPU only, and had no dropout.)
 #
 # - r = sigmoid(x @ W_r.T + h @ U_r.T + b_r), and z the same with weights of its own;
 # - n = tanh(x @ W_n.T + b_n + r · (h @ U_n.T + d_n));

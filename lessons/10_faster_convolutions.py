@@ -218,7 +218,7 @@ for kernel in (3, 7, 15, 31):
 #
 # ### Lengths that an FFT likes
 #
-# An FFT is fast since it splits a length into its factors, and works with these: 128 is seven times a factor of two.
+# An FFT is fast since it splits a length into its factors, and works with these: 128 is 2 to the power of 7.
 # 127 is prime, and 142 is 2 · 71. <!-- why: small factors --> More zeros at the end change no result that is asked. So
 # take the next length that has no factor above 7; `ops.fft.fast_length` finds it. Does your `fft_conv2d` do so?
 
@@ -384,9 +384,10 @@ for name, function in parts.items():
 # weight, so nobody counts it. <!-- why: around the products -->
 #
 # The library does better with the same multiplications: it transforms all tiles in one product, and keeps what belongs
-# together side by side. Whether that beats one product depends on the number of channels. The transforms of a tile cost
-# the same for one filter and for a thousand; only the products grow with both. <!-- why: channels --> So few channels
-# never repay them:
+# together side by side. (What each of these makes was not looked into.)
+# <!-- why: side by side --> Whether that beats one product depends on the number of channels. The transforms of a tile cost
+# the same for one filter and for a thousand; only the products grow with both. <!-- why: channels --> Therefore a
+# layer with few channels never repays them:
 
 # %%
 two = {"one product": ops.conv2d, "library, 2x2 tiles": ops.winograd_conv2d}
@@ -442,13 +443,14 @@ for method in ("gemm", "fft", "winograd 2x2", "winograd 4x4", "cudnn", "PyTorch"
 print(recorded)
 
 # %% [markdown]
-# There the library's Winograd loses. Look where its time goes: the host has launch after launch to issue, one for each
-# place of a tile, and the GPU waits. <!-- why: Winograd's host --> The larger tiles have more places, so more launches.
-# <!-- why: larger tiles --> Alone, without the host, the GPU still takes longer than for one product, though it
+# There the library's Winograd loses. Look where its time goes: the host has launch after launch to issue, and the GPU
+# waits. <!-- why: Winograd's host --> Some copy pixels and results place by place, and many write a single number of
+# the small matrices. Larger tiles have more of both. <!-- why: larger tiles -->
+# Alone, without the host, the GPU still takes longer than for one product, though it
 # multiplies less, and its bytes would fit into a fraction of that time; what holds it up was not looked into.
 # <!-- why: Winograd's device --> PyTorch is the best peer: it calls cuDNN, too, and tries its ways on this very shape
 # first. <!-- why: best peer --> Does cuDNN use Winograd? Its error is no larger than gemm's, so not by tiles of 4 x 4
-# here. The error of its gradients is another matter.
+# here. The error of its gradients is about theirs, so there it may.
 #
 # ## Where the lines cross
 #
@@ -472,7 +474,7 @@ show.crossover(crossings, (f"recorded, {recorded.machine['gpu'].removeprefix('NV
 # %% [markdown]
 # Read a map from left to right. With 3 x 3 kernels one product wins, and large kernels go to the frequencies. Does the
 # edge move with the size of the image? On the GPU (where the work differs, too) it does. There the frequencies' time is
-# the same for 16 and for 64 pixels: the host's launches, which a small product does not repay.
+# about the same for 16 and for 64 pixels, so it is not the work that takes it. What does was not looked into.
 # <!-- why: small images --> The best peer wins nearly everywhere. A library that chooses for you has measured such maps
 # (cuDNN tries out its methods on your own shapes if you let it). Now you do so.
 #

@@ -113,8 +113,9 @@ print(*(f"{name:32}{milliseconds:6.2f} ms" for name, milliseconds in took.items(
 journal.measured("int8_times_a_vector", took["float32 times a vector"] / took["int8 times a vector"])
 
 # %% [markdown]
-# `max` takes int8 as it is, and its time falls with the bytes, or more where a cache holds the smaller array.
-# <!-- why: the largest weight --> The product has to unpack, and NumPy writes each number into the cache and reads it
+# `max` takes int8 as it is. Its time falls with the bytes, or more where a cache holds the smaller array; a register
+# also holds four times as many of them. <!-- why: the largest weight -->
+# The product has to unpack, and NumPy writes each number into the cache and reads it
 # again. <!-- why: unpacking --> Compare these two parts with float32: what did your machine say?
 #
 # A kernel can unpack where it multiplies, and write nothing down. Here each row has a warp. A word of 32 bits holds
@@ -150,7 +151,7 @@ for bits in (8, 4):
 print(recorded)
 
 # %% [markdown]
-# Both gain, but 4 bits take as long as 8, with half of the bytes: so memory is no longer the limit.
+# Both gain on float32, but hardly on float16: from 8 bits on memory is no longer the limit of this kernel.
 # <!-- why: four bits --> (What is, was not looked into. Both do the same operations for each weight.)
 # <!-- why: four bits, the limit -->
 #
@@ -243,7 +244,8 @@ check.loss_scale_step(loss_scale_step)
 
 # %% [markdown]
 # Now train with it, and without. Where a network labels every pixel, the loss is a mean over all pixels of a batch.
-# So let each digit here count as little as one pixel in a million. Adam makes the same steps of smaller gradients.
+# So let each digit here count as little as one pixel in a million. Adam makes the same steps of
+# smaller gradients, if its epsilon is smaller still.
 
 # %%
 step = journal.mine("loss_scale_step")
@@ -252,7 +254,7 @@ step = journal.mine("loss_scale_step")
 def trained(kind, scale, every):
     """Train with gradients in float32 or float16; return the network, and the scale's powers of two."""
     layers = nn.Flatten(), nn.Linear(64), nn.ReLU(), nn.Linear(10)
-    small, adam, good, path = nn.Sequential(*layers).build((1, 28, 28)), nn.Adam(0.002), 0, []
+    small, adam, good, path = nn.Sequential(*layers).build((1, 28, 28)), nn.Adam(0.002, epsilon=1e-14), 0, []
     for images, labels in (batch for epoch in range(3) for batch in data.minibatches(learn, 64, epoch)):
         _, grad = ops.softmax_cross_entropy(small.forward(images, training=True), labels)
         with np.errstate(over="ignore"):
@@ -542,8 +544,8 @@ alone = records.precision().figure("binary, bitwise_count alone, 4096", "ratio")
 print(f"recorded, 4,096 x 4,096 by 4,096 x 4,096: counting bits alone takes {alone:.0%} of float32's time")
 
 # %% [markdown]
-# With two matrices one bit gains little or nothing. NumPy passes over the words once for xor, once to count and once
-# to sum, and the record tells what counting alone takes. <!-- why: one bit, matrices --> With one vector a
+# With two matrices one bit gains little or nothing. NumPy passes over the words once each for xor, for the mask,
+# to count and to sum, and the record tells what counting alone takes. <!-- why: one bit, matrices --> With one vector a
 # thirty-second of the bytes shows. <!-- why: one bit, a vector -->
 #
 # A network has to be trained for signs. `network.binarize()` makes the inner dense layer binary.
@@ -556,8 +558,8 @@ print(f"trained on:                     {right(binary)}")
 
 # %% [markdown]
 # How does a layer of signs learn? A sign does not change if its value changes a little, so its derivative is 0. The
-# way out is a lie that works: keep real weights, use their signs on the way forward, and on the way back pretend that
-# the sign was not there (**straight-through**, Yoshua Bengio and others, 2013), wherever the value lies between -1
+# way out is an approximation that works: keep real weights, use their signs on the way forward, and on the way back
+# pretend that the sign was not there (**straight-through**, Yoshua Bengio and others, 2013), wherever the value lies between -1
 # and 1 (Courbariaux, Hubara and others, 2016).
 #
 # ### Exercise: straight_through
@@ -629,9 +631,10 @@ show.precision_front(networks, "MNIST, recorded, on a CPU", like=rows)
 #
 # Who wants which? Fixstars' seminar of 2022 weighs speed, power and place. In a **data centre** one copy of the
 # weights serves many at once; batches move its work right of the edge, so it buys *units*. <!-- why: data centre -->
-# On the **edge**, in a camera or a car, images come one by one, left of the edge of the roofline: there *bytes* gain
+# On the **edge**, in a camera or a car, images come one by one, on the left of the roofline: there *bytes* gain
 # time. <!-- why: edge --> A **phone** also pays in battery: fetching 32 bits from memory takes 640 picojoules on a
-# chip of 45 nm, and a multiplication in float32 takes 3.7 (Song Han and others, 2015).
+# chip of 45 nm, and a multiplication in float32 takes 3.7 (Song Han and others, 2015). The seminar also
+# names FPGAs, computers for science, and quantum computers, which are not ready.
 #
 # ## In your own words
 #
@@ -650,8 +653,8 @@ show.precision_front(networks, "MNIST, recorded, on a CPU", like=rows)
 # CPU int8 needed a quarter of the bytes, but unpacking and the products in the cache took (my two times), so it was
 # (my factor) times as fast. Gradients are often below what float16 can hold and become 0, and then little is learned;
 # the scale lifts them into its range. Weights and the values between layers are larger, so using the network needs no
-# scale. The sparse product takes a place with each weight and keeps its sums in memory, so it was only (my factor)
-# times as fast.
+# scale. The sparse product takes a place with each weight and keeps its sums in memory (how much each of these
+# makes was not looked into), and it was only (my factor) times as fast.
 #
 # **Rubric** (3 points). One point: arithmetic or units with matrices, memory or bytes with a vector, with numbers.
 # One point: gradients become 0 (underflow), while weights and activations do not. One point: places, sums in memory

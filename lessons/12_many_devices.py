@@ -154,10 +154,9 @@ print(f"PyTorch's DistributedDataParallel:  two {peers[0] / peers[1]:.2f}, four 
 
 # %% [markdown]
 # With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it.
-# <!-- why: not computing --> Lesson 13
-# prints how long the GPU works in such a step, and how many pieces of work its host has to start. Half of a batch needs
-# as many starts as all of it, so nothing is gained by sharing it.
-# <!-- why: as many starts --> And the second GPU costs far more than the sum. What
+# <!-- why: not computing --> Lesson 13 prints how long the GPU works in such a step, and how many launches it takes.
+# Half of a batch needs as many launches as all of it, so nothing is gained by sharing it.
+# <!-- why: as many launches --> And the second GPU costs far more than the sum. What
 # the rest of it is was not looked into: ranks also wait for one another.
 # <!-- why: the second GPU -->
 #
@@ -487,7 +486,7 @@ check.pipeline_schedule(pipeline_schedule)
 # forward passes first, as in **GPipe** (Yanping Huang and others, 2018), that is all of the micro-batches. **1F1B**
 # takes turns instead, one forward and one backward. It needs no more slots, and holds less. It came with PipeDream
 # (Deepak Narayanan and others, 2019), which never waits between batches, and so trains with weights of different ages.
-# With a **flush** after each batch, as drawn here, it computes what one device would (the same authors, 2020).
+# With a **flush** after each batch, as drawn here, it computes what one device would (Narayanan and others, 2020).
 
 # %%
 show.pipeline("1f1b", stages=4, micro_batches=8)
@@ -584,8 +583,8 @@ show.scaling_curves(
 
 # %% [markdown]
 # The same GPUs, and opposite answers. Is it the number of images? No: source A's network is slower on two GPUs with 4
-# images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: it does not wait
-# for computing, so there is none to share.
+# images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: computing is
+# not what its time goes to, so sharing it gains nothing.
 # <!-- why: none to share --> Source B's step takes longer on two GPUs by about what its sum takes, and that
 # is a small part of it; a sum beside the backward pass takes less.
 # <!-- why: about its sum --> The left line promises that half of a batch takes

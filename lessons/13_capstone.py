@@ -38,9 +38,9 @@ rng = np.random.default_rng(0)
 #
 # An epoch of the article's network took 30 minutes in NumPy, and 50 seconds on a GPU after a repair (*Deep Learning
 # Gaiden: GPU Programming*, 2020). You have repaired nearly all that was slow in it. What is left? Here is a training
-# step of that network from Python, as recorded on a GPU for data centres. All times of this network in this lesson come
-# from that record. A step's launches, and how long GPU and host work for them, were counted on another day, for a batch
-# that lies ready.
+# step of that network from Python, as recorded on a GPU for data centres. All times of a step in this lesson come
+# from that record. A step's launches, and how long GPU and host work for them, come from another one, of another day
+# and for a batch that lies ready.
 
 # %%
 compared, counted = records.compiled(), records.gpu()
@@ -440,7 +440,8 @@ journal.rung("everything on, projected", "an epoch of training", here, 128)
 # fewer updates, and perhaps less accuracy. So a batch never counts as speed without the accuracy beside it.
 #
 # Here is the finished ladder, split by cause. The first three rungs are the article's, published. The next two are this
-# machine's, measured on some images and projected, and the last ones were recorded. Where a rung differs from the one
+# machine's, measured on some images and projected, and the last ones were recorded, batches of 128 and 1,024 as
+# a step and projected. Where a rung differs from the one
 # before in more than one thing, the picture says "several".
 
 # %%
@@ -475,7 +476,8 @@ for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
 
 # %% [markdown]
 # Look at the bar of "hardware", and at the bar of "code" after it. With a batch of 8, and Python between the kernels, a
-# GPU for data centres is hardly faster than this CPU, or a few times. Take Python out, and the same GPU gains far more.
+# GPU for data centres is hardly faster than this CPU, or a few times. Compile the step, to a graph
+# of fused kernels, and the same GPU gains far more.
 # <!-- why: hardware -->
 # That is what *causes interact* means.
 #
