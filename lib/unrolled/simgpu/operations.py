@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unrolled.simgpu import generator
-from unrolled.simgpu.arithmetic import AS_A_GPU, fused
+from unrolled.simgpu.arithmetic import AS_A_GPU, fused, unrooted
 from unrolled.simgpu.command import InvalidCommandError, Options
 from unrolled.simgpu.conversion import converted, to_integers
 
@@ -70,6 +70,8 @@ def _ufunc(function: np.ufunc) -> Operation:
             inputs = [converted(x, dtype_of(name)) for x, name in zip(inputs, signature, strict=False)]
         if function is np.power and np.result_type(*inputs).kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
+        elif function is np.power and np.result_type(*inputs).kind == "f" and np.size(inputs[1]) == 1:
+            inputs = [unrooted(*inputs), inputs[1]]
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"))
 
     return compute
