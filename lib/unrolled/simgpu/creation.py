@@ -183,10 +183,7 @@ def copyto(dst: ndarray, src: Any, casting: Any = "same_kind") -> None:
 
 
 def fill(x: ndarray, value: Any, on_host: bool = True) -> None:
-    """Write one number everywhere.
-
-    `on_host`: NumPy converts it, and 0 clears the bytes, as in CuPy; in `full` and `copyto` the device does both.
-    """
+    """Write one number everywhere; `on_host`, as CuPy but in `full` and `copyto`: NumPy converts it, 0 clears bytes."""
     if isinstance(value, (list, tuple)):
         value = np.asarray(value)
     if isinstance(value, (np.ndarray, ndarray)):

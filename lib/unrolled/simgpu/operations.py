@@ -216,6 +216,8 @@ def _round(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
 def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     a, b = inputs
+    if a.ndim <= 2 and b.ndim <= 2 and outputs[0].size == 1 and a.dtype == b.dtype == np.float16:
+        a, b = (a.ravel() * b.ravel()).astype(np.float32), np.ones(b.size, np.float32)  # CuPy's products are rounded
     np.matmul(a, b, out=outputs[0], casting="same_kind")
 
 
