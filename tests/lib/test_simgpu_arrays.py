@@ -415,6 +415,7 @@ AS_A_GPU = {
     "a product of 0 axes": (lambda cp: cp.tensordot(cp.asarray(2), cp.asarray([3]), 0), [6]),
     "one product of float16": (lambda cp: cp.asarray([300, 300], "e") @ cp.asarray([300, -300], "e"), np.nan),
     "and several": (lambda cp: cp.ones((2, 2), "e") * 300 @ cp.asarray([300, -300], "e"), [0, 0]),
+    "a product of nothing, by three axes": (lambda cp: cp.ones((1, 0)).dot(cp.ones((2, 0, 1))), [[[0], [0]]]),
     "a multiple that is too large": (lambda cp: cp.lcm(cp.asarray([2**31 - 1], "i"), 2), [2]),
     "float16 after infinity": (lambda cp: cp.nextafter(cp.asarray([np.inf], "e"), 1), [np.nan]),
     "a bool squared": (lambda cp: cp.asarray([-1]) * cp.asarray([True]) ** 2 << 40, [-(2**40)]),

@@ -44,11 +44,11 @@ def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} (dim {a.ndim - 1}) != {inner}")
     if b.ndim <= 2:
         return _multiply(a, b, (*a.shape[:-1], *(b.shape[-1:] if b.ndim > 1 else ())), out)
-    flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, -1)
+    flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, prod(b.shape[:-2]) * b.shape[-1])
     shape = (*a.shape[:-1], *b.shape[:-2], b.shape[-1])
     if out is not None and out.shape != shape:
         raise ValueError(f"dot: out has shape {out.shape}; expected {shape}")
-    found = dot(a.reshape(-1, inner), flat).reshape(shape)
+    found = dot(a.reshape(prod(a.shape[:-1]), inner), flat).reshape(shape)
     return found if out is None else UFUNCS["positive"](found, out=out)
 
 
