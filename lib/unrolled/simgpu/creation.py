@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -173,12 +172,11 @@ def copyto(dst: ndarray, src: Any, casting: Any = "same_kind") -> None:
     """Write an array of the device, or a number, into another. Raises TypeError where `casting` does not allow it."""
     if isinstance(src, np.ndarray) and src.size == 1:
         src = src.reshape(())[()]
-    if type(src) in (bool, int, float, complex):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    if type(src) in (bool, int, float):
+        with np.errstate(all="ignore"):
             np.copyto(np.empty((), check(dst).dtype), src, casting)  # raises as in CuPy, which asks NumPy, too
-    elif not np.can_cast(src.dtype, check(dst).dtype, casting):
-        raise TypeError(f"Cannot cast {src.dtype} to {dst.dtype} in {casting} casting mode")
+    elif not np.can_cast(kind := getattr(src, "dtype", np.dtype(complex)), check(dst).dtype, casting):
+        raise TypeError(f"Cannot cast {kind} to {dst.dtype} in {casting} casting mode")
     assign(dst, src, on_host=False)
 
 

@@ -68,9 +68,10 @@ def _ufunc(function: np.ufunc) -> Operation:
             if len(signature) != function.nargs:
                 raise InvalidCommandError(f"a signature of {len(signature)} dtypes; expected {function.nargs}")
             inputs = [converted(x, dtype_of(name)) for x, name in zip(inputs, signature, strict=False)]
-        if function is np.power and np.result_type(*inputs).kind in "iu":
+        kind = np.result_type(*inputs).kind if function is np.power else ""
+        if kind in ("i", "u"):
             inputs = _bounded_power(inputs, outputs[0])
-        elif function is np.power and np.result_type(*inputs).kind == "f" and np.size(inputs[1]) == 1:
+        elif kind == "f" and getattr(inputs[1], "size", 1) == 1:
             inputs = [unrooted(*inputs), inputs[1]]
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"))
 
