@@ -206,8 +206,9 @@ def parted(ones: Sequence[Any], others: Sequence[Any], line: Line, arrays: Seque
             continue
         with np.errstate(all="ignore"):
             allowed = _allowed(x, y, line, arrays)
+            most = np.inf if line.close == "bits" else float(np.finfo(x.dtype).max)  # a unit above it is infinity
             for part in ("real", "imag") if x.dtype.kind == "c" else ("real",):
-                a, b = (getattr(value, part).astype(np.float64) for value in (x, y))
+                a, b = (getattr(value, part).astype(np.float64).clip(-most, most) for value in (x, y))
                 if ((np.isnan(a) != np.isnan(b)) & np.isfinite(allowed)).any():
                     return "nan"
                 if "std" in line.text or "norm" in line.text:
@@ -233,7 +234,7 @@ def _allowed(x: Any, y: Any, line: Line, arrays: Sequence[Any]) -> Any:
         tolerance = ulps * max(float(f.eps) for f in [ends, *floats]) * bound
         return tolerance if bound < min(float(f.max) for f in [ends, *floats]) else np.inf
     size = np.fmax(abs(x), abs(y)).astype(np.float64)
-    size, eps = np.where(np.isfinite(size), size, 0), float(ends.eps)
+    size, eps = np.where(np.isnan(size), 0, np.minimum(size, float(ends.max))), float(ends.eps)
     if x.dtype.kind == "c" and re.search(r"\*\*|power", line.text):  # exp(y log x), as wide as the operands
         ulps, eps = ulps * 100, max([eps, *(float(np.finfo(a.dtype).eps) for a in arrays if a.dtype.kind in "fc")])
     return ulps * np.maximum(size * eps, float(ends.smallest_subnormal))

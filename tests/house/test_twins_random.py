@@ -22,6 +22,9 @@ NOT_IN_KERNELS = {"blockDim", "blockIdx", "gridDim"}
 """One block does not tell them apart."""
 
 
+LARGEST = np.finfo(float).max
+
+
 @pytest.fixture
 def twins(program):
     """The search as a module."""
@@ -38,6 +41,13 @@ def test_what_differs_on_purpose_has_its_reason(twins):
     program = (twins.Line("a = cp.arange(5)"), twins.Line("a[1:] = a[:-1]", "overlap"))
     found = twins.run(program, [np, simgpu])
     assert (found.kind, found.reason) == ("error none, RuntimeError", next(iter(twins.EXPECTED)))
+
+
+def test_what_is_near_the_largest_number_may_be_infinity(twins):
+    exact, near = twins.Line("", "negative"), twins.Line("", "hypot", "ulps")
+    for found, line, how in [(LARGEST, near, ""), (LARGEST, exact, "value"), (LARGEST / 2, near, "value")]:
+        assert twins.parted([np.array([np.inf])], [np.array([found])], line, []) == how
+    assert twins.parted([np.array([-np.inf])], [np.array([LARGEST])], near, []) == "value"
 
 
 def test_nothing_that_the_front_end_has_is_left_out(twins):

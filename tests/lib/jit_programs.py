@@ -181,6 +181,8 @@ REFUSED: list[Program] = [
         for name, text in {"or a number": "x[0] if x[1] > 0 else 0.5", "with a computed one": "min(x[0], -x[1])"}.items()
     ),
     Program("float16 in place", body("y[0] += cp.float16(1)"), (np.zeros(64, "e"), t), (CompileException,), "float16"),
+    Program("float16 in place, and then a float into a whole number", body("y[0] += cp.float16(1)", "s = 0", "s += x[0]"), (np.zeros(64, "e"), np.zeros(1)), (TypeError,), "float64"),
+    refused("the sign of a float", NotImplementedError, "sign does not take float32", "y[0] = cp.sign(x[0])"),
     refused("an unknown name", NameError, "'nothing' is not known", "y[0] = nothing"),
     refused("a name set later", NameError, "'late' is not known", "for k in range(3):", "    y[0] = late", "    late = 1.0"),
     refused("print", TypeError, "print", "print(x[0])"),

@@ -406,6 +406,21 @@ AS_A_GPU = {
     "a range, rounded once": (lambda cp: cp.arange(0.5, 3, 0.3)[3:5], [1.4, 1.7]),
     "a range in the dtype of its end": (lambda cp: cp.linspace(0, np.float32(0.3), 4) == np.float32(0.1), [0, 1, 0, 0]),
     "large numbers rounded": (lambda cp: cp.around(cp.asarray([3.4e38], "f"), 1), [np.float32(3.4e38)]),
+    "a number without its imaginary part": (lambda cp: cp.full(1, 2 + 1j, "I"), [2]),
+    "a full array of NaN, whole": (lambda cp: cp.full_like(cp.zeros(2, "i"), np.nan), [-(2**31)] * 2),
+    "a full array of an array of one": (lambda cp: cp.full(2, np.array([[7]]), "B"), [7, 7]),
+    "a power that is no root": (lambda cp: cp.power(cp.asarray([-np.inf, 9], "f"), 0.5), [np.inf, 3]),
+    "a float where only its last bits fit": (lambda cp: cp.full(1, 1e10, "B"), [255]),
+    "nothing, less than once": (lambda cp: cp.tile(cp.zeros(0), -1), []),
+    "a product of 0 axes": (lambda cp: cp.tensordot(cp.asarray(2), cp.asarray([3]), 0), [6]),
+    "one product of float16": (lambda cp: cp.asarray([300, 300], "e") @ cp.asarray([300, -300], "e"), np.nan),
+    "and several": (lambda cp: cp.ones((2, 2), "e") * 300 @ cp.asarray([300, -300], "e"), [0, 0]),
+    "a product of nothing, by three axes": (lambda cp: cp.ones((1, 0)).dot(cp.ones((2, 0, 1))), [[[0], [0]]]),
+    "a multiple that is too large": (lambda cp: cp.lcm(cp.asarray([2**31 - 1], "i"), 2), [2]),
+    "float16 after infinity": (lambda cp: cp.nextafter(cp.asarray([np.inf], "e"), 1), [np.nan]),
+    "a bool squared": (lambda cp: cp.asarray([-1]) * cp.asarray([True]) ** 2 << 40, [-(2**40)]),
+    "roots of whole numbers": (lambda cp: cp.asarray([4, 9], "b") ** 0.5, [2, 3]),
+    "a root in place is a power": (lambda cp: _rooted(cp, [-np.inf, 4]), [np.inf, 2]),
     "a number of another dtype": (lambda cp: cp.full(1, np.uint8(200), "b"), [-56]),
 }
 
@@ -429,6 +444,12 @@ def _moved(cp, views):
 def _added_at(cp, key, value, dtype="i", name="add"):
     x = cp.arange(2, dtype=dtype)
     getattr(cp, name).at(x, key, value)
+    return x
+
+
+def _rooted(cp, values):
+    x = cp.asarray(values)
+    x **= 0.5
     return x
 
 
@@ -471,6 +492,15 @@ REFUSED_AS_A_GPU = {
     "one bound of bool": (lambda cp, x: (x > 1).clip(1, None), TypeError),
     "one array for two results": (lambda cp, x: cp.divmod(x, x, out=x), ValueError),
     "a rule of casting": (lambda cp, x: x.astype("f", casting="safe"), TypeError),
+    "a full array of a number out of range": (lambda cp, x: cp.full(0, 300, "B"), OverflowError),
+    "a copy of NaN, whole": (lambda cp, x: cp.copyto(x, np.nan), TypeError),
+    "a range that steps back, unsigned": (lambda cp, x: cp.arange(5, 0, -2, "B"), OverflowError),
+    "a product of two numbers": (lambda cp, x: cp.dot(x[1], 2), TypeError),
+    "a product into another dtype": (lambda cp, x: cp.dot(x, x, out=cp.zeros((), "d")), ValueError),
+    "axes of a single number": (lambda cp, x: cp.tensordot(x, x[1], -1), ValueError),
+    "an inner product of nothing": (lambda cp, x: cp.inner(x[:0], x[:0]), ZeroDivisionError),
+    "half a repeat": (lambda cp, x: cp.repeat(x, 1.5), ValueError),
+    "fewer repeats than none": (lambda cp, x: cp.repeat(x[:0], -1), ValueError),
     "a product with a number": (lambda cp, x: x.dot(2), TypeError),
     "a product into too few axes": (lambda cp, x: cp.matmul(cp.ones((2, 4, 2)), x.reshape(2, 2), out=x), IndexError),
     "an end of a line that is complex": (lambda cp, x: cp.linspace(0, 1j), TypeError),

@@ -139,6 +139,7 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.fft.rfft2(x, (4, 0)), ValueError, "Invalid number of FFT data points"),
         (lambda x: cp.pad(x, 1, mode="edge"), ValueError, "border of one number only"),
         (lambda x: cp.einsum("...i", x), ValueError, "not simulated"),
+        (lambda x: x.repeat([1, 2]), NotImplementedError, "not simulated: write x.cp.asarray"),
         (lambda x: x[1.5], IndexError, "a float is not simulated: write int"),
         (lambda x: cp.arctan2(x, 1j), NotImplementedError, "arctan2 of complex numbers is not simulated"),
         (lambda x: cp.power(x, x, dtype="int8"), NotImplementedError, "dtype='int8'. is not simulated"),

@@ -73,6 +73,16 @@ def _fmod(x: Any, y: Any) -> Any:
     return to_integers(np.fmod(x.astype(float), np.where(y == 0, 1, y).astype(float)), x.dtype) * (y != 0)
 
 
+def unrooted(x: Any, y: Any) -> Any:
+    """Return x, of which NumPy is to take the power y: of -inf to 0.5 it takes the root, NaN, and C the power, inf."""
+    return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), x) if np.any(y == 0.5) else x
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """Of float16, nothing comes next to infinity."""
+    return np.where(np.isinf(x) & (x.dtype == np.float16), x.dtype.type(np.nan), np.nextafter(x, y))
+
+
 AS_A_GPU: dict[str, tuple[str, Callable[..., Any]]] = {
     "floor_divide": ("f", floor_divide),
     "remainder": ("f", remainder),
@@ -81,5 +91,7 @@ AS_A_GPU: dict[str, tuple[str, Callable[..., Any]]] = {
     "right_shift": ("iu", shift(np.right_shift)),
     "reciprocal": ("iu", _reciprocal),
     "fmod": ("iu", _fmod),
+    "lcm": ("i", lambda x, y: np.abs(np.lcm(x, y))),  # too large a multiple keeps the last bits, without their sign
+    "nextafter": ("f", nextafter),
 }
 """By the name of NumPy's ufunc: the kinds of the dtypes that are computed so, and the function."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.array import check, check_fits, check_types, empty_like, launch, ndarray
+from unrolled.simgpu.conversion import converted
 from unrolled.simgpu.views import broadcast_to, stack
 
 
@@ -61,7 +62,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> nd
     """Return an array of one number; its dtype is that of the number unless given."""
     if dtype is None:
         dtype = (fill_value if isinstance(fill_value, ndarray) else np.asarray(fill_value)).dtype
-    return _filled(ndarray(shape, dtype, order), fill_value, clears=False)
+    copyto(found := ndarray(shape, dtype, order), fill_value, "unsafe")
+    return found
 
 
 def zeros_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
@@ -76,7 +78,8 @@ def ones_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None
 
 def full_like(a: ndarray, fill_value: Any, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of one number, of a's shape, dtype and memory order unless others are given."""
-    return _filled(empty_like(a, dtype, order, shape), fill_value, clears=False)
+    copyto(found := empty_like(a, dtype, order, shape), fill_value, "unsafe")
+    return found
 
 
 def copy(a: ndarray, order: str = "K") -> ndarray:
@@ -90,6 +93,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> nd
     real = any(np.asarray(x).dtype.kind == "f" for x in (first, last, step) if not isinstance(x, ndarray))
     kind = np.dtype((float if real else int) if dtype is None else dtype)
     size = max(0, int(np.ceil((last - first) / step)))
+    for x in (first, step) if size else ():
+        check_fits(x, kind)
     if kind.kind == "b" and size > 2:
         raise TypeError("arange() is only supported for booleans when the result has at most length 2.")
     return _born("arange", ndarray(size, kind), {"start": _plain(first), "step": _plain(step)})
@@ -136,13 +141,13 @@ def size(a: Any) -> int:
     return np.size(a)
 
 
-def assign(target: ndarray, value: Any, clears: bool = True) -> None:
-    """Set target[...] = value, an array of the device or a number.
+def assign(target: ndarray, value: Any, on_host: bool = True) -> None:
+    """Set target[...] = value, an array of the device or a number; `on_host`: see `fill`.
 
     Raises RuntimeError for two rows of values in one memory that overlap: CuPy copies them all at once, in no order.
     """
     if not isinstance(value, ndarray):
-        fill(target, value, clears)
+        fill(target, value, on_host)
     elif value.as_view() != target.as_view():  # equal is what x[key] += y ends with
         if value.dtype == target.dtype and value.flags.c_contiguous and target.flags.c_contiguous:
             check_apart(value, target)
@@ -165,13 +170,18 @@ def check_apart(source: ndarray, target: ndarray) -> None:
 
 def copyto(dst: ndarray, src: Any, casting: Any = "same_kind") -> None:
     """Write an array of the device, or a number, into another. Raises TypeError where `casting` does not allow it."""
-    if isinstance(src, ndarray) and not np.can_cast(src.dtype, check(dst).dtype, casting):
-        raise TypeError(f"Cannot cast {src.dtype} to {dst.dtype} in {casting} casting mode")
-    assign(check(dst), src, clears=False)
+    if isinstance(src, np.ndarray) and src.size == 1:
+        src = src.reshape(())[()]
+    if type(src) in (bool, int, float):
+        with np.errstate(all="ignore"):
+            np.copyto(np.empty((), check(dst).dtype), src, casting)  # raises as in CuPy, which asks NumPy, too
+    elif not np.can_cast(kind := getattr(src, "dtype", np.dtype(complex)), check(dst).dtype, casting):
+        raise TypeError(f"Cannot cast {kind} to {dst.dtype} in {casting} casting mode")
+    assign(dst, src, on_host=False)
 
 
-def fill(x: ndarray, value: Any, clears: bool = True) -> None:
-    """Write one number everywhere; `clears`: where it is 0 clear the bytes, as CuPy does but in `full` and `copyto`."""
+def fill(x: ndarray, value: Any, on_host: bool = True) -> None:
+    """Write one number everywhere; `on_host`, as CuPy but in `full` and `copyto`: NumPy converts it, 0 clears bytes."""
     if isinstance(value, (list, tuple)):
         value = np.asarray(value)
     if isinstance(value, (np.ndarray, ndarray)):
@@ -181,12 +191,11 @@ def fill(x: ndarray, value: Any, clears: bool = True) -> None:
         if isinstance(value, ndarray):
             launch("copy", [value], [x])
             return
-        value = value.item()
+        value = value[()]
     check_types([value])
-    check_fits(value, x.dtype)
-    if isinstance(value, np.integer) and x.dtype.kind in "iu":
-        value = value.astype(x.dtype)  # keeps the last bits
-    if clears and value == 0 and x.flags.c_contiguous:
+    with np.errstate(all="ignore"):
+        value = (np.asarray(value, x.dtype) if on_host else converted(value, x.dtype))[()]
+    if on_host and value == 0 and x.flags.c_contiguous:
         value = 0  # -0.0 becomes 0.0
     launch("fill", [value], [x])
 
@@ -208,8 +217,8 @@ def fitting(value: Any, shape: tuple[int, ...]) -> Any:
     return value if len(sizes) == value.ndim else value.seen_as(value._layout.reshape(sizes))
 
 
-def _filled(x: ndarray, value: Any, clears: bool = True) -> ndarray:
-    assign(x, value, clears)
+def _filled(x: ndarray, value: Any) -> ndarray:
+    assign(x, value)
     return x
 
 

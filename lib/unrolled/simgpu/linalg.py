@@ -34,30 +34,34 @@ def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray:
 
 def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
     """Return the sums of products over a's last axis and b's last but one, or its only one; of no axes, a * b."""
-    if not check(a).ndim or not check(b).ndim:
+    check(a), check(b)
+    if out is not None and (np.result_type(a.dtype, b.dtype) != out.dtype or not out.flags.c_contiguous):
+        raise ValueError("dot: out is in C order, and of the dtype of the products")
+    if not a.ndim or not b.ndim:
         return UFUNCS["multiply"](a, b, out=out)
     inner = b.shape[-2 if b.ndim > 1 else -1]
     if a.shape[-1] != inner:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} (dim {a.ndim - 1}) != {inner}")
     if b.ndim <= 2:
         return _multiply(a, b, (*a.shape[:-1], *(b.shape[-1:] if b.ndim > 1 else ())), out)
-    flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, -1)
+    flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, prod(b.shape[:-2]) * b.shape[-1])
     shape = (*a.shape[:-1], *b.shape[:-2], b.shape[-1])
     if out is not None and out.shape != shape:
         raise ValueError(f"dot: out has shape {out.shape}; expected {shape}")
-    found = dot(a.reshape(-1, inner), flat).reshape(shape)
+    found = dot(a.reshape(prod(a.shape[:-1]), inner), flat).reshape(shape)
     return found if out is None else UFUNCS["positive"](found, out=out)
 
 
 def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
     """Return sums of products over axes of both: the last `axes` of a and the first of b, or a pair of lists."""
-    check(a), check(b)
+    if not check(a).ndim or not check(b).ndim:
+        if axes not in (0, ((), ())):
+            raise ValueError("An input is zero-dim while axes has dimensions")
+        return UFUNCS["multiply"](a, b)  # type: ignore[no-any-return]
     if isinstance(axes, (int, np.integer)):
         pair: Any = (list(range(a.ndim - int(axes), a.ndim)), list(range(int(axes))))
     else:
         pair = [list(part) if isinstance(part, Sequence) else [part] for part in axes]
-    if not (a.ndim and b.ndim) and (pair[0] or pair[1]):
-        raise ValueError("An input is zero-dim while axes has dimensions")
     if any(a.shape[i] != b.shape[j] for i, j in zip(*pair, strict=True)):  # IndexError for an axis that is not there
         raise ValueError("Axis dimension mismatch")
     left, right = (list(normalize_axis_tuple(part, x.ndim)) for part, x in zip(pair, (a, b), strict=True))
@@ -71,8 +75,12 @@ def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
 
 
 def inner(a: ndarray, b: ndarray) -> Any:
-    """Return the sums of products over the last axis of both."""
-    return tensordot(a, b, ([-1], [-1])) if a.ndim and b.ndim else UFUNCS["multiply"](a, b)
+    """Return the sums of products over the last axis of both. Raises ZeroDivisionError, as CuPy, where it is empty."""
+    if 0 in (a.ndim, b.ndim):
+        return UFUNCS["multiply"](a, b)
+    if a.shape[-1:] == b.shape[-1:] == (0,):
+        raise ZeroDivisionError("inner: the last axis has length 0")
+    return tensordot(a, b, ([-1], [-1]))
 
 
 def outer(a: ndarray, b: ndarray) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unrolled.simgpu import creation, functions, indexing, linalg, reductions, views
 from unrolled.simgpu.array import ndarray
 
@@ -13,15 +15,14 @@ BINARY |= {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "matm
 COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 UNARY = {"neg": "negative", "abs": "absolute", "invert": "invert"}
 REDUCTIONS = "sum prod mean var std max min any all ptp argmax argmin cumsum cumprod"
-POWERS: dict[float, str] = {2: "square", 0.5: "sqrt", -1: "reciprocal", 1: "positive"}
+POWERS: dict[float, str] = {2: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
 def _power(x: Any, y: Any, **options: Any) -> Any:
-    """x ** y as NumPy's operator: small exponents of plain numbers are cheaper functions."""
-    if isinstance(x, ndarray) and type(y) in (int, float) and x.dtype.kind in "fc" and y in POWERS:
-        return functions.UFUNCS[POWERS[y]](x, **options)
-    if isinstance(x, ndarray) and type(y) is int and y == 2:
-        return functions.UFUNCS["square"](x, **options)
+    """x ** y as CuPy's operator, not in place: some exponents of plain numbers are cheaper functions."""
+    if isinstance(x, ndarray) and not options and (type(y) is float or (type(y) is int and y == 2)) and y in POWERS:
+        kept = x.dtype.kind in ("ifc" if type(y) is int else "fc")
+        return functions.UFUNCS[POWERS[y]](x, dtype=None if kept else np.result_type(x.dtype, y))
     return functions.UFUNCS["power"](x, y, **options)
 
 

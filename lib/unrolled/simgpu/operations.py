@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unrolled.simgpu import generator
-from unrolled.simgpu.arithmetic import AS_A_GPU, fused
+from unrolled.simgpu.arithmetic import AS_A_GPU, fused, unrooted
 from unrolled.simgpu.command import InvalidCommandError, Options
 from unrolled.simgpu.conversion import converted, to_integers
 
@@ -68,8 +68,11 @@ def _ufunc(function: np.ufunc) -> Operation:
             if len(signature) != function.nargs:
                 raise InvalidCommandError(f"a signature of {len(signature)} dtypes; expected {function.nargs}")
             inputs = [converted(x, dtype_of(name)) for x, name in zip(inputs, signature, strict=False)]
-        if function is np.power and np.result_type(*inputs).kind in "iu":
+        kind = np.result_type(*inputs).kind if function is np.power else ""
+        if kind in ("i", "u"):
             inputs = _bounded_power(inputs, outputs[0])
+        elif kind == "f" and getattr(inputs[1], "size", 1) == 1:
+            inputs = [unrooted(*inputs), inputs[1]]
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"))
 
     return compute
@@ -214,6 +217,8 @@ def _round(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
 def _matmul(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     a, b = inputs
+    if a.ndim <= 2 and b.ndim <= 2 and outputs[0].size == 1 and a.dtype == b.dtype == np.float16:
+        a, b = (a.ravel() * b.ravel()).astype(np.float32), np.ones(b.size, np.float32)  # CuPy's products are rounded
     np.matmul(a, b, out=outputs[0], casting="same_kind")
 
 

@@ -153,23 +153,35 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
     return result
 
 
-def repeat(a: ndarray, repeats: int, axis: int | None = None) -> ndarray:
-    """Return each value `repeats` times in a row, along an axis; None: of all values in one row."""
+def repeat(a: ndarray, repeats: Any, axis: int | None = None) -> ndarray:
+    """Return each value `repeats` times in a row, along an axis; None: of all values in one row.
+
+    Raises ValueError for less than 0 and for what is no whole number.
+    """
+    if isinstance(repeats, ndarray) or (isinstance(repeats, Sequence) and len(repeats) != 1):
+        raise NotImplementedError("a repeat for each value is not simulated: write x[cp.asarray(np.repeat(...))]")
+    try:
+        repeats = index(repeats[0] if isinstance(repeats, Sequence) else repeats)
+    except TypeError:
+        raise ValueError(f"'repeats' should be int or sequence: {repeats}") from None
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis_index(axis, a.ndim)
-    wide = broadcast_to(expand_dims(a, axis + 1), (*a.shape[: axis + 1], index(repeats), *a.shape[axis + 1 :]))
+    wide = broadcast_to(expand_dims(a, axis + 1), (*a.shape[: axis + 1], repeats, *a.shape[axis + 1 :]))
     return reshape(wide.copy(), (*a.shape[:axis], a.shape[axis] * repeats, *a.shape[axis + 1 :]))
 
 
 def tile(a: ndarray, reps: Any) -> ndarray:
     """Return the array several times along each axis; `reps` says how often."""
-    counts = tuple(reps) if isinstance(reps, Sequence) else (reps,)
+    counts = tuple(reps) if np.iterable(reps) else (reps,)
     ndim = max(len(counts), check(a).ndim)
     counts, shape = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - a.ndim) + a.shape
+    whole = tuple(count * size for count, size in zip(counts, shape, strict=True))
+    if not a.size:  # CuPy looks at the result alone: -1 times nothing is nothing
+        return ndarray(whole, a.dtype)
     thin = reshape(a, [n for size in shape for n in (1, size)])
     wide = broadcast_to(thin, [n for pair in zip(counts, shape, strict=True) for n in pair])
-    return reshape(wide.copy(), tuple(count * size for count, size in zip(counts, shape, strict=True)))
+    return reshape(wide.copy(), whole)
 
 
 def roll(a: ndarray, shift: int, axis: int | None = None) -> ndarray:

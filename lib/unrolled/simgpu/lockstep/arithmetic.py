@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu.arithmetic import floor_divide, remainder, shift
+from unrolled.simgpu.arithmetic import floor_divide, nextafter, remainder, shift, unrooted
 from unrolled.simgpu.conversion import to_integers
 from unrolled.simgpu.lockstep import types
 from unrolled.simgpu.lockstep.types import Scalar
@@ -41,7 +41,7 @@ def cast(value: Value, given: Scalar, to: Scalar) -> Value:
 def _power(x: Value, y: Value) -> Value:
     """Whole numbers to a negative power are 0, unless the base is 1 or -1."""
     if x.dtype.kind not in "i":
-        return np.power(x, y)
+        return np.power(unrooted(x, y), y)
     found = np.power(x, np.where(y < 0, y.dtype.type(0), y))
     return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), found).astype(x.dtype)
 
@@ -100,11 +100,12 @@ def _functions() -> dict[str, Operation]:
     for name in ("floor", "ceil", "trunc"):
         found[name] = Operation(name, types.ANY, _rounded(name))
     add("arctan2", types.REAL_PAIRS, 20)
-    add("hypot copysign nextafter", types.REAL_PAIRS, 8)
+    add("hypot copysign", types.REAL_PAIRS, 8)
     add("isnan isinf isfinite signbit", types.REAL_TESTS)
     add("absolute", types.ANY)
     add("square", types.NEGATIVE)
     add("sign", types.WHOLE)
+    found["nextafter"] = Operation("nextafter", types.REAL_PAIRS, nextafter, 8)
     add("maximum minimum fmax fmin", types.ARITHMETIC)
     for operation in OPERATORS.values():
         found[operation.name] = operation

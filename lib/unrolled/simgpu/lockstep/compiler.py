@@ -79,7 +79,10 @@ def _function(
     scope.constants = {name: constants.read(data) for name, data in scope.source.constants.items()}
     for name, kind in zip(names, arguments, strict=True):
         scope.declare(name, replace(kind, root=name) if rooted and isinstance(kind, Array) else kind)
-    return function, names, block(function.body, scope, True)
+    body = block(function.body, scope, True)
+    if scope.refused:
+        raise scope.refused
+    return function, names, body
 
 
 def _call(scope: Scope, called: Function, arguments: Sequence[Expr]) -> Expr:

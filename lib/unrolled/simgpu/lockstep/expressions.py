@@ -124,7 +124,8 @@ def apply(operation: Operation, operands: Sequence[Operand], line: int) -> Expr:
     loop = types.loop(operation.loops, given)
     if loop is None:
         names = ", ".join(types.NAMES[code] for code in given)
-        raise RefusedError(TypeError, f"{operation.name} does not take {names}")
+        kind = NotImplementedError if operation.name == "sign" else TypeError  # CuPy's is no single expression
+        raise RefusedError(kind, f"{operation.name} does not take {names}")
     runs = [cast(x, Scalar(code)).run for x, code in zip(operands, loop[0], strict=True)]
     if loop[0] == "ee" and operation.name in arithmetic.OVERLOADED:
         check_halves(operands)

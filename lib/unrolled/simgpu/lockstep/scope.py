@@ -40,6 +40,8 @@ class Scope:
         self.variables: dict[str, Type] = {}
         self.loops = 0
         """Loops around the statement that is compiled."""
+        self.refused: RefusedError | None = None
+        """What CUDA's compiler refuses: it sees the kernel after CuPy has, which may refuse what comes later."""
 
     def line(self, node: ast.AST) -> int:
         return self.source.line(node)

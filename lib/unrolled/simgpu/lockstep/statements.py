@@ -46,7 +46,9 @@ def block(statements: Sequence[ast.stmt], scope: Scope, top: bool) -> Step:
         try:
             step = _step(statement, scope, top)
         except RefusedError as error:
-            raise error.at(statement) from None
+            if error.kind is not CompileException and not (scope.refused and error.kind is NameError):
+                raise error.at(statement) from None
+            scope.refused, step = scope.refused or error.at(statement), None
         steps += [step] if step else []
 
     def run(frame: Frame, mask: Mask) -> Mask:
