@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Your own kernels
 #
-# Lesson 08, about 115 minutes. A first session ends after the exercise `row_sum`.
+# Lesson 08, about 115 minutes. A session of 90 minutes ends after the exercise `row_sum`.
 #
 # **Afterwards you can**
 #

@@ -485,7 +485,7 @@ show.crossover(crossings, (f"recorded, {recorded.machine['gpu'].removeprefix('NV
 # Return `"gemm"` (one product), `"fft"` or `"winograd"` (3 x 3 kernels only) for a shape. The check draws shapes that
 # you do not know: 3 x 3 kernels with one channel or many, and kernels up to 21 x 21. It runs the library's three
 # methods on each, here and now. For none of them may the method that you chose take more than {most} times as long as
-# the fastest. Two simple rules will do.
+# the fastest. Two simple rules will do, but mind the channels: the map was drawn for few.
 
 
 # %% nbgrader={"grade": false, "grade_id": "choose_algorithm", "locked": false, "schema_version": 3, "solution": true, "task": false}

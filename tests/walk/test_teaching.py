@@ -123,8 +123,8 @@ def test_a_late_lesson_is_taken_in_and_judges_nothing_else_again(walked: Walked)
     assert "judged again" not in added
     graded = walked.printed("unrolled grade 12").split("\n")
     assert [line.split()[:4] for line in graded if line.startswith("[")] == [
-        ["[1/2]", "s001,", f"{MANY_DEVICES}:", "14"],
-        ["[2/2]", "s002,", f"{MANY_DEVICES}:", "8"],
+        ["[1/2]", "s001,", f"{MANY_DEVICES}:", "16"],
+        ["[2/2]", "s002,", f"{MANY_DEVICES}:", "10"],
     ]
 
 

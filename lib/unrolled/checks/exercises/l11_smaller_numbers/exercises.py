@@ -60,7 +60,7 @@ def any_step(rng: np.random.Generator) -> Inputs:
         gradients.flat[rng.integers(gradients.size)] = rng.choice([np.inf, -np.inf, np.nan])
     every = edge_size(rng, 8)
     good = every - 1 if rng.random() < 0.5 else int(rng.integers(every))
-    return {"gradients": gradients, "scale": 2.0 ** rng.integers(1, 40), "good_steps": good, "every": every}
+    return {"gradients": gradients, "scale": 2.0 ** int(rng.integers(1, 40)), "good_steps": good, "every": every}
 
 
 FINITE = normal(3, 4, dtype=np.float16)
@@ -117,6 +117,7 @@ loss_scale_step = Spec(
         random_case("one is NaN", a_step(with_one(np.nan), 8.0, 9, every=10)),
         random_case("the last of some good steps, a large scale", a_step(FINITE, 2.0**40, 6, every=7)),
         random_case("tiny gradients", a_step(TINY, 65536.0, 0, every=4)),
+        random_case("each good step doubles", a_step(FINITE, 4.0, 0, every=1)),
         random_case("large ones, whose sum is too large", a_step(LARGE, 1.0, 1, every=9)),
     ],
     domain=random_case("any gradients", any_step),

@@ -83,6 +83,7 @@ sharded_step = Spec(
     allows=(shard,),
     cases=[
         random_case("four ranks with two numbers each", sharded.steps, 4, 2),
+        random_case("three ranks with five numbers each", sharded.steps, 3, 5),
     ],
     domain=random_case("any ranks and numbers", sharded.any_step),
     points=2,

@@ -113,7 +113,7 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
 
 def _summed(weight: Array, grad: Array, velocity: Array, rate: float, momentum: float) -> Sequence[Array]:
     """What a rank may bring to the sum: its gradient, or the step by it alone."""
-    return grad, rate * grad, -rate * grad
+    return grad, -grad, rate * grad, -rate * grad
 
 
 def _blocks(weight: Array, new: Step, rank: int) -> Sequence[Array]:
