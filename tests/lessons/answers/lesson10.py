@@ -155,6 +155,20 @@ def winograd_for_all(n, c, o, size, kernel):
     return "winograd"
 
 
+def or_winograd(rule, least=128):
+    """Choose Winograd for 3 x 3 kernels with so many channels and more, else by the rule."""
+    return lambda n, c, o, size, kernel: "winograd" if kernel == 3 and c >= least else rule(n, c, o, size, kernel)
+
+
+BY_ONE_SIZE = [
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 11 else "gemm"),
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and n > 1 else "gemm"),
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and o < 10 else "gemm"),
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and size > 20 else "gemm"),
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel >= 15 else "gemm", least=2),
+]
+
+
 def cut_to_the_image(image, kernel, step, convolve):
     return transforms.overlap_add(image, kernel, step, convolve)[: image.shape[0], : image.shape[1]]
 
@@ -202,6 +216,7 @@ MUTANTS = {
         Mutant(always_gemm, "times the time of the fastest is allowed"),
         Mutant(never_winograd, "times the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
+        *(Mutant(rule, "times the time of the fastest is allowed") for rule in BY_ONE_SIZE),
         Mutant(lambda n, c, o, size, kernel: None, "you return None"),
     ],
     "overlap_add": [
@@ -212,11 +227,6 @@ MUTANTS = {
 }
 
 
-def or_winograd(rule):
-    """Choose Winograd for 3 x 3 kernels with 128 channels and more, else by the rule."""
-    return lambda n, c, o, size, kernel: "winograd" if kernel == 3 and c >= 128 else rule(n, c, o, size, kernel)
-
-
 RULES = [
     or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 12 and c * o < 500 else "gemm"),
     or_winograd(lambda n, c, o, size, kernel: "gemm" if kernel < 9 or max(c, o) >= 40 else "fft"),
@@ -225,7 +235,7 @@ RULES = [
     ),
     or_winograd(lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15]),
     or_winograd(
-        lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 150 * (c * o + n * c + n * o) else "fft"
+        lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 200 * (c * o + n * c + n * o) else "fft"
     ),
 ]
 RIGHT = {

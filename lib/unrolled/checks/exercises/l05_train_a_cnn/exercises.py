@@ -121,6 +121,7 @@ minibatches = Spec(
         random_case("23 images, 8 at a time", batches.numbered, 23, 8),
         random_case("25 images, 8 at a time", batches.numbered, 25, 8),
         random_case("12 images, 20 at a time", batches.numbered, 12, 20),
+        random_case("300 images, 80 at a time", batches.numbered, 300, 80),
     ],
     domain=random_case("any number", lambda rng: batches.numbered(rng, edge_size(rng, 40), edge_size(rng, 12))),
     points=2,
@@ -134,7 +135,7 @@ minibatches = Spec(
         "    yield images[chosen], (their labels)",
     ),
     compare=batches.each_once_and_shuffled,
-    call=batches.four_epochs,
+    call=batches.six_epochs,
 )
 
 momentum_step = Spec(

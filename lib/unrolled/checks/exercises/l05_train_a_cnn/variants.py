@@ -107,5 +107,5 @@ minibatches_balanced = Spec(
         "    yield images[chosen], (their labels)",
     ),
     compare=balanced_and_shuffled,
-    call=batches.four_epochs,
+    call=batches.six_epochs,
 )
