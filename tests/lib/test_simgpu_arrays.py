@@ -492,7 +492,6 @@ REFUSED_AS_A_GPU = {
     "one bound of bool": (lambda cp, x: (x > 1).clip(1, None), TypeError),
     "one array for two results": (lambda cp, x: cp.divmod(x, x, out=x), ValueError),
     "a rule of casting": (lambda cp, x: x.astype("f", casting="safe"), TypeError),
-    "a full array of a number out of range": (lambda cp, x: cp.full(0, 300, "B"), OverflowError),
     "a copy of NaN, whole": (lambda cp, x: cp.copyto(x, np.nan), TypeError),
     "a range that steps back, unsigned": (lambda cp, x: cp.arange(5, 0, -2, "B"), OverflowError),
     "a product of two numbers": (lambda cp, x: cp.dot(x[1], 2), TypeError),
