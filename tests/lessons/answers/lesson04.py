@@ -238,7 +238,7 @@ MUTANTS = {
     ],
 }
 
-HONEST = {"col2im": [col2im_image_by_image, col2im_by_bincount]}
+HONEST = {"col2im": [col2im_image_by_image, col2im_of_images_first]}
 
 LOOP = {"col2im": col2im_window_by_window}
 
@@ -272,7 +272,7 @@ RIGHT = {
         ),
     ],
     "softmax_cross_entropy": [loss_with_targets, loss_row_by_row, loss_of_columns, Loss()],
-    "col2im": [col2im_by_padded_indices, col2im_of_images_first],
+    "col2im": [col2im_by_padded_indices, col2im_by_bincount],
     "conv2d_backward": [
         convolution_by_affine,
         convolution_by_einsum,
