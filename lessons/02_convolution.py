@@ -246,7 +246,8 @@ layer = {
     "padding": 1,
 }
 plain_loops = journal.mine("conv2d_loops")
-assert np.allclose(conv2d_positions(**layer), plain_loops(**layer), atol=1e-4)
+digit = layer | {"x": digits[:1]}
+assert np.allclose(conv2d_positions(**digit), plain_loops(**digit), atol=1e-4)
 
 loops = timing.measure(plain_loops, layer).seconds
 positions = timing.measure(conv2d_positions, layer).seconds

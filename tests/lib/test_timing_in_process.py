@@ -115,7 +115,7 @@ def test_on_the_host_cpu_time_may_be_a_witness(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(comparing, "compare_blocks", lambda *args, **kwargs: options.update(kwargs) or NOTHING)
     raced(lambda x: x, lambda x: [x, "text", None])
     assert options["cpu_witness"] == ("pass",)
-    assert options["warm"] == WarmUp(calls=3, seconds=0.0)
+    assert options["warm"] == WarmUp(calls=2, seconds=0.0)
 
 
 def test_cpu_seconds_count_this_process_and_its_children() -> None:

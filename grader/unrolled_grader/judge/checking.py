@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from unrolled import checks, device, timing
@@ -27,6 +28,7 @@ from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.judge.race import derived, time_against_baseline
 
 _bandwidth = functools.cache(timing.copy_bandwidth)
+SLOWEST_MEMORY = 4e9  # bytes per second that any memory moves; to measure this one's takes half a second
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
@@ -87,19 +89,21 @@ class Checking:
 
         def timed(seed: int) -> timing.Verdict:
             with ExitStack() as stack:
-                if spec.speed is not None and spec.speed.gpu:
-                    stack.enter_context(gpu.real.working(alone=True))
-                    stack.enter_context(worker.ported())
+                alone = partial(stack.enter_context, lease.ours.working(alone=True))
+                if spec.speed is None or not spec.speed.gpu:
+                    return time_against_baseline(worker, spec, seed, lease.ours.cores(), alone)
+                alone()  # before the GPU: whoever has that must not wait for one who waits for it
+                stack.enter_context(gpu.real.working(alone=True))
+                stack.enter_context(worker.ported())
                 return time_against_baseline(worker, spec, seed, lease.ours.cores())
 
         def measured(function: Any, spec: Spec, seed: int, announce: Any) -> timing.Verdict:
-            with lease.ours.working(alone=True):
-                try:
-                    return timed(seed)
-                except WorkerDiedError as death:
-                    if worker.dead:
-                        raise ReportedError([ENDED.format(death)]) from None
-                    return timed(seed)  # the baseline's worker is no student's fault
+            try:
+                return timed(seed)
+            except WorkerDiedError as death:
+                if worker.dead:
+                    raise ReportedError([ENDED.format(death)]) from None
+                return timed(seed)  # the baseline's worker is no student's fault
 
         place = Place(
             stand_in.limiter,
@@ -209,7 +213,6 @@ def _implausible(spec: Spec, verdict: timing.Verdict | None, ratio: float | None
     example = spec.speed.draw_inputs(0, 1)[0]
     size = sum(value.nbytes for value in (*example.values(), spec.timed_result(example)) if hasattr(value, "nbytes"))
     seconds = statistics.median(pair.candidate.wall / pair.candidate.calls for pair in verdict.pairs)
-    bound = CACHE_FACTOR * _bandwidth()
-    if size <= bound * seconds:
+    if size <= CACHE_FACTOR * SLOWEST_MEMORY * seconds or size <= CACHE_FACTOR * _bandwidth() * seconds:
         return ""
     return f"{size / seconds / 1e9:.0f} GB/s of inputs and results: memory here moves {_bandwidth() / 1e9:.0f} GB/s"

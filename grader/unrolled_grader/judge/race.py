@@ -44,7 +44,7 @@ from unrolled_grader.box.transport import Worker, WorkerDiedError
 
 DISTINCT = 512  # different inputs of a block, at most
 DISTINCT_BYTES = 64 * 2**20  # bytes of a block's inputs, and of its results, at most
-SAMPLE = 2  # results of a block that are verified
+SAMPLE = 4  # results of a block that are verified
 SHORTEST = 0.02  # seconds of a block, at least: long beside the message that starts it, which takes 0.1 to 0.2 ms
 TRANSPORT = 0.02  # of a block's time: more than this must not go into the message that starts it
 EMPTY_BLOCKS = 9  # blocks without a call, of the baseline's worker, that tell what the transport takes
@@ -61,15 +61,25 @@ ALLOWANCE = 0.05  # seconds of CPU time outside of all blocks that are not yet r
 Inputs = Mapping[str, Any]
 
 
-def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
+def time_against_baseline(
+    worker: Worker,
+    spec: Spec,
+    seed: int,
+    cores: frozenset[int] = frozenset(),
+    alone: Callable[[], object] | None = None,
+) -> Verdict:
     """Return the verdict on the bound function against its baseline, on these cores.
 
+    `alone` waits until nothing else is judged on them; without it that is so already. A speed that is clearly enough
+    beside other work is enough; who is not so fast may be held up by it, and begins anew. Ranks need all cores at once.
     Raises as `go`, UnfairError, UnableError.
     """
     speed = spec.speed
     assert speed is not None
     if speed.ranks == 1:
-        return _raced(worker, spec, seed, cores)
+        return _raced(worker, spec, seed, cores, alone)
+    if alone is not None:
+        alone()
     if why := missing(speed.ranks, len(cores)):
         raise UnableError(why)
     with worker.ranked(speed, speed.ranks):
@@ -97,7 +107,9 @@ def _started(worker: Worker, speed: Speed, ranks: int) -> Iterator[None]:
         yield
 
 
-def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verdict:
+def _raced(
+    worker: Worker, spec: Spec, seed: int, cores: frozenset[int], alone: Callable[[], object] | None = None
+) -> Verdict:
     """Return the verdict on what the worker runs."""
     speed = spec.speed
     assert speed is not None
@@ -123,6 +135,7 @@ def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verd
             shortest=SHORTEST,
             time_limit=TIME_LIMIT if speed.ranks == 1 else RANKS_LIMIT,
             cpu_witness=() if speed.gpu else ("pass",) if speed.ranks > 1 else counted,
+            quieten=alone,
         )
     candidate.settle()
     if verdict.outcome == "inconclusive":

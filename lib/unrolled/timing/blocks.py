@@ -11,7 +11,6 @@ import gc
 import itertools
 import math
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,13 +42,13 @@ BlockTimer = Callable[[int], BlockTime]
 class WarmUp:
     """At least so many calls, and so many seconds, before anything counts."""
 
-    calls: int = 3
+    calls: int = 2
     seconds: float = 0.0
 
 
 ON_HOST = WarmUp()
 ON_GPU = WarmUp(calls=10, seconds=0.5)
-ON_SIMULATED = WarmUp(2)  # no clock that rises, no kernel to compile: but the second call finds memory in the pool
+ON_SIMULATED = WarmUp()  # no clock that rises, no kernel to compile: but the second call finds memory in the pool
 MODELLED_BLOCK = 0.001  # seconds of the model: it does not waver, so this only has to outweigh the synchronization
 
 
@@ -100,7 +99,7 @@ def in_words(module: device.Module) -> str:
 
 
 def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = MIN_BLOCK) -> float:
-    """Run `block` until it is warm; return its seconds per call: the median of three blocks of `shortest` seconds.
+    """Run `block` until it is warm; return its seconds per call, by the shorter of two blocks of `shortest` seconds.
 
     After `patience` seconds return what there is, from one call at least.
     """
@@ -111,16 +110,16 @@ def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = 
         walls.append(wall)
         done, spent = done + calls, spent + wall
         warmed = done >= warm.calls and spent >= warm.seconds
-        if spent >= patience or (warmed and len(walls) >= 3 and wall >= shortest):
-            return max(statistics.median(walls[-3:]) / calls, SHORTEST)
+        if spent >= patience or (warmed and len(walls) >= 2 and wall >= shortest):
+            return max(min(walls[-2:]) / calls, SHORTEST)
         if done >= warm.calls and wall < shortest:
             # Step by step, as these calls may still have been slow ones.
             calls, walls = longer(calls, wall, shortest), []
 
 
 def longer(calls: int, wall: float, target: float) -> int:
-    """Return more calls than the block of `wall` seconds had: enough for `target` seconds, at most 4 times as many."""
-    return min(4 * calls, math.ceil(1.25 * calls * target / max(wall, SHORTEST)))
+    """Return more calls than the block of `wall` seconds had: enough for `target` seconds, at most 16 times as many."""
+    return min(16 * calls, math.ceil(1.25 * calls * target / max(wall, SHORTEST)))
 
 
 def block_calls(baseline: float, candidate: float, shortest: float = MIN_BLOCK) -> tuple[int, int]:

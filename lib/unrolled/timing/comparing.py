@@ -19,6 +19,7 @@ from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 
 MIN_INPUTS = 16
 USUAL_SECONDS, TIME_LIMIT = 3.0, 12.0
+PROGRESS = 2.0  # seconds between two lines that say how it goes
 CONTROL_BLOCK = 0.05  # seconds; the control need not take as long as the blocks of a slow candidate
 RESERVE = 1.5  # of the control's expected time is kept back for it
 Announce = Callable[[str], None]
@@ -80,25 +81,33 @@ def compare_blocks(
     cpu_witness: Sequence[rule.Outcome] = ("pass",),
     shortest: float = MIN_BLOCK,
     clock: Callable[[], float] = time.perf_counter,
+    quieten: Callable[[], object] | None = None,
 ) -> Verdict:
     """Apply the rule of `compare` to block timers, `(calls) -> BlockTime(wall, cpu)` in seconds, wherever they time.
 
     `threads` says in words what held while they ran. `cpu_witness`: the outcomes that CPU time may decide where the
     machine is noisy; none where it says nothing, as on a GPU; "fail" only where one core is the rule.
-    No block is planned for less than `shortest` seconds: more where a block costs more to start.
+    No block is planned for less than `shortest` seconds: more where a block costs more to start. `quieten` has the
+    machine for this comparison alone from then on. It is called unless the first pairs are a clear pass, which other
+    work cannot make; they are forgotten then, and neither they nor the wait count towards `time_limit`.
     Returns the verdict. Raises ValueError if `at_least` is not positive.
     """
     if not at_least > 0:
         raise ValueError(f"at_least is {at_least}; expected a positive factor")
     start = clock()
     seed = secrets.randbits(32) if seed is None else seed
-    ends = start + USUAL_SECONDS, start + time_limit
-    race = _Race(candidate, baseline, random.Random(seed), clock, *ends, shortest, "pass" in cpu_witness)
-    race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, shortest)
-    race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, shortest)
+    race = _Race(candidate, baseline, random.Random(seed), clock, time_limit, shortest, "pass" in cpu_witness)
+    race.announce = announce
+    race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, min(shortest, MIN_BLOCK))
+    race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, min(shortest, MIN_BLOCK))
     if announce and clock() + race.expected(at_least) > race.usual_end:
         announce(f"One call is slow here: this takes about {race.expected(at_least):.0f} s.")
-    pairs = race.pairs(at_least)
+    pairs = race.first_pairs(at_least, shortest if quieten is None else min(shortest, MIN_BLOCK))
+    if quieten is not None and not rule.is_clear(_ratios(pairs), at_least):
+        quieten()
+        race.begin()
+        pairs = []
+    race.add_pairs(pairs, at_least)
     control = [] if rule.decide(_ratios(pairs), at_least) == "pass" else race.control()
     took = clock() - start
     return conclude(pairs, control, at_least, threads=threads, seconds=took, seed=seed, cpu_witness=cpu_witness)
@@ -112,27 +121,47 @@ class _Race:
     baseline: BlockTimer
     rng: random.Random
     clock: Callable[[], float]
-    usual_end: float
-    deadline: float
+    time_limit: float
     shortest: float
     by_cpu: bool  # whether CPU time may let the candidate pass
+    announce: Announce | None = None
     baseline_seconds: float = 0.0  # per call
     candidate_seconds: float = 0.0
 
-    def pairs(self, at_least: float) -> list[Pair]:
-        """Pairs until the rule decides, no look is left, or the time runs out: at least one."""
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Count the time from here."""
+        now = self.clock()
+        self.usual_end, self.deadline, self._progress = now + USUAL_SECONDS, now + self.time_limit, now + PROGRESS
+
+    def first_pairs(self, at_least: float, shortest: float) -> list[Pair]:
+        """Pairs until they are a clear pass, or cannot be any more. Blocks may be short where little cannot decide."""
         pairs: list[Pair] = []
+        while rule.may_be_clear(_ratios(pairs), at_least) and not rule.is_clear(_ratios(pairs), at_least):
+            if pairs and self._out_of_time(pairs, at_least):
+                break
+            self._add(pairs, block_calls(self.baseline_seconds, self.candidate_seconds, shortest))
+        return pairs
+
+    def add_pairs(self, pairs: list[Pair], at_least: float) -> None:
+        """Add pairs until the rule decides, no look is left, or the time runs out: so that there is at least one."""
         for look in rule.LOOKS:
             calls = self._calls()
-            while len(pairs) < look:
-                pairs.append(self._pair(self.baseline, self.candidate, calls))
-                self.baseline_seconds = _seconds_per_call([pair.baseline for pair in pairs])
-                self.candidate_seconds = _seconds_per_call([pair.candidate for pair in pairs])
-                if self._out_of_time(pairs, at_least):
-                    return pairs
-            if rule.decide(_ratios(pairs), at_least) != "inconclusive":
-                break
-        return pairs
+            while rule.decide(_ratios(pairs), at_least) == "inconclusive" and len(pairs) < look:
+                if pairs and self._out_of_time(pairs, at_least):
+                    return
+                self._add(pairs, calls)
+
+    def _add(self, pairs: list[Pair], calls: tuple[int, int]) -> None:
+        pairs.append(self._pair(self.baseline, self.candidate, calls))
+        self.baseline_seconds = _seconds_per_call([pair.baseline for pair in pairs])
+        self.candidate_seconds = _seconds_per_call([pair.candidate for pair in pairs])
+        if self.announce is not None and (now := self.clock()) >= self._progress:
+            self._progress = now + PROGRESS
+            so_far = statistics.median(_ratios(pairs))
+            self.announce(f"Measuring speed: {so_far:.2g} times after {len(pairs)} of {rule.LOOKS[-1]} pairs at most.")
 
     def _out_of_time(self, pairs: Sequence[Pair], at_least: float) -> bool:
         """Whether another pair, and a control if one may be needed, would not fit; or 3 s went on a hopeless one."""

@@ -96,7 +96,8 @@ class Verdict:
         if self.unable and self.pairs:  # in the words of `where_able`, so that three numbers can be compared
             asked = f"at least {self.at_least:,g} times"
         text = f"{_speed(self)}; {asked} was asked: {self.outcome}."
-        if self.outcome == "inconclusive" or self.witness == "cpu time" or len(self.pairs) < rule.LOOKS[0]:
+        few = self.outcome == "fail" and len(self.pairs) < rule.LOOKS[0]
+        if self.outcome == "inconclusive" or self.witness == "cpu time" or few:
             text += f" {self.reason[:1].upper()}{self.reason[1:]}."
         if self.threads == UNCONTROLLED:
             text += " Threads uncontrolled: the BLAS library here cannot be held to one thread."
@@ -110,7 +111,8 @@ class Verdict:
         ratios = [pair.cpu_ratio if cpu else pair.ratio for pair in self.pairs]
         ax.set_yscale("log")
         if ratios:
-            ax.axhspan(self.low, self.high, alpha=0.2, label="95 % interval of the median")
+            few = len(ratios) < rule.LOOKS[0]
+            ax.axhspan(self.low, self.high, alpha=0.2, label="all pairs" if few else "95 % interval of the median")
             ax.plot(range(1, len(ratios) + 1), ratios, "o", label="measured pairs")
         ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {self.at_least:,g}x")
         how = ", CPU time" if cpu else f", {self.device}" * bool(self.device)
@@ -221,6 +223,8 @@ def where_able(verdict: Verdict, model: Verdict) -> Verdict:
 
 def _by_wall_clock(ratios: Sequence[float], at_least: float) -> tuple[Outcome, str]:
     outcome = rule.decide(ratios, at_least)
+    if rule.is_clear(ratios, at_least):
+        return outcome, f"each of {len(ratios)} pairs reaches {rule.CLEAR[len(ratios)]:g} times what was asked"
     if outcome == "pass":
         return outcome, "even the low end of the interval reaches what was asked"
     if outcome == "fail":
