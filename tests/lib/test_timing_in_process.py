@@ -37,7 +37,7 @@ def test_compare_announces_itself_before_anything_runs() -> None:
     events: list[str] = []
     call = lambda x: events.append("call")  # noqa: E731
     raced(call, call, announce=events.append)
-    assert events[0] == "Measuring speed: 3 s as a rule, 12 s at most."
+    assert events[0] == "Measuring speed: less than a second as a rule, 12 s at most."
 
 
 def test_both_sides_walk_through_all_inputs_and_keep_their_place() -> None:

@@ -51,7 +51,7 @@ def compare(
     elif len(inputs) < MIN_INPUTS:
         raise ValueError(f"inputs has {len(inputs)} dictionaries; expected at least {MIN_INPUTS} fresh ones")
     if announce:
-        announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {TIME_LIMIT:.0f} s at most.")
+        announce(f"Measuring speed: less than a second as a rule, {TIME_LIMIT:.0f} s at most.")
     with blas_threads(1) as threads_in_words:
         module = blocks.device_module(inputs[0], baseline(**inputs[0]))
         modelled = blocks.in_words(module)
@@ -98,8 +98,9 @@ def compare_blocks(
     seed = secrets.randbits(32) if seed is None else seed
     race = _Race(candidate, baseline, random.Random(seed), clock, time_limit, shortest, "pass" in cpu_witness)
     race.announce = announce
-    race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, min(shortest, MIN_BLOCK))
-    race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, min(shortest, MIN_BLOCK))
+    enough = min(shortest, MIN_BLOCK) / 2  # to plan blocks by
+    race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, enough)
+    race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, enough)
     if announce and clock() + race.expected(at_least) > race.usual_end:
         announce(f"One call is slow here: this takes about {race.expected(at_least):.0f} s.")
     pairs = race.first_pairs(at_least, shortest if quieten is None else min(shortest, MIN_BLOCK))
