@@ -57,6 +57,20 @@ def test_what_is_wrong_while_it_is_timed_is_found(
         raced(worker, source)
 
 
+class WaitedError(Exception):
+    """In place of a wait for the machine."""
+
+
+def test_who_is_not_clearly_fast_enough_waits_for_the_machine(worker: Worker) -> None:
+    def alone() -> None:
+        raise WaitedError
+
+    assert worker.run_cell("def total(x):\n    s = 0.0\n    for value in x: s += value\n    return s", LIMIT) is None
+    assert worker.bind("total")["callable"]
+    with pytest.raises(WaitedError):
+        time_against_baseline(worker, SPEC, SEED, alone=alone)
+
+
 # Transport
 
 
