@@ -48,8 +48,8 @@ show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile(), inside=True)
 # %% [markdown]
 # At the right are the **multiprocessors**, SM for short; below, one of them is enlarged. Each SM has arithmetic units,
 # and a small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, no way to the left is
-# wider than the one before, and the bus is by far the narrowest. (The way to shared memory is given for one SM.) So a
-# kernel is mostly judged by what it carries. <!-- why: carried bytes -->
+# wider than the one before, and the bus is by far the narrowest. (The way to shared memory has another unit: each SM
+# has its own.) So a kernel is mostly judged by what it carries. <!-- why: carried bytes -->
 #
 # Work reaches an SM in three sizes.
 #
@@ -89,7 +89,8 @@ print_counts(doubled)
 # In the square brackets stands the launch: how many blocks, and how many threads each. 1,000 values need four blocks,
 # and four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they would read and write beyond
 # the end. A real GPU may do so without a word, and overwrite somebody else's array. The simulated one stops, and names
-# the line, the thread and the index: take the `if` away, run the cell, read what it says, and put the `if` back.
+# the line, the thread and the index. If yours is simulated, take the `if` away, run the cell, read what it says, and
+# put the `if` back.
 #
 # The report has words that you do not know yet; each gets its section. One is easy: a branch is **divergent** if the
 # threads of one warp part there. The warp then goes both ways, one after the other, with some of its threads idle.
@@ -98,13 +99,13 @@ print_counts(doubled)
 #
 # - The source is read and compiled, never run as Python. So a kernel knows a part of the language: numbers, indices,
 #   `if`, `for` over `range`, `while`. It has no lists, no strings, and no NumPy functions of arrays.
-# - A variable keeps the type of its first value, as in C. `total = cp.float32(0)` begins a sum of floats. After `total
-#   = 0`, a float is refused with *Cannot cast from 'float32' to int32*.
+# - A variable keeps the type of its first value, as in C. `total = cp.float32(0)` begins a sum of floats. After
+#   `total = 0`, a float is refused with *Cannot cast from 'float32' to int32*.
 # - A bare `return` ends the thread.
 # - `jit.threadIdx.x` is a thread's number in its block, and `jit.blockIdx.x` the block's number in the launch. These
-#   and `jit.grid` are **unsigned**. A name that begins as one stays one: after `i = jit.grid(1)`, the line `i = i +
-#   256` is refused with *Cannot cast from 'int32' to uint32*. And for thread 0, `i - 1` is 4,294,967,295. Cast once, at
-#   the top: `t = cp.int32(jit.threadIdx.x)`.
+#   and `jit.grid` are **unsigned**. A name that begins as one stays one: after `i = jit.grid(1)`, the line
+#   `i = i + 256` is refused with *Cannot cast from 'int32' to uint32*. And for thread 0, `i - 1` is 4,294,967,295. Cast
+#   once, at the top: `t = cp.int32(jit.threadIdx.x)`.
 # - `//` rounds down, as in Python, and `/` makes a float.
 # - No name in it may be a word of C++, such as `double` or `new`.
 # - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, give no
@@ -347,7 +348,7 @@ if SIMULATED:
 # ## A tree of partial sums
 #
 # To add up a row of a matrix, one thread could walk along it. But then neighbouring threads stand in neighbouring
-# *rows*, far apart in memory. So let a whole block take one row, side by side, in steps of a block: thread t adds
+# *rows*, far apart in memory. So let a whole block take one row. Its threads walk along it side by side: thread t adds
 # columns t, t + 256, t + 512, and so on. Each read of a warp is coalesced.
 #
 # Now 256 threads hold 256 partial sums. Who adds these? Not one thread, since that would be 255 steps for it while all
@@ -415,8 +416,8 @@ check.row_sum(row_sum)
 # ## Fusion
 #
 # Look at the beginning of the article's network: a convolution, its bias, a ReLU, a pooling. As functions of arrays,
-# the last three are three launches. The bias reads the image and writes it. The ReLU reads it and writes it. The
-# pooling reads it and writes a quarter: trips to memory and back, for an addition and a comparison.
+# the last three are three launches. The bias reads the image and writes it, the ReLU reads it and writes it, the
+# pooling reads it and writes a quarter. The numbers travel to memory and back, for an addition and a comparison.
 #
 # One kernel can do the three in one pass. A thread fetches its four pixels, adds the bias, applies the ReLU, keeps the
 # largest, and writes that. Nothing else leaves it. This is **fusion**: not less arithmetic, but fewer trips.
@@ -560,9 +561,9 @@ print("the gradients are the same:", same)
 # are gone; with large batches it is the bytes. <!-- why: launch-bound --> The counts are true on any GPU. The seconds
 # are modelled: a real host needs another time for each launch.
 #
-# Why does no library do it always? Kernels for a ReLU and for a pooling can be combined freely; a fused one fits one
-# sequence only: one more kernel to write, and to test. So compilers write them. NVIDIA's TensorRT fuses across the
-# layers of a trained network; in lesson 13 `nn.compiled` does so here.
+# Why is that not the usual layer? Kernels for a ReLU and for a pooling can be combined freely; a fused one fits one
+# sequence only, and is one more kernel to write and to test. So compilers write them. NVIDIA's TensorRT fuses across
+# the layers of a trained network; in lesson 13 `nn.compiled` does so here.
 #
 # ### Exercise: matmul_tiled
 #

@@ -295,8 +295,8 @@ if SIMULATED:
 # Compare that with what combining gained. Digits have 28 inputs a step, and half of the calls for products are gone. In
 # the check there were 2,048, so fewer products gain more there. <!-- why: inputs at once --> There is a price, too. The
 # sums of all steps lie in memory together. Sequences of a batch differ in length: what stands beyond an end is
-# multiplied for nothing, so inputs are combined as far as lengths allow. And somebody who translates while you speak
-# does not have all steps yet.
+# multiplied for nothing, so inputs are combined as far as lengths allow. And who translates while you speak does not
+# have all steps yet.
 #
 # ## One launch for all the rest
 #
@@ -551,9 +551,9 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 #
 # **More**, about 15 minutes.
 #
-# Write the way back of the combined form, for one layer that began with zeros. `ops.lstm_step_backward(grad_h, grad_c,
-# gates, c, c_before)` is given: it returns the gradient by a step's sums, (N, 4 · H), and by the c before it. What
-# remains is yours: what goes to the weights, and what goes to the step before.
+# Write the way back of the combined form, for one layer that began with zeros.
+# `ops.lstm_step_backward(grad_h, grad_c, gates, c, c_before)` is given: it returns the gradient by a step's sums, (N, 4
+# · H), and by the c before it. What remains is yours: what goes to the weights, and what goes to the step before.
 
 
 # %% nbgrader={"grade": false, "grade_id": "backward_through_time", "locked": false, "schema_version": 3, "solution": true, "task": false}

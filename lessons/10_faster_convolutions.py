@@ -135,7 +135,8 @@ for shape, methods in ((SMALL, ("direct", "winograd 2x2", "winograd 4x4", "fft")
     print("images {}, channels {}, filters {}, results {} wide, kernel {}".format(*shape))
     for method in methods:
         number = counted(method, shape)
-        print(f"    {method:14}{number:>15,}{counted('direct', shape) / number:8.2f} times fewer")
+        fewer = f"{counted('direct', shape) / number:8.2f} times fewer" if method != "direct" else ""
+        print(f"    {method:14}{number:>15,}{fewer}")
 
 # %% [markdown]
 # For 3 x 3 kernels Winograd promises 2.25 or 4 times fewer multiplications, and frequencies far more for a 15 x 15
@@ -288,9 +289,8 @@ print(ops.conv2d(tile[None, None], one_kernel[None, None])[0, 0])
 # One channel, one filter: the 16 products are made value by value. With many of both, the sum over channels comes in
 # between, and it can be made before the way back, as with frequencies. Then each of the 16 places of a tile is a matrix
 # product of its own: (O, C) with (C, number of tiles). Sixteen products, each small, and all together 2.25 times fewer
-# multiplications than the one large product of lesson 02.
-#
-# How many times faster is it, for 8 images with 64 channels and 64 filters?
+# multiplications than the one large product of lesson 02. How many times faster is it, for 8 images with 64 channels
+# and 64 filters?
 
 # %%
 journal.predict("winograd_conv2d", ...)  # your guess; below 1 is slower

@@ -54,7 +54,8 @@ for line in parallel.emulate(hello, ranks=4):
 # turns on one core. The links between them are only **modelled**.
 #
 # The same function can run in processes of their own, on a core each. Then the engine is MPI, the standard of
-# supercomputers. Between GPUs it is NVIDIA's library NCCL, and `comm.module` is CuPy, in place of NumPy.
+# supercomputers. Between GPUs it is NVIDIA's library NCCL, and `comm.module` is CuPy, in place of NumPy. What NCCL
+# costs was recorded on GPUs for data centres, several in one machine.
 
 # %%
 lines = parallel.run(hello, ranks=2)
@@ -67,8 +68,6 @@ except parallel.NoEngineError as error:
     print("No two GPUs here:", error)
 
 # %% [markdown]
-# What NCCL costs was recorded on GPUs for data centres, several in one machine.
-#
 # ## What a message costs
 #
 # A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty one costs, and beta the time for
@@ -148,9 +147,10 @@ print(f"PyTorch's DistributedDataParallel:  two {peers[0] / peers[1]:.2f}, four 
 
 # %% [markdown]
 # With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it.
-# <!-- why: not computing --> (Lesson 13 prints how long the GPU works in such a step.) Half of a batch needs as many
-# launches as all of it, so nothing is gained by sharing it. <!-- why: as many launches --> And the second GPU costs far
-# more than the sum. What the rest of it is was not looked into: ranks also wait for one another.
+# <!-- why: not computing --> (Lesson 13 prints how long the GPU works in such a step, and how many launches it takes.
+# Its own steps are of another record: with Adam, with batches to gather, on another host.) Half of a batch needs as
+# many launches as all of it, so nothing is gained by sharing it. <!-- why: as many launches --> And the second GPU
+# costs far more than the sum. What the rest of it is was not looked into: ranks also wait for one another.
 # <!-- why: the second GPU -->
 #
 # ## The same step on all ranks
@@ -420,8 +420,8 @@ check.column_row_linear(column_row_linear)
 #
 # Or each device has some of the layers, one **stage**. A batch goes through one stage after another, and all others
 # wait. So the batch is cut into **micro-batches**, which follow one another. In a **slot** of time a stage does one
-# pass, forward or backward, for one of them. How many micro-batches do four stages need so that less than a fifth of
-# the slots is empty?
+# pass, forward or backward, for one of them. Move the sliders. How many micro-batches do four stages need so that less
+# than a fifth of the slots is empty?
 
 # %%
 show.pipeline("gpipe", stages=4, micro_batches=8)

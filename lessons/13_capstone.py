@@ -127,8 +127,8 @@ stream.synchronize()
 print(f"after four launches: {float(by_python[0]):.0f} with Python's number, {float(by_gpu[0]):.0f} with the GPU's")
 
 # %% [markdown]
-# 1 + 2 + 3 + 4 is 10. The graph added 2 each time: Python had counted once in the run that compiles, and once in the
-# capture. A learning rate that falls, or the step number in Adam, goes wrong in the same way, and nothing raises an
+# 1 + 2 + 3 + 4 is 10. The graph added 2 each time: Python had counted to 2, once in the run that compiles and once in
+# the capture. A learning rate that falls, or the step number in Adam, goes wrong in the same way, and nothing raises an
 # error. The network just learns less well.
 #
 # ### Exercise: capturable_step
