@@ -35,9 +35,9 @@ rng = np.random.default_rng(0)
 # %% [markdown]
 # ## A digit, row by row
 #
-# So far a network saw all pixels of a digit at once. Now it reads: first row of 28 pixels, second row, and so on to
-# the last. Speech, text and prices come like that, one piece after the other, and nobody knows how many there will be.
-# So the network needs a memory: what it has made of the rows so far, in as many numbers after row 20 as after row 2.
+# So far a network saw all pixels of a digit at once. Now it reads: first row of 28 pixels, second row, and so on to the
+# last. Speech, text and prices come like that, and nobody knows how many pieces there will be. So the network needs a
+# memory: what it has made of the rows so far, in as many numbers after row 20 as after row 2.
 #
 # A network whose output goes back into itself is called **recurrent**. Here is one, in ten lines. A `step` takes a row
 # of pixels, and the two arrays in which the network keeps its memory, `h` and `c`. It returns both, renewed.
@@ -56,23 +56,15 @@ def read(images, step, weights, last_weight, last_bias):
 
 # %% [markdown]
 # The last `h` has seen all rows, and a dense layer makes ten scores of it. `nn.LSTM` is such a loop as a layer. Let it
-# learn the digits: 64 numbers of memory, eight epochs. (A gradient that goes back through 28 steps occasionally
-# becomes very large. `clip_norm` shortens it then.)
+# learn the digits, with 64 numbers of memory. (A gradient that goes back through 28 steps occasionally becomes very
+# large. `clip_norm` shortens it then.)
 
 # %%
 digits = data.digits()
 learn, held = (data.Dataset(part.images[:, 0], part.labels) for part in digits.split())
 reader = nn.Sequential(nn.LSTM(64), nn.Linear(10), seed=0)
-history = reader.fit(
-    learn,
-    epochs=8,
-    batch_size=16,
-    optimizer=nn.Adam(0.005),
-    schedule=nn.cosine_decay(8),
-    clip_norm=1.0,
-    validation=held,
-    progress=False,
-)
+way = {"optimizer": nn.Adam(0.005), "schedule": nn.cosine_decay(8), "clip_norm": 1.0}
+history = reader.fit(learn, epochs=8, batch_size=16, **way, validation=held, progress=False)
 print(f"{history.validation_accuracy[-1]:.1%} of {len(held)} digits that it never saw are right")
 
 # %% [markdown]
@@ -82,11 +74,8 @@ print(f"{history.validation_accuracy[-1]:.1%} of {len(held)} digits that it neve
 
 # %%
 layer, dense = reader.layers
-weights = (
-    layer.parameters["weight_ih_l0"],
-    layer.parameters["weight_hh_l0"],
-    layer.parameters["bias_ih_l0"] + layer.parameters["bias_hh_l0"],
-)
+weight_ih, weight_hh, bias_ih, bias_hh = layer.parameters.values()
+weights = weight_ih, weight_hh, bias_ih + bias_hh
 last = dense.parameters["weight"], dense.parameters["bias"]
 for name, array in zip(("weight_ih", "weight_hh", "bias"), weights, strict=True):
     print(f"{name:10}{array.shape}")
@@ -103,16 +92,16 @@ print(f"the ten lines: {right_with(ops.lstm_step):.1%} right")
 # ## The cell
 #
 # What does the step do? The name says it: *long short-term memory*, published by Hochreiter and Schmidhuber in 1997.
-# `c` is the memory, a number for each of H **units**. Three **gates** decide about it. A gate is a number between 0
-# and 1, one for each unit, and each is made from the row x and the previous output h:
+# `c` is the memory, a number for each of H **units**. Three **gates** decide about it. A gate is a number between 0 and
+# 1, one for each unit, and each is made from the row x and the previous output h:
 #
 # - **i**, the input gate: how much of what is new gets in;
 # - **f**, the forget gate: how much of the memory stays (by Gers, Schmidhuber and Cummins, 2000; before, all stayed);
 # - **o**, the output gate: how much of the memory is shown.
 #
 # What is new has a letter, too: **g**, between -1 and 1. It is no gate, but it is made in the same way, so people say
-# *four gates* for all four; from here on we do so, too. Step through an example with two units. The first keeps what
-# it holds. The second forgets, and takes what is new.
+# *four gates* for all four; from here on we do so, too. Step through an example with two units. The first keeps what it
+# holds. The second forgets, and takes what is new.
 
 # %%
 show.lstm_cell()
@@ -160,11 +149,11 @@ print(f"the ten lines with this step: {right_with(journal.mine('lstm_step')):.1%
 # %% [markdown]
 # ## The formulas as they are written
 #
-# In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That
-# is where the makers of cuDNN, NVIDIA's library for networks, began in 2016, when they made an LSTM faster in six
-# changes and without leaving out a single multiplication. (It went on: version 7 was three times as fast as version 6,
-# by an article of 2017.) Three of the changes you will program, of a fourth you will write the schedule, and two you
-# will watch. Then you see which of them still count.
+# In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That is
+# where the makers of cuDNN, NVIDIA's library for networks, began in 2016, when they made an LSTM faster in six changes
+# and without leaving out a single multiplication. (It went on: version 7 was three times as fast as version 6, by an
+# article of 2017.) Three of the changes you will program, of a fourth you will write the schedule, and two you will
+# watch. Which of them still count?
 
 
 # %%
@@ -184,16 +173,12 @@ def counted(name, function):
     with simgpu.trace() as trace:
         function(*on_gpu)
     products = sum(launch.is_product for launch in trace.launches)
-    print(
-        f"{name:23}{len(trace.launches) / STEPS:6.1f} launches a step, {products / STEPS:.2f} of them products; "
-        f"{trace.seconds / STEPS * 1e6:.0f} µs a step (modelled)"
-    )
+    launched = f"{len(trace.launches) / STEPS:6.1f} launches a step, {products / STEPS:.2f} of them products"
+    print(f"{name:23}{launched}; {trace.seconds / STEPS * 1e6:.0f} µs a step (modelled)")
     return len(trace.launches)
 
 
-launches = {}
-if SIMULATED:
-    launches["by gate"] = counted("by gate", by_gate)
+launches = {"by gate": counted("by gate", by_gate)} if SIMULATED else {}
 
 # %% [markdown]
 # Three dozen launches a step. Each product is small, since it multiplies 32 rows. So a launch costs more than what it
@@ -203,8 +188,8 @@ if SIMULATED:
 # ## Four gates in one product
 #
 # Both products of a gate take the same x and the same h. Only the weights differ, and those stand below each other. So
-# one product with all of `weight_ih` gives the sums of four gates, side by side. (Perhaps your `lstm_step` does that
-# already.) Eight products become two.
+# one product with all of `weight_ih` gives the sums of four gates, side by side: eight products become two. (Perhaps
+# your `lstm_step` does that already.)
 #
 # On a CPU there are no launches, but there are calls, and each costs time of its own. How many times faster is a
 # sequence of 400 steps on your CPU, with one sample and 64 units?
@@ -249,16 +234,15 @@ def rung(label, function, *made_of):
     return seconds
 
 
-took = {}
-took["by gate"] = rung("eight products a step", by_gate)
+took = {"by gate": rung("eight products a step", by_gate)}
 took["combined"] = rung("two products a step", combined, combined)
 if SIMULATED:
     launches["combined"] = counted("combined", combined)
 
 # %% [markdown]
-# The multiplications are the same. What went away is calls. <!-- why: calls --> With 32 digits a call has more to do
-# than with one sample. (A part of the gain comes from the sigmoids: one over all sums, in place of three.) That is the
-# rule of this lesson: what a change gains depends on how much work one call has.
+# The multiplications are the same. What went away is calls. <!-- why: calls --> (A part of the gain comes from the
+# sigmoids: one over all sums, in place of three.) With 32 digits a call has more to do than with one sample. That is
+# the rule of this lesson: what a change gains depends on how much work one call has.
 #
 # ## The inputs of all steps at once
 #
@@ -309,27 +293,26 @@ if SIMULATED:
 
 # %% [markdown]
 # Compare that with what combining gained. Digits have 28 inputs a step, and half of the calls for products are gone. In
-# the check there were 2,048, so fewer products gain more there.
-# <!-- why: inputs at once --> There is a price, too. The sums of all steps lie in memory together. Sequences of a batch
-# differ in length: what stands beyond an end is multiplied for nothing, so inputs are combined as far as lengths allow.
-# And somebody who translates while you speak does not have all steps yet.
+# the check there were 2,048, so fewer products gain more there. <!-- why: inputs at once --> There is a price, too. The
+# sums of all steps lie in memory together. Sequences of a batch differ in length: what stands beyond an end is
+# multiplied for nothing, so inputs are combined as far as lengths allow. And who translates while you speak does not
+# have all steps yet.
 #
 # ## One launch for all the rest
 #
-# Two products became one, and still there are more than a dozen launches a step. In the library's form they are the
-# matrix product and the addition of its result, a sigmoid in four parts, two tanh, three products value by value, one
-# more addition, and the copy into `y`. Each reads arrays and writes arrays, for a single operation on each number.
+# Two products became one, and still there are more than a dozen launches a step: the product and the addition of its
+# result, a sigmoid in four parts, two tanh, three products value by value, one more addition, and the copy into `y`.
+# Each reads arrays and writes arrays, for a single operation on each number.
 #
 # Lesson 08 has the means: a thread for each unit of each sample. It fetches the four sums of its unit, and its c. It
 # does all in variables of its own, and writes two numbers. How many launches a step are left then?
-
-# %% [markdown]
+#
 # ### Exercise: fused_cell
 #
 # **Core**, about 13 minutes.
 #
-# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them, and each
-# of the four sums of a unit has a bias of its own. The check asks for one launch, and counts what is read and written:
+# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them, and each of
+# the four sums of a unit has a bias of its own. The check asks for one launch, and counts what is read and written:
 # each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. With a plain 1, an integer, the result may become float64 on
 # the way.
 
@@ -370,8 +353,8 @@ check.fused_cell(fused_cell)
 # %% [markdown]
 # Speed needs a real GPU. There your kernel has to be at least {T} times as fast as a launch for each operation. That is
 # much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one of CuPy's own.
-# <!-- why: kernels of jit --> Without a GPU its points are deferred, not lost. What can be counted can be counted here.
-# This puts your kernel into the loop:
+# <!-- why: kernels of jit --> Without a GPU its points are deferred, not lost. This puts your kernel into the loop,
+# where launches can be counted:
 
 
 # %%
@@ -396,8 +379,7 @@ if SIMULATED:
 
 # %% [markdown]
 # A product, your kernel, and the copy into `y`: that is a step now. (Until your check has passed, these are the
-# library's functions, so the number is larger.) The last copy could go as well, if the kernel wrote to its place in
-# `y`.
+# library's functions, so the number is larger.) The copy could go as well, if the kernel wrote to its place in `y`.
 #
 # ## Rung by rung
 #
@@ -409,16 +391,15 @@ if SIMULATED:
 #   simulated GPU names both lines.
 # - **transposed**: both weights are turned once before the first step, so that no product has to turn them.
 # - **persistent**: one launch for all steps, and a few before it. The recurrent weights stay in the registers of the
-#   GPU from the first step to the last, and the blocks exchange the outputs of each step: a cooperative launch, in which
-#   blocks may wait for one another. The idea is of Diamos and others, 2016; the kernel is ours, and none of the
+#   GPU from the first step to the last, and the blocks exchange the outputs of each step: a cooperative launch, in
+#   which blocks may wait for one another. The idea is of Diamos and others, 2016; the kernel is ours, and none of the
 #   published changes.
 #
 # Move the slider from form to form. The ladder takes the changes in the order of 2016: *naive* has eight products a
-# step, as `by_gate`, *fused* still two, and all inputs at once come after it. (The library copies the gates for
-# the way back, and up to *streams* it has a sigmoid for each of three gates, so it has more launches a step.) Your last
-# form stands near its *inputs_at_once*. The
-# multiplications are always the same; in *persistent* those with h are inside of the one kernel. Watch the gaps, for 8
-# steps, in modelled time.
+# step, as `by_gate`, *fused* still two, and all inputs at once come after it. (The library copies the gates for the way
+# back, and up to *streams* it has a sigmoid for each of three gates, so it has more launches a step.) Your last form
+# stands near its *inputs_at_once*. The multiplications are always the same; in *persistent* those with h are inside of
+# the one kernel. Watch the gaps, for 8 steps, in modelled time.
 
 # %%
 *stepping, diagonals, persistent = ops.LSTM_FORMS
@@ -486,16 +467,16 @@ print(recorded)
 # 2016.
 #
 # In a graph only the GPU's time counts. Combining gains more there, streams gain a little, and fusing gains most again:
-# dozens of short kernels are dozens of short kernels, whoever issues them. <!-- why: fusing in a graph --> Turning the weights
-# loses there; why was not looked into. <!-- why: transposed in a graph --> And the order counts: called, fusing gains
-# more where the inputs are done already, since more of what is left is what it saves. <!-- why: order --> A factor
-# belongs to a change and to what was there before it.
+# dozens of short kernels are dozens of short kernels, whoever issues them. <!-- why: fusing in a graph --> Turning the
+# weights loses there; why was not looked into. <!-- why: transposed in a graph --> And the order counts: called, fusing
+# gains more where the inputs are done already, since more of what is left is what it saves. <!-- why: order --> A
+# factor belongs to a change and to what was there before it.
 #
 # The persistent form is a single launch for all steps, at a third of the peak. What its blocks lose where they wait for
 # one another was not looked into. <!-- why: persistent -->
 #
-# Mind the last rung of the published ladder. It has four layers, and so it is another workload: more work that can
-# be done side by side. It says that four layers use the GPU better, and not that one layer became faster.
+# Mind the last rung of the published ladder. It has four layers, which is another workload: more work that can be done
+# side by side. It says that four layers use the GPU better, and not that one layer became faster.
 #
 # ## Many layers: a wavefront
 #
@@ -505,8 +486,7 @@ print(recorded)
 #
 # Say that each cell takes one slot of time, and that a slot has room for any number of cells. Layer by layer, 4 layers
 # of 100 steps take 400 slots. How few can it be?
-
-# %% [markdown]
+#
 # ### Exercise: wavefront
 #
 # **Core**, about 7 minutes.
@@ -554,14 +534,14 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 #
 # And cuDNN, as PyTorch calls it? A call of the persistent form is shorter, on that GPU and for these sizes. Without the
 # host cuDNN is ahead for four layers, and in the next precision for one layer, too: unless it is told otherwise,
-# PyTorch's LSTM computes in **TF32**: factors are rounded to 10 bits behind the point, for which tensor cores have faster units.
-# <!-- why: TF32 --> The errors say what that costs.
+# PyTorch's LSTM computes in **TF32**: factors are rounded to 10 bits behind the point, for which tensor cores have
+# faster units. <!-- why: TF32 --> The errors say what that costs.
 #
 # ## Back through time
 #
 # To learn, gradients go back, from the last step to the first. Lesson 04 has all that this needs: the step is a graph,
-# and each of its parts sends back what it gets. Two gradients travel from step to step, since two arrays went forward:
-# that by h and that by c. And each step adds to the gradient of the same weights.
+# and each of its parts sends back what it gets. Two gradients travel from step to step, by h and by c, and each step
+# adds to the gradient of the same weights.
 #
 # That is also why an LSTM learns what lies long ago. On the way back through c there is one product a step, with f. (In
 # the cell of 1997, with none.) Where the forget gate is open, f is near 1, and the gradient stays what it is. A plain
@@ -571,9 +551,9 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 #
 # **More**, about 15 minutes.
 #
-# Write the way back of the combined form, for one layer that began with zeros. `ops.lstm_step_backward(grad_h, grad_c,
-# gates, c, c_before)` is given: it returns the gradient by a step's sums, (N, 4 · H), and by the c before it. What
-# remains is yours: what goes to the weights, and what goes to the step before.
+# Write the way back of the combined form, for one layer that began with zeros.
+# `ops.lstm_step_backward(grad_h, grad_c, gates, c, c_before)` is given: it returns the gradient by a step's sums, (N, 4
+# · H), and by the c before it. What remains is yours: what goes to the weights, and what goes to the step before.
 
 
 # %% nbgrader={"grade": false, "grade_id": "backward_through_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -605,7 +585,7 @@ check.backward_through_time(backward_through_time)
 
 # %% [markdown]
 # Four products a step: by the inputs' weights, by the recurrent ones, by the previous output, and (not asked here) by
-# the inputs. Only one of them has to wait for the next step back. The others can be done for all steps at once, at the
+# the inputs. Only the third has to wait for the next step back. The others can be done for all steps at once, at the
 # end.
 #
 # ## In your own words
@@ -622,15 +602,15 @@ check.backward_through_time(backward_through_time)
 # ### BEGIN SOLUTION
 # **A model answer.** The launches became fewer and each did more: the cells print three dozen a step by gate and a few
 # when fused, and the products went from eight a step to a little more than one. The bytes that travel became fewer,
-# too, since nothing between the operations of a step goes to memory any more. In 2016 the largest single gain was to
-# combine the gates; in the record it is to fuse the point-wise operations (the cell prints its factor, and that streams
-# gain nothing). Called, the first form uses less than a hundredth of the GPU: the host hands out launches, and the GPU
-# waits, as the time in a graph shows. So what saves launches gains most, until so few are left that the products count.
-# To the claim I answer that the last rung has four layers in a wavefront, so it is another workload. Its factor says
-# that four layers use the GPU better; the same layer became about six times faster up to the rung before.
+# too. In 2016 the largest single gain was to combine the gates; in the record it is to fuse the point-wise operations
+# (the cell prints its factor, and that streams gain nothing). Called, the first form uses less than a hundredth of the
+# GPU: the host hands out launches, and the GPU waits, as the time in a graph shows. So what saves launches gains most,
+# until so few are left that the products count. To the claim I answer that the last rung has four layers in a
+# wavefront, so it is another workload. Its factor says that four layers use the GPU better; the same layer became about
+# six times faster up to the rung before.
 #
-# **Rubric** (3 points). One point: fewer launches (or calls, or trips to memory) for the same multiplications, with
-# two numbers of the notebook. One point: combine then, fuse today, *and* the reason, that the host's launches are what
+# **Rubric** (3 points). One point: fewer launches (or calls, or trips to memory) for the same multiplications, with two
+# numbers of the notebook. One point: combine then, fuse today, *and* the reason, that the host's launches are what
 # takes the time there, and not the arithmetic. (Both changes without a reason: half a point.) One point: four layers
 # are another workload, so the last factor is not that of one layer.
 # ### END SOLUTION
@@ -648,8 +628,8 @@ journal.guesses()
 
 # %% [markdown]
 # In three sentences: An LSTM keeps a memory in c, and three gates decide what stays, what gets in and what is shown.
-# Its multiplications can be cut into many small calls or into few large ones, and where calls cost more than work,
-# that is all the difference. Which change gains most depends on the machine, so measure again on each new one.
+# Its multiplications can be cut into many small calls or into few large ones, and where calls cost more than work, that
+# is all the difference. Which change gains most depends on the machine, so measure again on each new one.
 #
 # ### Stretch: a GRU
 #

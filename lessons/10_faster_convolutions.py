@@ -10,8 +10,7 @@
 # - say where fewer multiplications are less time, and where they are not;
 # - choose a method for a shape by what was measured.
 #
-# **You need** convolution as one matrix product (lesson 02), and batches of matrices. No exercise needs an earlier
-# one.
+# **You need** convolution as one matrix product (lesson 02), and batches of matrices. No exercise needs an earlier one.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -37,12 +36,11 @@ def drawn(n, c, o, size, kernel):
 # %% [markdown]
 # ## What a convolution costs
 #
-# So far each lesson did the same multiplications, in a better order: loops became one matrix product, a product
-# moved to a GPU, launches were joined. Now the multiplications themselves become fewer. Two ideas do that, and both
-# are older than the networks that use them.
+# So far each lesson did the same multiplications, in a better order. Now the multiplications themselves become fewer.
+# Two ideas do that, and both are older than the networks that use them.
 #
-# The direct way multiplies each weight with each pixel that it meets. For one channel and one filter that is
-# kernel² multiplications for each result. With n images, c channels and o filters it is n · c · o times as many.
+# The direct way multiplies each weight with each pixel that it meets. For one channel and one filter that is kernel²
+# multiplications for each result. With n images, c channels and o filters it is n · c · o times as many.
 #
 # ## Idea 1: results that share
 #
@@ -69,8 +67,8 @@ show.winograd_1d(pixels=[1, 2, 4, 3], weights=[2, 1, -1])
 #
 # In two dimensions the trick is applied to rows and then to columns. A tile of 2 x 2 results then takes 4 · 4 = 16
 # multiplications; the direct way takes 4 · 9 = 36. It reads 4 x 4 pixels, so tiles overlap. A tile of 4 x 4 results
-# takes 6 · 6 = 36 in place of 16 · 9 = 144. Andrew Lavin and Scott Gray brought both to networks in 2015, and the 3 x
-# 3 kernel is what most networks use.
+# takes 6 · 6 = 36 in place of 16 · 9 = 144. Andrew Lavin and Scott Gray brought both to networks in 2015, and the 3 x 3
+# kernel is what most networks use.
 #
 # ## Idea 2: frequencies
 #
@@ -99,9 +97,9 @@ print("too short:      ", np.fft.irfft(short, len(signal)).round(6))
 #
 # **Core**, about 8 minutes.
 #
-# Count the multiplications of pixels (or sums or waves of them) with weights. The transforms are left out: that is
-# how these methods are usually advertised. A shape is (n, c, o, size, kernel): n images, c channels, o filters,
-# size x size *results*, kernel x kernel weights. The methods:
+# Count the multiplications of pixels (or sums or waves of them) with weights. The transforms are left out: that is how
+# these methods are usually advertised. A shape is (n, c, o, size, kernel): n images, c channels, o filters, size x size
+# *results*, kernel x kernel weights. The methods:
 #
 # - `"direct"`: kernel² for each result;
 # - `"winograd 2x2"` and `"winograd 4x4"`: 16 and 36 for each tile. A last tile that reaches beyond the results is
@@ -133,18 +131,16 @@ check.count_multiplications(count_multiplications)
 # %%
 counted = journal.mine("count_multiplications")
 SMALL, LARGE = (8, 64, 64, 28, 3), (1, 1, 1, 114, 15)
-for shape in (SMALL, LARGE):
+for shape, methods in ((SMALL, ("direct", "winograd 2x2", "winograd 4x4", "fft")), (LARGE, ("direct", "fft"))):
     print("images {}, channels {}, filters {}, results {} wide, kernel {}".format(*shape))
-    direct = counted("direct", shape)
-    for method in ("direct", "winograd 2x2", "winograd 4x4", "fft"):
-        if shape == SMALL or not method.startswith("winograd"):
-            number = counted(method, shape)
-            fewer = f"{direct / number:8.2f} times fewer" if number != direct else ""
-            print(f"    {method:14}{number:>15,}{fewer}")
+    for method in methods:
+        number = counted(method, shape)
+        fewer = f"{counted('direct', shape) / number:8.2f} times fewer" if method != "direct" else ""
+        print(f"    {method:14}{number:>15,}{fewer}")
 
 # %% [markdown]
-# For 3 x 3 kernels Winograd promises 2.25 or 4 times fewer multiplications. For a 15 x 15 kernel frequencies promise
-# far more than that. What becomes of the promises?
+# For 3 x 3 kernels Winograd promises 2.25 or 4 times fewer multiplications, and frequencies far more for a 15 x 15
+# kernel. What becomes of the promises?
 #
 # ## Through frequencies
 #
@@ -188,9 +184,9 @@ def fft_conv2d(x, weight, bias, padding=0):
 check.fft_conv2d(fft_conv2d)
 
 # %% [markdown]
-# A loop over positions is an easy opponent. Here is the real one: `ops.conv2d`, one matrix product, as you know it
-# from lesson 02 (blocked, so that it stays in the cache). The ways take turns, and each shows how many times as fast as
-# the first it was: the middle of several turns, and between which factors half of them lie.
+# A loop over positions is an easy opponent. Here is the real one: `ops.conv2d`, one matrix product, as you know it from
+# lesson 02 (blocked, so that it stays in the cache). The ways take turns, and each shows how many times as fast as the
+# first it was: the middle of several turns, and between which factors half of them lie.
 
 # %%
 fast = journal.mine("fft_conv2d")
@@ -213,14 +209,14 @@ for kernel in (3, 7, 15, 31):
 # %% [markdown]
 # The time of the frequencies depends little on the kernel; the time of the product grows with its area. Somewhere the
 # lines cross. Transforms are not free, and for a small kernel they cost more than they save. <!-- why: transforms -->
-# Mind one thing more: each of the C · O kernels is transformed, too, with as many numbers as the image. With many
-# channels and filters, and few images, that is most of the work. <!-- why: transforms of kernels -->
+# And each of the C · O kernels is transformed, too, with as many numbers as the image. With many channels and filters,
+# and few images, that is most of the work. <!-- why: transforms of kernels -->
 #
 # ### Lengths that an FFT likes
 #
-# An FFT is fast since it splits a length into its factors, and works with these: 128 is 2 to the power of 7.
-# 127 is prime, and 142 is 2 · 71. <!-- why: small factors --> More zeros at the end change no result that is asked. So
-# take the next length that has no factor above 7; `ops.fft.fast_length` finds it. Does your `fft_conv2d` do so?
+# An FFT is fast since it splits a length into its factors, and works with these: 128 is 2 to the power of 7. 127 is
+# prime, and 142 is 2 · 71. <!-- why: small factors --> More zeros at the end change no result that is asked. So take
+# the next length that has no factor above 7; `ops.fft.fast_length` finds it. Does your `fft_conv2d` do so?
 
 # %%
 for length in (127, 142, 254):
@@ -291,17 +287,16 @@ print(ops.conv2d(tile[None, None], one_kernel[None, None])[0, 0])
 
 # %% [markdown]
 # One channel, one filter: the 16 products are made value by value. With many of both, the sum over channels comes in
-# between, and it can be made before the way back, as with frequencies. Then each of the 16 places of a tile is a
-# matrix product of its own: (O, C) with (C, number of tiles). Sixteen products, each small, and all together 2.25
-# times fewer multiplications than the one large product of lesson 02.
-#
-# How many times faster is it, for 8 images with 64 channels and 64 filters?
+# between, and it can be made before the way back, as with frequencies. Then each of the 16 places of a tile is a matrix
+# product of its own: (O, C) with (C, number of tiles). Sixteen products, each small, and all together 2.25 times fewer
+# multiplications than the one large product of lesson 02. How many times faster is it, for 8 images with 64 channels
+# and 64 filters?
 
 # %%
 journal.predict("winograd_conv2d", ...)  # your guess; below 1 is slower
 
 # %% [markdown]
-# One thing is given. `cut` cuts images into tiles that overlap by two rows and two columns.
+# `cut` is given. It cuts images into tiles that overlap by two rows and two columns.
 
 
 # %%
@@ -318,9 +313,9 @@ def cut(x, padding):
 #
 # **Core**, about 20 minutes.
 #
-# `cut` is given, above. On a GPU the three matrices have to be there, too, which `xp.asarray` does. The check compares
-# numbers, and counts operations on the simulated GPU: at most the direct way's / 2.25, and 15 % of the direct way's on
-# top for the transforms. Time is not asked.
+# On a GPU the three matrices have to be there, too, which `xp.asarray` does. The check compares numbers, and counts
+# operations on the simulated GPU: at most the direct way's / 2.25, and 15 % of the direct way's on top for the
+# transforms. Time is not asked.
 
 
 # %% nbgrader={"grade": false, "grade_id": "winograd_conv2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -357,8 +352,8 @@ journal.rung("by Winograd, 2x2", WHAT, took["yours, 2x2 tiles"][0] / 8e3 * 60_00
 
 # %% [markdown]
 # Fewer multiplications is not less time: written as the text says it, this takes longer than one product, and most
-# likely several times as long. Where does the time go? Let us take the parts of that way one by one, written with 16
-# matrix products. (If yours takes much longer than their sum, then its sum over channels is no matrix product.)
+# likely several times as long. Let us take the parts of that way one by one, written with 16 matrix products. (If yours
+# takes much longer than their sum, then its sum over channels is no matrix product.)
 
 # %%
 x, weight, bias = arrays.values()
@@ -384,10 +379,9 @@ for name, function in parts.items():
 # weight, so nobody counts it. <!-- why: around the products -->
 #
 # The library does better with the same multiplications: it transforms all tiles in one product, and keeps what belongs
-# together side by side. (What each of these makes was not looked into.)
-# <!-- why: side by side --> Whether that beats one product depends on the number of channels. The transforms of a tile cost
-# the same for one filter and for a thousand; only the products grow with both. <!-- why: channels --> Therefore a
-# layer with few channels never repays them:
+# together side by side. (What each of these makes was not looked into.) <!-- why: side by side --> Whether that beats
+# one product depends on the channels. The transforms of a tile cost the same for one filter and for a thousand; only
+# the products grow with both. <!-- why: channels --> So a layer with few channels never repays them:
 
 # %%
 two = {"one product": ops.conv2d, "library, 2x2 tiles": ops.winograd_conv2d}
@@ -418,39 +412,35 @@ errors = {
 show.bars(errors, "ppm", log=True, title="Largest error, in parts per million of the largest result")
 
 # %% [markdown]
-# Larger tiles save more multiplications, and lose more digits. (Frequencies and small tiles lose about what one
-# product loses.) For float32 and networks that is no harm yet. With float16, the next lesson's numbers, it is.
+# Larger tiles save more multiplications, and lose more digits. (Frequencies and small tiles lose about what one product
+# loses.) For float32 and networks that is no harm yet. With float16, the next lesson's numbers, it is.
 #
-# One could ask for less than these digits. **Approximate algorithms** compute something near a convolution: with
-# filters that are products of a column and a row, for instance. Lesson 11 goes that way, with numbers of fewer bits.
+# **Approximate algorithms** ask for fewer digits: they compute something near a convolution, with filters that are
+# products of a column and a row, for instance. Lesson 11 goes that way, with numbers of fewer bits.
 #
 # ## On a GPU
 #
 # Here is what was recorded for 32 images of 28 x 28 pixels, with 128 channels and 128 filters, in float32 without TF32.
-# `gemm` is the one product. cuDNN is NVIDIA's own library, and PyTorch calls it, too. `host` is how long Python takes to
-# issue a call, `GPU` what the device does if it need not wait for that.
+# `gemm` is the one product. cuDNN is NVIDIA's own library, and PyTorch calls it, too. `host` is how long Python takes
+# to issue a call, `GPU` what the device does if it need not wait for that.
 
 # %%
 recorded = records.convolutions()
 for method in ("gemm", "fft", "winograd 2x2", "winograd 4x4", "cudnn", "PyTorch"):
     row = recorded.row(f"conv2d (32, 128, 28, 28) 128 filters 3x3 padding 1, {method}")
-    print(f"{method:13}{row['ours_s'] * 1e6:6.0f} µs, {row['faster']:5.2f} times as fast as gemm;", end=" ")
-    print(
-        f"host {row['host_us']:5.0f} µs, GPU {row['device_us']:4.0f} µs, {row.get('launches', '?'):>3} launches;",
-        end=" ",
-    )
+    host = f"host {row['host_us']:5.0f} µs, GPU {row['device_us']:4.0f} µs, {row.get('launches', '?'):>3} launches"
+    print(f"{method:13}{row['ours_s'] * 1e6:6.0f} µs, {row['faster']:5.2f} times as fast as gemm; {host};", end=" ")
     print(f"error {row['error'] * 1e6:5.2f} ppm, of the gradients {row['backward_error'] * 1e6:5.2f} ppm")
 print(recorded)
 
 # %% [markdown]
 # There the library's Winograd loses. Look where its time goes: the host has launch after launch to issue, and the GPU
 # waits. <!-- why: Winograd's host --> Some copy pixels and results place by place, and many write a single number of
-# the small matrices. Larger tiles have more of both. <!-- why: larger tiles -->
-# Alone, without the host, the GPU still takes longer than for one product, though it
-# multiplies less, and its bytes would fit into a fraction of that time; what holds it up was not looked into.
-# <!-- why: Winograd's device --> PyTorch is the best peer: it calls cuDNN, too, and tries its ways on this very shape
-# first. <!-- why: best peer --> Does cuDNN use Winograd? Its error is no larger than gemm's, so not by tiles of 4 x 4
-# here. The error of its gradients is about theirs, so there it may.
+# the small matrices. Larger tiles have more of both. <!-- why: larger tiles --> Alone, without the host, the GPU still
+# takes longer than for one product, though it multiplies less, and its bytes would fit into a fraction of that time;
+# what holds it up was not looked into. <!-- why: Winograd's device --> PyTorch is the best peer: it calls cuDNN, too,
+# and tries its ways on this very shape first. <!-- why: best peer --> Does cuDNN use Winograd? Its error is no larger
+# than gemm's, so not by tiles of 4 x 4 here. The error of its gradients is about theirs, so there it may.
 #
 # ## Where the lines cross
 #
@@ -514,8 +504,8 @@ check.choose_algorithm(choose_algorithm)
 #
 # A transform of a whole photograph is long, and its kernel small. So cut the image into tiles, and transform each one
 # alone. A tile's full convolution is larger than the tile, by kernel - 1 rows and columns, and that margin lies where
-# the neighbours' results lie. Convolution is a sum, so what falls on the same place is added. This is **overlap-add**
-# (Thomas Stockham, 1966).
+# the neighbours' results lie. Convolution is a sum, so what falls on the same place is added: **overlap-add** (Thomas
+# Stockham, 1966).
 #
 # ### Exercise: overlap_add
 #
@@ -555,16 +545,15 @@ check.overlap_add(overlap_add)
 # ### BEGIN SOLUTION
 # **A model answer.** The products did become 2.25 times fewer, and the cell with the parts shows that the 16 products
 # are a small share of my time. But my whole convolution was slower than one product (the cell prints the factor, below
-# 1): cutting overlapping tiles and transforming pixels and results took most of it, and those are no multiplications
-# with weights, so the count leaves them out. Frequencies gain with large kernels: the map is above 1 from some kernel
-# size on, and the table shows that their time changes little from 3 x 3 to 31 x 31, since each frequency takes one
-# product whatever the kernel, while the direct way grows with its area. Larger tiles cost digits (the error of 4 x 4
-# tiles in the picture is several times that of 2 x 2), and they cost more transforms for each tile and waste at the
-# edges of small images, where a tile reaches beyond.
+# 1): cutting overlapping tiles and transforming pixels and results took most of it, and the count leaves those out.
+# Frequencies gain with large kernels: the map is above 1 from some kernel size on, and the table shows that their time
+# changes little from 3 x 3 to 31 x 31, since each frequency takes one product whatever the kernel, while the direct way
+# grows with its area. Larger tiles cost digits (the error of 4 x 4 tiles is several times that of 2 x 2), more
+# transforms for each tile, and waste at the edges of small images, where a tile reaches beyond.
 #
 # **Rubric** (3 points). One point: slower (or hardly faster) in spite of fewer products, with a number, and transforms
-# or the moving of data named as where the time goes. One point: large kernels, and one multiplication a frequency (or
-# a time that hardly depends on the kernel) as the reason. One point: two prices of larger tiles, such as digits lost,
+# or the moving of data named as where the time goes. One point: large kernels, and one multiplication a frequency (or a
+# time that hardly depends on the kernel) as the reason. One point: two prices of larger tiles, such as digits lost,
 # larger transforms, memory, results beyond the edge that nobody wants.
 # ### END SOLUTION
 
@@ -580,10 +569,10 @@ journal.ladder()
 journal.guesses()
 
 # %% [markdown]
-# In three sentences: Winograd's transforms and the FFT compute the same convolution with fewer multiplications, and
-# pay with transforms, with memory and with digits. Fewer multiplications are less time only where the rest is small
-# beside them: many channels for the one, large kernels (and not too many) for the other. So the number of operations
-# is a promise, and a measurement on your own shapes says whether it is kept.
+# In three sentences: Winograd's transforms and the FFT compute the same convolution with fewer multiplications, and pay
+# with transforms, with memory and with digits. Fewer multiplications are less time only where the rest is small beside
+# them: many channels for the one, large kernels (and not too many) for the other. So the number of operations is a
+# promise, and a measurement on your own shapes says whether it is kept.
 #
 # ### Stretch: larger tiles
 #
@@ -591,8 +580,8 @@ journal.guesses()
 #
 # F(4x4, 3x3) reads tiles of 6 x 6 pixels, four pixels apart. `ops.winograd` is the library's module; its `PIXELS[4]`,
 # `WEIGHTS[4]` and `RESULTS[4]` are the matrices. Make your function take any of the two sizes, and compare errors and
-# times. Then transform all tiles by one product: the Kronecker product of B_T with itself, (36, 36), takes a flat
-# tile. How far do you get down?
+# times. Then transform all tiles by one product: the Kronecker product of B_T with itself, (36, 36), takes a flat tile.
+# How far do you get down?
 
 # %%
 # Your stretch. When your function takes the matrices, take away the # of the lines below and run.

@@ -31,16 +31,15 @@ learn, held = data.digits().split()
 # %% [markdown]
 # ## A machine made of multipliers
 #
-# Lesson 10 made multiplications fewer. This lesson makes the numbers smaller, and that starts with a chip. A
-# processor that does nothing but matrix products needs cells that multiply and add, and that hand their numbers on to
-# their neighbours. H. T. Kung described such a **systolic array** in 1982, named after the heart, which pumps in
-# beats. Each number is read from memory once, and used by a whole row or column of cells.
-# <!-- why: systolic array -->
+# Lesson 10 made multiplications fewer. This lesson makes the numbers smaller, and that starts with a chip. A processor
+# that does nothing but matrix products needs cells that multiply and add, and that hand their numbers on to their
+# neighbours. H. T. Kung described such a **systolic array** in 1982, named after the heart, which pumps in beats. Each
+# number is read from memory once, and used by a whole row or column of cells. <!-- why: systolic array -->
+#
 # Chips have room for them: Gordon Moore foresaw in 1965 that their transistors would go on doubling, and since about
-# 2005 these no longer go into faster clocks (Herb Sutter, *The free lunch is over*). Google's TPU has an array
-# of 256 x 256 cells for 8 bits (Norman Jouppi and others, 2017). On four TPUs AlphaGo Zero played Go, which it had
-# learned from playing against itself (David Silver and others, 2017). NVIDIA's tensor cores are small units for
-# products, too.
+# 2005 these no longer go into faster clocks (Herb Sutter, *The free lunch is over*). Google's TPU has 256 x 256 cells
+# for 8 bits (Norman Jouppi and others, 2017). On four TPUs AlphaGo Zero played Go, which it had learned by playing
+# against itself (David Silver and others, 2017). NVIDIA's tensor cores are small units for products, too.
 #
 # Step through a product of 3 x 3 matrices. How many steps does it take, and how many products of numbers?
 
@@ -49,8 +48,8 @@ show.systolic_array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0, 2], [0, 1, 1], [1
 
 # %% [markdown]
 # The smaller the numbers, the smaller a cell that multiplies them: by the school's method, bit by bit, it has 24 x 24
-# parts for the fractions of float32, and 8 x 8 for 8 bits. And the less energy: 3.7 and 0.2 picojoules on a chip of
-# 45 nm (Mark Horowitz, 2014). <!-- why: smaller cells -->
+# parts for the fractions of float32, and 8 x 8 for 8 bits. And the less energy: 3.7 and 0.2 picojoules on a chip of 45
+# nm (Mark Horowitz, 2014). <!-- why: smaller cells -->
 #
 # ## Two ways in which bits gain
 #
@@ -61,16 +60,15 @@ show.systolic_array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0, 2], [0, 1, 1], [1
 # - Right of its edge **arithmetic** is the limit. There fewer bits gain only where a **unit** exists for them.
 #   <!-- why: units -->
 #
-# A matrix times a vector, as for one image alone, uses each weight once: 2 operations for its 4 bytes. A product of
-# two large matrices uses it thousands of times. Here are both on an H200, below one roof for each unit, from its data
+# A matrix times a vector, as for one image alone, uses each weight once: 2 operations for its 4 bytes. A product of two
+# large matrices uses it thousands of times. Here are both on an H200, below one roof for each unit, from its data
 # sheet.
 
 # %%
 recorded, h200 = records.gpu_precision(), simgpu.profiles.H200
 shown = [f"matvec {kind} 16384" for kind in ("float32", "float16", "int8", "int4")]
 shown += [f"matmul {kind} 8192" for kind in ("float32", "TF32", "bfloat16", "FP8")]
-rows = {name: recorded.row(name) for name in shown}
-points = {name: (row["flops"] / row["bytes"], row["flops"] / row["ours_s"]) for name, row in rows.items()}
+points = {row["name"]: (row["flops"] / row["bytes"], row["flops"] / row["ours_s"]) for row in map(recorded.row, shown)}
 units = {"float32": h200.float32, "TF32": h200.tensor_float16 / 2, "bfloat16": h200.tensor_float16}
 show.roofline(h200.tensor_int8, h200.bandwidth, points, units=units, where="recorded, H200")
 
@@ -78,8 +76,8 @@ show.roofline(h200.tensor_int8, h200.bandwidth, points, units=units, where="reco
 # With a vector (`matvec`) float16 moves up along the slope: half of the bytes, half of the time, and no unit had to
 # help. Matrices (`matmul`) jump to other roofs.
 #
-# Now your CPU. NumPy has no product of int8 and float32; it would turn the whole matrix into float32 first, in
-# memory. So **unpack** a few rows at a time, into a piece that stays in the cache. How many times as fast is that?
+# Now your CPU. NumPy has no product of int8 and float32; it would turn the whole matrix into float32 first, in memory.
+# So **unpack** a few rows at a time, into a piece that stays in the cache. How many times as fast is that?
 
 # %%
 journal.predict("int8_times_a_vector", ...)  # your guess; below 1 is slower
@@ -114,9 +112,9 @@ journal.measured("int8_times_a_vector", took["float32 times a vector"] / took["i
 
 # %% [markdown]
 # `max` takes int8 as it is. Its time falls with the bytes, or more where a cache holds the smaller array; a register
-# also holds four times as many of them. <!-- why: the largest weight -->
-# The product has to unpack, and NumPy writes each number into the cache and reads it
-# again. <!-- why: unpacking --> Compare these two parts with float32: what did your machine say?
+# also holds four times as many of them. <!-- why: the largest weight --> The product has to unpack, and NumPy writes
+# each number into the cache and reads it again. <!-- why: unpacking --> Compare these two parts with float32: what did
+# your machine say?
 #
 # A kernel can unpack where it multiplies, and write nothing down. Here each row has a warp. A word of 32 bits holds
 # four weights; two shifts cut one out, with its sign. The simulated GPU counts what it reads.
@@ -155,9 +153,9 @@ print(recorded)
 # <!-- why: four bits --> (What is, was not looked into. Both do the same operations for each weight.)
 # <!-- why: four bits, the limit -->
 #
-# Here is the network for this lesson. It learns the digits in float32, and we shall make it smaller in four ways.
-# What does it lose? A few hundred digits cannot tell exactly, so look at the **interval**: for 95 networks of 100 it
-# holds the share of all such digits that they get right (Edwin Wilson, 1927).
+# Here is the network for this lesson. It learns the digits in float32, and we shall make it smaller in four ways. What
+# does it lose? A few hundred digits cannot tell exactly, so look at the **interval**: for 95 networks of 100 it holds
+# the share of all such digits that they get right (Edwin Wilson, 1927).
 
 # %%
 network = nn.Sequential(
@@ -187,9 +185,8 @@ print(f"float32: {right(network)}, of {len(held)} digits that it never saw")
 # %% [markdown]
 # ## Sixteen bits
 #
-# A float has a sign, some bits of exponent, which say how far it reaches, and some bits of fraction, which say how
-# fine it is. Move the sliders from float16 (5 and 10) to the others. Which of the samples get lost, and to which
-# side?
+# A float has a sign, bits of exponent, which say how far it reaches, and bits of fraction, which say how fine it is.
+# Move the sliders from float16 (5 and 10) to the others. Which of the samples get lost, and to which side?
 #
 # | format | bits of exponent and fraction | largest | |
 # | --- | --- | --- | --- |
@@ -205,14 +202,13 @@ print(f"float32: {right(network)}, of {len(held)} digits that it never saw")
 show.float_ruler(exponent=5, fraction=10)
 
 # %% [markdown]
-# float16 ends at 65,504. The smallest number that it holds is about 6e-8, and what is below half of that becomes 0.
-# To *use* this network that is enough, as you will see. To *train* is another matter: in large networks many
-# gradients are smaller than that.
+# float16 ends at 65,504. The smallest number that it holds is about 6e-8, and what is below half of that becomes 0. To
+# *use* this network that is enough, as you will see. To *train* is another matter: in large networks many gradients are
+# smaller than that.
 #
-# So multiply the loss by a **scale** before the way back. By the chain rule all gradients carry it. Divide by it
-# before the update, in float32. The best scale is as large as possible, but too large a scale lets some gradient
-# overflow, and become infinite. So it is found on the way (**dynamic loss scaling**, Paulius Micikevicius and others,
-# 2018):
+# So multiply the loss by a **scale** before the way back. By the chain rule all gradients carry it. Divide by it before
+# the update, in float32. The best scale is as large as possible, but too large a scale lets some gradient overflow, and
+# become infinite. So it is found on the way (**dynamic loss scaling**, Paulius Micikevicius and others, 2018):
 #
 # - If any gradient is infinite or NaN, skip this update, and halve the scale.
 # - After so many good steps in a row, double it.
@@ -243,9 +239,9 @@ def loss_scale_step(gradients, scale, good_steps, every):
 check.loss_scale_step(loss_scale_step)
 
 # %% [markdown]
-# Now train with it, and without. Where a network labels every pixel, the loss is a mean over all pixels of a batch.
-# So let each digit here count as little as one pixel in a million. Adam makes the same steps of
-# smaller gradients, if its epsilon is smaller still.
+# Now train with it, and without. Where a network labels every pixel, the loss is a mean over all pixels of a batch. So
+# let each digit here count as little as one pixel in a million. (Adam makes the same steps of smaller gradients, if its
+# epsilon is smaller still.)
 
 # %%
 step = journal.mine("loss_scale_step")
@@ -276,8 +272,8 @@ print(f"MNIST, recorded: {row['accuracy']:.2%} by float16 with a scale, {row['pe
 
 # %% [markdown]
 # Without a scale nearly all gradients are 0, and little is learned. The scale falls until nothing overflows, and then
-# keeps trying the next power. `fit(..., precision="float16")` does the same. (bfloat16 has the range of float32,
-# needs no scale, and pays with its fraction.)
+# keeps trying the next power; `fit(..., precision="float16")` does so, too. (bfloat16 has the range of float32, needs
+# no scale, and pays with its fraction.)
 #
 # ### What a unit gains
 #
@@ -296,8 +292,7 @@ print(f"your CPU, 128 x 128: float16 takes {half / single:.0f} times as long as 
 for kind in ("TF32", "float16", "bfloat16", "FP8", "int8"):
     times = recorded.figure(f"matmul {kind} 8192", "ratio")
     print(f"an H200, 8,192 x 8,192: {kind} is {times:.1f} times as fast as float32")
-    if kind == "float16":
-        journal.measured("half_on_tensor_cores", times, where="recorded, H200")
+journal.measured("half_on_tensor_cores", recorded.figure("matmul float16 8192", "ratio"), where="recorded, H200")
 
 # %% [markdown]
 # The same bits, and opposite answers. NumPy has no BLAS for float16: its own loop turns two numbers into float32 for
@@ -306,12 +301,12 @@ for kind in ("TF32", "float16", "bfloat16", "FP8", "int8"):
 #
 # ## Eight bits
 #
-# **Quantization** writes each weight as a whole number from -127 to 127, multiplied by a **scale**: w ≈ scale · q.
-# Each filter has a scale of its own (**per channel**), since some filters are ten times as large as others.
+# **Quantization** writes each weight as a whole number from -127 to 127, multiplied by a **scale**: w ≈ scale · q. Each
+# filter has a scale of its own (**per channel**), since some filters are ten times as large as others.
 #
 # Which scale is right? If the largest magnitude becomes 127, nothing is lost at the top, but one outlier makes the
-# steps coarse for all. So one may **clip**: set a limit below the largest value, and let 127 stand for all beyond.
-# These are weights of the second convolution, with a few outliers put in. Move the limit. Which error grows?
+# steps coarse for all. So one may **clip**: let 127 stand for all beyond a limit. These are weights of the second
+# convolution, with a few outliers put in. Move the limit. Which error grows?
 
 # %%
 second = network.layers[3].parameters["weight"]
@@ -327,9 +322,9 @@ show.clipping(with_outliers, bits=4)  # then try bits=8
 # **Core**, about 10 minutes.
 #
 # `x` has one channel in each row of its first axis, and any number of axes after it. `limit` holds the largest
-# magnitude that each channel is to represent. Return the whole numbers, and the scale of each channel: limit / 127,
-# or 1 where limit is 0, as of a channel of zeros. What lies beyond the limit is clipped. Round to the nearest. (-128
-# stays unused, so that q and -q are both there.)
+# magnitude that each channel is to represent. Return the whole numbers, and the scale of each channel: limit / 127, or
+# 1 where limit is 0, as of a channel of zeros. What lies beyond the limit is clipped. Round to the nearest. (-128 stays
+# unused, so that q and -q are both there.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "quantize_int8", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -347,8 +342,8 @@ check.quantize_int8(quantize_int8)
 
 # %% [markdown]
 # Why clip before the cast? C does not say what becomes of a float that does not fit, and machines differ. A GPU takes
-# the nearest number of 32 bits that fits, then its last bits, and so does Arm. x86 takes other bits. Then your own
-# numbers: how far off are they? And what does NumPy make of a product of two int8 matrices?
+# the nearest number of 32 bits that fits, then its last bits, and so does Arm. x86 takes other bits. How far off are
+# your own numbers? And what does NumPy make of a product of two int8 matrices?
 
 # %%
 small, large = np.float32([300, -1]), np.float32([1e10, -1e10])
@@ -365,8 +360,8 @@ print(np.array([[100, 100]], np.int8) @ np.array([[100], [100]], np.int8), "and 
 #
 # **Core**, about 4 minutes.
 #
-# Multiply two int8 matrices, with sums that do not wrap round: they are exact, if they have room. Every bit has to be
-# right. int32 has room for more than 100,000 terms.
+# Multiply two int8 matrices, with sums that do not wrap round. Every bit has to be right. int32 has room for more than
+# 100,000 terms.
 
 
 # %% nbgrader={"grade": false, "grade_id": "int8_matmul", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -425,8 +420,8 @@ print(f"your CPU, 128 x 128: int8 with sums of int32 takes {exact / single:.1f} 
 # %% [markdown]
 # A quarter of the memory, and as good as these digits can tell. Is it faster? Not with NumPy, which has no BLAS for
 # whole numbers either. <!-- why: int8 on a CPU --> (The library lets BLAS sum short blocks in float32, which holds
-# whole numbers exactly up to 2 to the power of 24.) CPUs with AVX-512 VNNI or Arm's `sdot`, and newer GPUs, have
-# units for int8.
+# whole numbers exactly up to 2 to the power of 24.) CPUs with AVX-512 VNNI or Arm's `sdot`, and newer GPUs, have units
+# for int8.
 #
 # ## Weights that are not there
 #
@@ -471,8 +466,8 @@ print(f"trained on, with all of them: {right(more)}")
 # The last line is the **fair baseline**: what trained on is to be compared with what trained on. Nine weights of ten
 # were hardly needed. In a dense layer that is nine multiplications of ten.
 #
-# A **sparse matrix** stores only what is not 0, with its place. How many times faster is the product of a batch with
-# a matrix of 90 % zeros, than with a full one?
+# A **sparse matrix** stores only what is not 0, with its place. How many times faster is the product of a batch with a
+# matrix of 90 % zeros, than with a full one?
 
 # %%
 journal.predict("ninety_percent_zeros", ...)  # your guess; below 1 is slower
@@ -489,18 +484,17 @@ else:
     print("SciPy is not installed here: pip install scipy, and run this cell again")
 
 # %% [markdown]
-# A tenth of the multiplications, and not a tenth of the time. SciPy's loop (`csr_matvecs`) goes from weight to
-# weight, each with its place, and adds its products to a row of sums in memory. BLAS keeps blocks of sums in
-# registers (Kazushige Goto and Robert van de Geijn, 2008). <!-- why: zeros --> How much each of these makes was not
-# looked into. <!-- why: zeros, each cause --> (NVIDIA's newer GPUs have a unit for a special case, two zeros in each
-# four weights.)
+# A tenth of the multiplications, and not a tenth of the time. SciPy's loop (`csr_matvecs`) goes from weight to weight,
+# each with its place, and adds its products to a row of sums in memory. BLAS keeps blocks of sums in registers
+# (Kazushige Goto and Robert van de Geijn, 2008). <!-- why: zeros --> How much each of these makes was not looked into.
+# <!-- why: zeros, each cause --> (NVIDIA's newer GPUs have a unit for two zeros in each four weights.)
 #
 # ## One bit
 #
 # The last step: only the signs, -1 and 1. Let a bit be 1 for a positive sign. Then **xor** says which of 64 pairs
-# differ, in one instruction, and **popcount** counts them; in NumPy these are `^` and `np.bitwise_count`. For k
-# pairs, of which d differ, the sum is (k - d) - d = k - 2d. (Matthieu Courbariaux, Itay Hubara and others, 2016;
-# Mohammad Rastegari and others, 2016, who give each filter a scale.)
+# differ, in one instruction, and **popcount** counts them; in NumPy these are `^` and `np.bitwise_count`. For k pairs,
+# of which d differ, the sum is (k - d) - d = k - 2d. (Matthieu Courbariaux, Itay Hubara and others, 2016; Mohammad
+# Rastegari and others, 2016, who give each filter a scale.)
 #
 # ### Exercise: binary_matmul
 #
@@ -529,9 +523,8 @@ def binary_matmul(a, b, k):
 check.binary_matmul(binary_matmul)
 
 # %% [markdown]
-# Here a CPU does have a unit: xor and popcount work on 64 signs at once. Does that beat float32 by a good BLAS? Once
-# with two matrices, right of the roofline's edge, and once with the large matrix from above and one vector, left of
-# it.
+# Here a CPU does have a unit: xor and popcount work on 64 signs at once. Does that beat float32 by a good BLAS? First
+# with two matrices, right of the roofline's edge, then with the large matrix from above and one vector, left of it.
 
 # %%
 one_bit, signs = journal.mine("binary_matmul"), np.where(rng.random((72, 4096)) < 0.5, np.float32(1), np.float32(-1))
@@ -544,8 +537,8 @@ alone = records.precision().figure("binary, bitwise_count alone, 4096", "ratio")
 print(f"recorded, 4,096 x 4,096 by 4,096 x 4,096: counting bits alone takes {alone:.0%} of float32's time")
 
 # %% [markdown]
-# With two matrices one bit gains little or nothing. NumPy passes over the words once each for xor, for the mask,
-# to count and to sum, and the record tells what counting alone takes. <!-- why: one bit, matrices --> With one vector a
+# With two matrices one bit gains little or nothing. NumPy passes over the words once each for xor, for the mask, to
+# count and to sum, and the record tells what counting alone takes. <!-- why: one bit, matrices --> With one vector a
 # thirty-second of the bytes shows. <!-- why: one bit, a vector -->
 #
 # A network has to be trained for signs. `network.binarize()` makes the inner dense layer binary.
@@ -557,17 +550,17 @@ binary.fit(learn, epochs=3, batch_size=32, optimizer=nn.Adam(0.002), progress=Fa
 print(f"trained on:                     {right(binary)}")
 
 # %% [markdown]
-# How does a layer of signs learn? A sign does not change if its value changes a little, so its derivative is 0. The
-# way out is an approximation that works: keep real weights, use their signs on the way forward, and on the way back
-# pretend that the sign was not there (**straight-through**, Yoshua Bengio and others, 2013), wherever the value lies between -1
+# How does a layer of signs learn? A sign does not change if its value changes a little, so its derivative is 0. The way
+# out is an approximation that works: keep real weights, use their signs on the way forward, and on the way back pretend
+# that the sign was not there (**straight-through**, Yoshua Bengio and others, 2013), wherever the value lies between -1
 # and 1 (Courbariaux, Hubara and others, 2016).
 #
 # ### Exercise: straight_through
 #
 # **More**, about 10 minutes.
 #
-# A binary layer computed y = sign(x) @ sign(weight).T. From the gradient by y, return those by x and by weight. A
-# value of 0 counts as negative.
+# A binary layer computed y = sign(x) @ sign(weight).T. From the gradient by y, return those by x and by weight. A value
+# of 0 counts as negative.
 
 
 # %% nbgrader={"grade": false, "grade_id": "straight_through", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -586,9 +579,9 @@ check.straight_through(straight_through)
 # %% [markdown]
 # ## All of them side by side
 #
-# How many digits each form gets right, with its interval, the bytes of its weights, and the time for all held digits
-# on your CPU. A pruned weight takes 8 bytes, 4 for its value and 4 for its place. The last three trained for three
-# more epochs: compare them with each other. And mind the axis: it does not begin at 0.
+# How many digits each form gets right, with its interval, the bytes of its weights, and the time for all held digits on
+# your CPU. A pruned weight takes 8 bytes, 4 for its value and 4 for its place. The last three trained for three more
+# epochs: compare them with each other. Mind the axis: it does not begin at 0.
 
 # %%
 sizes = {number: layer.parameters["weight"].size for number, layer in enumerate(network.layers) if layer.parameters}
@@ -609,8 +602,8 @@ for name, (form, size) in forms.items():
 show.precision_front(rows, "One network, six forms, held digits, measured")
 
 # %% [markdown]
-# And the same, recorded for a larger network and the 10,000 test digits of MNIST. The last three trained for one
-# epoch more.
+# And the same, recorded for a larger network and the 10,000 test digits of MNIST. The last three trained for one epoch
+# more.
 
 # %%
 mnist = records.precision()
@@ -625,16 +618,16 @@ for name in ("90 % pruned", "binary dense layer"):
 show.precision_front(networks, "MNIST, recorded, on a CPU", like=rows)
 
 # %% [markdown]
-# Read a picture from right to left: less and less memory. float16 and int8 lose nothing that these digits show.
-# Pruning loses a little against its fair baseline, which the first picture is too small to tell, and signs lose more.
-# Then read the seconds: with NumPy hardly a small form is faster than float32. What you gained is memory.
+# Read a picture from right to left: less and less memory. float16 and int8 lose nothing that these digits show. Pruning
+# loses a little against its fair baseline, which the first picture is too small to tell, and signs lose more. Then read
+# the seconds: with NumPy hardly a small form is faster than float32. What you gained is memory.
 #
-# Who wants which? Fixstars' seminar of 2022 weighs speed, power and place. In a **data centre** one copy of the
-# weights serves many at once; batches move its work right of the edge, so it buys *units*. <!-- why: data centre -->
-# On the **edge**, in a camera or a car, images come one by one, on the left of the roofline: there *bytes* gain
-# time. <!-- why: edge --> A **phone** also pays in battery: fetching 32 bits from memory takes 640 picojoules on a
-# chip of 45 nm, and a multiplication in float32 takes 3.7 (Song Han and others, 2015). The seminar also
-# names FPGAs, computers for science, and quantum computers, which are not ready.
+# Who wants which? Fixstars' seminar of 2022 weighs speed, power and place. In a **data centre** one copy of the weights
+# serves many at once; batches move its work right of the edge, so it buys *units*. <!-- why: data centre --> On the
+# **edge**, in a camera or a car, images come one by one, on the left of the roofline: there *bytes* gain time.
+# <!-- why: edge --> A **phone** also pays in battery: fetching 32 bits from memory takes 640 picojoules on a chip of 45
+# nm, and a multiplication in float32 takes 3.7 (Song Han and others, 2015). The seminar also names FPGAs, computers for
+# science, and quantum computers, which are not ready.
 #
 # ## In your own words
 #
@@ -647,18 +640,18 @@ show.precision_front(networks, "MNIST, recorded, on a CPU", like=rows)
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_bits", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** With two matrices arithmetic is the limit, so only a unit gains. NumPy has no BLAS for float16
-# and takes many times as long (the cell prints how many); the H200's tensor cores make it several times faster (the
-# recorded factor). With one vector memory is the limit: half of the bytes took half of the time on the H200. On my
-# CPU int8 needed a quarter of the bytes, but unpacking and the products in the cache took (my two times), so it was
-# (my factor) times as fast. Gradients are often below what float16 can hold and become 0, and then little is learned;
-# the scale lifts them into its range. Weights and the values between layers are larger, so using the network needs no
-# scale. The sparse product takes a place with each weight and keeps its sums in memory (how much each of these
-# makes was not looked into), and it was only (my factor) times as fast.
+# **A model answer.** With two matrices arithmetic is the limit, so only a unit gains. NumPy has no BLAS for float16 and
+# takes many times as long (the cell prints how many); the H200's tensor cores make it several times faster (the
+# recorded factor). With one vector memory is the limit: half of the bytes took half of the time on the H200. On my CPU
+# int8 needed a quarter of the bytes, but unpacking and the products in the cache took (my two times), so it was (my
+# factor) times as fast. Gradients are often below what float16 can hold and become 0; the scale lifts them into its
+# range. Weights and the values between layers are larger, so using the network needs no scale. The sparse product takes
+# a place with each weight and keeps its sums in memory (how much each of these makes was not looked into), and was only
+# (my factor) times as fast.
 #
-# **Rubric** (3 points). One point: arithmetic or units with matrices, memory or bytes with a vector, with numbers.
-# One point: gradients become 0 (underflow), while weights and activations do not. One point: places, sums in memory
-# or a missing unit, or that it was not looked into, with a number.
+# **Rubric** (3 points). One point: arithmetic or units with matrices, memory or bytes with a vector, with numbers. One
+# point: gradients become 0 (underflow), while weights and activations do not. One point: places, sums in memory or a
+# missing unit, or that it was not looked into, with a number.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -669,19 +662,18 @@ journal.guesses()
 
 # %% [markdown]
 # In three sentences: A network needs far fewer bits than float32 gives it, if what it loses is watched: a loss scale
-# for gradients, a scale for each channel, more training after pruning and for signs, beside a baseline that trained
-# on, too. Where memory is the limit fewer bytes gain time, if unpacking takes less than they save; where arithmetic
-# is, only a unit gains that a library uses. Memory they always save, so find the limit first, and measure before you
-# promise.
+# for gradients, a scale for each channel, more training after pruning and for signs, beside a fair baseline. Where
+# memory is the limit fewer bytes gain time, if unpacking takes less than they save; where arithmetic is, only a unit
+# gains. Memory they always save, so find the limit first, and measure before you promise.
 #
 # ### Stretch: FP8
 #
 # **More**, as long as you like.
 #
 # Write `stored(x, exponent, fraction)` for arrays, which rounds to E4M3 or E5M2. Mind the subnormal numbers, and the
-# largest ones: E5M2 goes on to infinity after 57,344, E4M3 uses the largest exponent for numbers up to 448, and has
-# NaN beyond. Round the weights of the network to both formats. Which one loses less, in the mean error? Does a scale
-# for each channel help as much as with int8?
+# largest ones: E5M2 goes on to infinity after 57,344, E4M3 uses the largest exponent for numbers up to 448, and has NaN
+# beyond. Round the weights of the network to both formats. Which one loses less, in the mean error? Does a scale for
+# each channel help as much as with int8?
 
 # %%
 # Your stretch. When your function is written, take away the # of the lines below and run.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Many devices
 #
-# Lesson 12, about 100 minutes; 83 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
+# Lesson 12, about 90 minutes; 75 without the exercises marked *more*. After the exercise `ring_allreduce` is a good
 # place for a break.
 #
 # **Afterwards you can**
@@ -34,7 +34,7 @@ digits = data.digits()
 # network and some of the data: **data parallel**. Or each has a part of the network: **model parallel**.
 #
 # Either way all devices run the *same program*: **SPMD**, single program, multiple data. Each copy of it is a **rank**,
-# and has a number. Ranks share no memory. They send arrays to one another, by means of `comm`.
+# and has a number. Ranks share no memory: they send arrays to one another, by means of `comm`.
 #
 # Here is such a program. Each rank brings its number, and an **all-reduce** gives the sum to all of them.
 
@@ -46,39 +46,32 @@ def hello(comm):
     return f"rank {comm.rank} of {comm.size}, {comm.engine}: the sum of all ranks is {float(total[0]):.0f}"
 
 
-for said in parallel.emulate(hello, ranks=4):
-    print(said)
+for line in parallel.emulate(hello, ranks=4):
+    print(line)
 
 # %% [markdown]
 # What carries the messages is the **engine**. Here it is an emulation: four threads of one Python process, which take
 # turns on one core. The links between them are only **modelled**.
 #
-# The same function can run in two processes, which are programs of their own, on a core each. Then the engine is MPI,
-# the standard of supercomputers. Without MPI or a second core the next cell takes threads again, and says so.
+# The same function can run in processes of their own, on a core each. Then the engine is MPI, the standard of
+# supercomputers. Between GPUs it is NVIDIA's library NCCL, and `comm.module` is CuPy, in place of NumPy. What NCCL
+# costs was recorded on GPUs for data centres, several in one machine.
 
 # %%
-said = parallel.run(hello, ranks=2)
-print(*said, sep="\n")
-if "mpi" not in said[0]:
+lines = parallel.run(hello, ranks=2)
+print(*lines, sep="\n")
+if "mpi" not in lines[0]:
     print("These were threads again. For processes: pip install mpi4py mpich cloudpickle, and two cores.")
-
-# %% [markdown]
-# Between GPUs the engine is NVIDIA's library NCCL. It carries arrays that lie on GPUs. `comm.module` is the library of
-# such arrays: CuPy there, and NumPy with the other engines. So the same program runs on two GPUs, where there are two.
-
-# %%
 try:
     print(*parallel.run(hello, ranks=2, engine="nccl"), sep="\n")
 except parallel.NoEngineError as error:
     print("No two GPUs here:", error)
 
 # %% [markdown]
-# What NCCL costs was recorded on GPUs for data centres, several in one machine; the cells say which.
-#
 # ## What a message costs
 #
-# A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty one costs. Beta is the time for
-# one more byte. Here rank 0 sends three messages at once. The others receive them, each into an array of the same size.
+# A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty one costs, and beta the time for
+# one more byte. Here rank 0 sends three messages at once, one to each of the others.
 
 
 # %%
@@ -99,9 +92,8 @@ show.messages(links.messages, "1 kB to rank 1, 100 kB to rank 2, 1 MB to rank 3"
 # %% [markdown]
 # The smallest message is nearly all alpha, and the largest mostly beta.
 #
-# An all-reduce is several messages, one after another; *Round the ring*, below, counts them. Here are recorded ones.
-# The smallest is nearly all alpha. The last column says how much of the time of each that is. Up to which size does
-# alpha count?
+# An all-reduce is several messages, one after another. Here are recorded ones. The smallest is nearly all alpha, and
+# the last column compares its time with that of each. Up to which size does alpha count?
 
 # %%
 recorded = records.parallel()
@@ -109,13 +101,12 @@ sums = [row for row in recorded.rows.values() if row["section"] == "all_reduce" 
 least = min(row["peer_s"] for row in sums)
 for row in sums:  # peer_s: seconds of NCCL by itself
     us, rate = row["peer_s"] * 1e6, row["bytes"] / row["peer_s"] / 1e9
-    print(f"{row['name']:62} {us:6.1f} us, {rate:5.1f} GB/s, the smallest is {least / row['peer_s']:4.0%} of it")
+    print(f"{row['name']:62} {us:6.1f} us, {rate:5.1f} GB/s, the smallest takes {least / row['peer_s']:4.0%} of it")
 print(recorded)
 
 # %% [markdown]
 # Where the last column is near 100 %, alpha counts; near 0, beta does. That is why programs put all gradients into one
-# array before they sum it: as many small messages, each would cost its alpha.
-# <!-- why: small messages -->
+# array before they sum it: as many small messages, each would cost its alpha. <!-- why: small messages -->
 #
 # Now a guess. Source A's network trains on MNIST with batches of 8 (*Deep Learning Gaiden: GPU Programming*, 2020).
 # Share each batch among 2 GPUs, then among 4. How many times as fast as on one GPU is a step? Below 1 is slower.
@@ -124,7 +115,14 @@ print(recorded)
 journal.predict("batch_8_on_two_gpus", ...)  # your guess
 journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
+
 # %%
+def article_network():
+    """Return source A's network, built for 28 x 28 pixels."""
+    layers = nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(100), nn.ReLU()
+    return nn.Sequential(*layers, nn.Linear(10), seed=0).build((1, 28, 28))
+
+
 GPU = recorded.machine["gpu"].removeprefix("NVIDIA ")
 steps = {  # recorded seconds of a step by batch and GPUs, with this course's library; peer_s would be PyTorch's
     (batch, row["gpus"]): row["ours_s"]
@@ -132,12 +130,7 @@ steps = {  # recorded seconds of a step by batch and GPUs, with this course's li
     for row in recorded.rows.values()
     if row["name"].startswith(f"strong scaling, source A, batch {batch} in all")
 }
-network = nn.Sequential(
-    *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-    *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
-    seed=0,
-)
-network.predict(digits.images[:1])  # builds it
+network = article_network()
 size = network.parameters.nbytes
 alone = recorded.row("all_reduce, 1 MiB, 2 GPUs")
 one, two, four, many = steps[8, 1], steps[8, 2], steps[8, 4], steps[1024, 1]
@@ -154,23 +147,20 @@ print(f"PyTorch's DistributedDataParallel:  two {peers[0] / peers[1]:.2f}, four 
 
 # %% [markdown]
 # With 128 times as much to compute, a step takes about the same time. So it is not computing that takes it.
-# <!-- why: not computing --> Lesson 13 prints how long the GPU works in such a step, and how many launches it takes.
-# Half of a batch needs as many launches as all of it, so nothing is gained by sharing it.
-# <!-- why: as many launches --> And the second GPU costs far more than the sum. What
-# the rest of it is was not looked into: ranks also wait for one another.
+# <!-- why: not computing --> (Lesson 13 prints how long the GPU works in such a step, and how many launches it takes.
+# Its own steps are of another record: with Adam, with batches to gather, on another host.) Half of a batch needs as
+# many launches as all of it, so nothing is gained by sharing it. <!-- why: as many launches --> And the second GPU
+# costs far more than the sum. What the rest of it is was not looked into: ranks also wait for one another.
 # <!-- why: the second GPU -->
-#
-# (Compare times of one record only. The step here is with momentum, and its batch lies ready. That of lesson 13 is with
-# Adam, gathers its batch, and had another host.)
 #
 # ## The same step on all ranks
 #
-# Data parallel training keeps all ranks' weights equal. Each rank computes the gradient of its own samples, and one
-# all-reduce makes of them the gradient of the whole batch. Then all take the same step. So n ranks learn what one rank
+# Data parallel training keeps all ranks' weights equal. Each rank computes the gradient of its own samples, one
+# all-reduce makes of them the gradient of the whole batch, and all take the same step. So n ranks learn what one rank
 # would, but for rounding.
 #
-# There is a trap in it. Say one rank has six samples and the other has two. The mean of the two means is not the mean
-# of the eight.
+# There is a trap in it. If one rank has six samples and the other has two, the mean of the two means is not the mean of
+# the eight.
 #
 # ### Exercise: data_parallel_step
 #
@@ -223,8 +213,8 @@ for ranks in (2, 3, 7):
     print(f"{ranks} ranks: at most {max(np.abs(part - whole).max() for part in parts):.1e} from one rank's gradient")
 
 # %% [markdown]
-# Does it save time? The check has timed your function: two MPI ranks beside one, each with one BLAS thread, where two
-# cores are there. Here is a step of a larger batch and a larger network. How many times as fast are two ranks?
+# Does it save time? The check has timed your function, where two cores are there. Here is a step of a larger batch and
+# network. How many times as fast are two ranks?
 
 # %%
 journal.predict("two_ranks", ...)  # your guess
@@ -233,12 +223,7 @@ journal.predict("two_ranks", ...)  # your guess
 # %%
 def seconds_a_step(comm, images, labels):
     mine = parallel.shard(len(images), comm.rank, comm.size)
-    network = nn.Sequential(
-        *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
-        seed=0,
-    )
-    network.predict(images[:1])
+    network = article_network()
     times = []
     for _ in range(8):
         comm.barrier()
@@ -260,8 +245,7 @@ else:
 
 # %% [markdown]
 # Two ranks on two cores can be about twice as fast at best. The sum takes time, the faster rank waits for the slower
-# one, and the cores share memory; how much each of these takes was not looked into.
-# <!-- why: two ranks --> Try it while another program runs.
+# one, and the cores share memory; how much each of these takes was not looked into. <!-- why: two ranks -->
 #
 # ## Round the ring
 #
@@ -269,8 +253,8 @@ else:
 # all bytes go through rank 0.
 #
 # In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. First
-# each chunk goes round and collects its sum (**reduce-scatter**). Then the sums go round (**all-gather**). Here is the
-# first round. Step on from it: what does each rank hold after half of the rounds?
+# each chunk goes round and collects its sum (**reduce-scatter**). Then the sums go round (**all-gather**). Step on from
+# the first round: what does each rank hold after half of the rounds?
 
 # %%
 show.ring_allreduce(4)
@@ -282,21 +266,21 @@ show.ring_allreduce(4)
 #
 # ### Exercise: ring_allreduce
 #
-# **Core**, about 18 minutes.
+# **Core**, about 15 minutes.
 #
-# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits
-# until something is there, and fills and returns the array that you give. Sending copies: it never waits, and you may
-# change the array at once. (MPI's own `Send` promises only the second.) The number of ranks need not divide the size of
-# x: `np.array_split` makes chunks of about the same size, some perhaps empty. Leave x as it is.
+# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits until
+# something is there, and fills and returns the array that you give. Sending copies: it never waits, and you may change
+# the array at once. (MPI's own `Send` promises only the second.) `np.array_split` makes chunks of about the same size,
+# some perhaps empty. They are views: what you write into one is in y.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ring_allreduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def ring_allreduce(comm, x):
-    """Return the sum (n,) of all ranks' x (n,), in a new array on each rank. About 9 lines."""
-    ### BEGIN SOLUTION
+    """Return the sum (n,) of all ranks' x (n,), in a new array on each rank. About 6 more lines."""
     y = x.copy()
     chunks = np.array_split(y, comm.size)
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    ### BEGIN SOLUTION
     for k in range(1, 2 * comm.size - 1):
         comm.send(chunks[(comm.rank - k) % comm.size], right)
         mine = chunks[(comm.rank - k - 1) % comm.size]
@@ -326,20 +310,19 @@ ring = journal.mine("ring_allreduce")
 print("modelled seconds, and the bytes that rank 0 receives:")
 for size in (10, 4_000_000):
     for ranks in (2, 4, 8):
-        told = []
+        shown = []
         for name, program in (("through rank 0", through_rank_0), ("ring", ring)):
             links = parallel.Network(ranks, link="100 Gb/s network")
             parallel.emulate(program, np.ones(size, np.float32), network=links)
             received = sum(message.bytes for message in links.messages if message.to == 0)
-            told.append(f"{name} {links.seconds * 1e6:4.0f} us {received:11,}")
-        print(f"{size:9,} numbers, {ranks} ranks:", "   ".join(told))
+            shown.append(f"{name} {links.seconds * 1e6:4.0f} us {received:11,}")
+        print(f"{size:9,} numbers, {ranks} ranks:", "   ".join(shown))
 
 # %% [markdown]
 # With ten numbers alpha counts, and each further rank costs the ring two of them. With millions beta counts, and the
-# ring is better. By the seconds alone, it hardly is so with eight ranks. But the model is kind to rank 0, which has a
-# link of its own to every rank. Where all of them share one, as on a network card, the bytes that rank 0 gets decide:
-# they grow with the ranks in the first program, and in the ring they stay below twice the array.
-# <!-- why: ring -->
+# ring is better, though with eight ranks it hardly is by the seconds alone. But the model is kind to rank 0, which has
+# a link of its own to every rank. Where all of them share one, as on a network card, the bytes that rank 0 gets decide.
+# In the first program they grow with the ranks, in the ring they stay below twice the array. <!-- why: ring -->
 #
 # Here two ranks want to receive before anything is sent.
 
@@ -350,25 +333,25 @@ except parallel.DeadlockError as error:
     print(error)
 
 # %% [markdown]
-# Each waits for the other: a **deadlock**. The emulation knows that nobody can go on, and says where each rank waits.
-# On a real cluster such a program just hangs.
+# Each waits for the other: a **deadlock**. The emulation says where each rank waits. On a real cluster such a program
+# just hangs.
 #
 # ## A share of the optimizer
 #
 # Each rank of a data parallel training keeps all weights, all gradients, and what the optimizer remembers: with Adam
 # two more numbers a weight. But after half of the rounds a rank has the sum of its own chunk. It could update that
-# chunk of the weights by itself, and remember nothing of the others. Then weights go round, in place of sums. That is
-# the first stage of **ZeRO** (Samyam Rajbhandari and others, 2019). The two halves are `comm.reduce_scatter(x)`, from
-# (n,) to this rank's block (n/p,) of the sum, and `comm.all_gather(x)`, from (n/p,) to all blocks (n,) in the order of
+# chunk of the weights alone, and remember nothing of the others. Then weights go round, in place of sums. That is the
+# first stage of **ZeRO** (Samyam Rajbhandari and others, 2019). The two halves are `comm.reduce_scatter(x)`, from (n,)
+# to this rank's block (n/p,) of the sum, and `comm.all_gather(x)`, from (n/p,) to all blocks (n,) in the order of
 # ranks.
 #
 # ### Exercise: sharded_step
 #
-# **Core**, about 6 minutes.
+# **Core**, about 5 minutes.
 #
 # Take a step of momentum: `velocity = momentum * velocity - rate * gradient`, and the weight moves by the velocity. The
 # gradient is the sum of all ranks' `grad`. This rank has the velocity of its own block. Use each half once, and leave
-# what comes in as it is. You may use {allows}.
+# what comes in as it is. You may use {allows}: `weight[parallel.shard(n, comm.rank, comm.size)]` is this rank's block.
 
 
 # %% nbgrader={"grade": false, "grade_id": "sharded_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -401,16 +384,15 @@ for ranks in (1, 2, 4, 8):
 
 # %% [markdown]
 # The optimizer's memory shrinks with the ranks, and nothing more is sent: the two halves are the all-reduce.
-# <!-- why: two halves --> ZeRO's
-# later stages share out gradients and weights as well. The last one sends weights once more: by the paper's count, half
-# as many bytes again.
+# <!-- why: two halves --> ZeRO's later stages share out gradients and weights as well. The last one sends half as many
+# bytes again, by the paper's count.
 #
 # ## Layers that are split
 #
-# If a network is too large for one device, data parallel does not help: each rank has all of it. Two dense layers can
-# be split instead. Of the first weight, each rank has some **columns**, which make some of the hidden units. Of the
-# second it has the **rows** for those units. (Mohammad Shoeybi and others, Megatron-LM, 2019.) How often do the ranks
-# have to talk on the way forward?
+# If a network is too large for one device, data parallel does not help: each rank has all of it. But two dense layers
+# can be split. Of the first weight each rank has some **columns**, which make some of the hidden units, and of the
+# second the **rows** for those units. (Mohammad Shoeybi and others, Megatron-LM, 2019.) How often do the ranks have to
+# talk on the way forward?
 #
 # ### Exercise: column_row_linear
 #
@@ -436,10 +418,10 @@ check.column_row_linear(column_row_linear)
 #
 # ## A pipeline
 #
-# Or each device has some of the layers, one **stage**. Then a batch goes through one stage after another, and all
-# others wait. So the batch is cut into **micro-batches**, which follow one another. In a **slot** of time a stage does
-# one pass, forward or backward, for one of them. Move the sliders. How many micro-batches do four stages need so that
-# less than a fifth of the slots is empty?
+# Or each device has some of the layers, one **stage**. A batch goes through one stage after another, and all others
+# wait. So the batch is cut into **micro-batches**, which follow one another. In a **slot** of time a stage does one
+# pass, forward or backward, for one of them. Move the sliders. How many micro-batches do four stages need so that less
+# than a fifth of the slots is empty?
 
 # %%
 show.pipeline("gpipe", stages=4, micro_batches=8)
@@ -450,13 +432,12 @@ show.pipeline("gpipe", stages=4, micro_batches=8)
 # A backward pass comes from the stage after, and in the last stage it needs the forward pass there.
 #
 # The picture draws both directions alike. But a backward pass is about twice a forward pass: a dense layer has one
-# product on the way forward, and on the way back two of the same size, by the weight and by the input. Slots of one
-# direction are then twice as long, and the share of the bubble is the same.
-# <!-- why: twice forward -->
+# product on the way forward, and on the way back two of the same size, by the weight and by the input. Its slots are
+# then twice as long, and the share of the bubble is the same. <!-- why: twice forward -->
 #
 # ### Exercise: pipeline_schedule
 #
-# **Core**, about 10 minutes.
+# **Core**, about 8 minutes.
 #
 # Return any valid schedule of at most 2(m + p - 1) slots: a list for each stage, with `("F", i)` for the forward pass
 # of micro-batch i, `("B", i)` for its backward pass, and None for an empty slot.
@@ -464,10 +445,10 @@ show.pipeline("gpipe", stages=4, micro_batches=8)
 
 # %% nbgrader={"grade": false, "grade_id": "pipeline_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def pipeline_schedule(stages, micro_batches):
-    """Return a list of slots for each stage. About 7 lines."""
-    ### BEGIN SOLUTION
+    """Return a list of slots for each stage. About 5 more lines."""
     half = micro_batches + stages - 1
     rows = [[None] * (2 * half) for _ in range(stages)]
+    ### BEGIN SOLUTION
     for stage, row in enumerate(rows):
         for i in range(micro_batches):
             row[stage + i] = ("F", i)
@@ -484,7 +465,7 @@ check.pipeline_schedule(pipeline_schedule)
 #
 # Each stage keeps what it needs for the way back, from a micro-batch's forward pass to its backward pass. With all
 # forward passes first, as in **GPipe** (Yanping Huang and others, 2018), that is all of the micro-batches. **1F1B**
-# takes turns instead, one forward and one backward. It needs no more slots, and holds less. It came with PipeDream
+# takes turns instead, one forward and one backward. It needs no more slots, and holds less. PipeDream brought it
 # (Deepak Narayanan and others, 2019), which never waits between batches, and so trains with weights of different ages.
 # With a **flush** after each batch, as drawn here, it computes what one device would (Narayanan and others, 2020).
 
@@ -494,16 +475,16 @@ show.pipeline("1f1b", stages=4, micro_batches=8)
 # %% [markdown]
 # ### Exercise: lean_schedule
 #
-# **More**, about 12 minutes.
+# **More**, about 10 minutes.
 #
 # The same, but stage s holds at most p - s micro-batches at a time. (Stages count from 0.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lean_schedule(stages, micro_batches):
-    """Return a list of slots for each stage, where stage s holds at most `stages - s` micro-batches. About 6 lines."""
-    ### BEGIN SOLUTION
+    """Return a list of slots for each stage, where stage s holds at most `stages - s` micro-batches. About 5 more lines."""
     rows = [[None] * 2 * (micro_batches + stages - 1) for _ in range(stages)]
+    ### BEGIN SOLUTION
     for stage, row in enumerate(rows):
         for i in range(micro_batches):
             row[stage + 2 * i] = ("F", i)
@@ -520,8 +501,8 @@ check.lean_schedule(lean_schedule)
 #
 # Back to data parallel. The backward pass finds the last layer's gradient first. Its sum can travel while the layers
 # before it are still computing. But above, all gradients went into one array, for the sake of alpha, and that is full
-# only at the end. Between the two lie **buckets**: gradients are gathered until there are enough of them for a message,
-# and then its sum begins. PyTorch's take 25 MB (Shen Li and others, 2020); `parallel.fit` has `buckets=`.
+# only at the end. Between the two lie **buckets**: as soon as there are enough gradients for a message, its sum begins.
+# PyTorch's take 25 MB (Shen Li and others, 2020); `parallel.fit` has `buckets=`.
 #
 # Here each layer is a bucket. `comm.start_all_reduce(x)` begins a sum and returns at once; `.wait()` on what it
 # returned gives it.
@@ -531,8 +512,8 @@ check.lean_schedule(lean_schedule)
 # **More**, about 5 minutes.
 #
 # `layers` are a chain, and `grad` is the gradient by the last layer's output. `layer.backward(grad)` returns two
-# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its weight,
-# summed over ranks, in as little modelled time as can be.
+# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its
+# weight, summed over ranks, in as little modelled time as can be.
 
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -553,9 +534,9 @@ check.overlapped_gradients(overlapped_gradients)
 # **Efficiency** is the speedup on p ranks, divided by p.
 #
 # The lines below are modelled, the hollow points were recorded. At first the lines are for the step of source B's
-# network (*takataka's diary*, 2015; 256 channels, 512 images a GPU), whose points are on the right. Move alpha and
-# beta. Then set the compute to source A's step, which the cell prints, and the gradient to a megabyte. Now the lines
-# are for source A, and its points have their colour. What does the left line promise that the record does not keep?
+# network (*takataka's diary*, 2015; 256 channels, 512 images a GPU), whose points are on the right. Set the compute to
+# source A's step, which the cell prints, and the gradient to a megabyte. Now the lines are for source A, whose points
+# have their colour. What does the left line promise that the record does not keep?
 
 # %%
 points = {
@@ -583,12 +564,10 @@ show.scaling_curves(
 
 # %% [markdown]
 # The same GPUs, and opposite answers. Is it the number of images? No: source A's network is slower on two GPUs with 4
-# images on each, and with 512 on each. Within that network, 128 times the work hardly changes a step: computing is
-# not what its time goes to, so sharing it gains nothing.
-# <!-- why: none to share --> Source B's step takes longer on two GPUs by about what its sum takes, and that
-# is a small part of it; a sum beside the backward pass takes less.
-# <!-- why: about its sum --> The left line promises that half of a batch takes
-# half of the time.
+# images on each, and with 512 on each. Computing is not what its time goes to, so sharing it gains nothing.
+# <!-- why: none to share --> The left line promises that half of a batch takes half of the time. Source B's step takes
+# longer on two GPUs by about what its sum takes, and that is a small part of it; a sum beside the backward pass takes
+# less. <!-- why: about its sum -->
 #
 # ## In your own words
 #
@@ -606,9 +585,9 @@ show.scaling_curves(
 # for, and sharing the images makes nothing shorter; the sum and the waiting for the other rank come on top. So two GPUs
 # are slower (the cell prints the factor). Source B's step takes longer on two GPUs by about its sum, a small part of
 # it, so two do nearly twice as much (the cell prints the factor). The mean of the means gives each of rank 1's two
-# samples three times the weight of one of rank 0's. Each rank sends its sum and its count, and all divide by the count
-# of all. Modelled were the times of the emulated links and the lines of the scaling curves. The model of a link has
-# only alpha and beta; it leaves out that ranks wait for one another, and what the host does.
+# samples three times the weight of one of rank 0's. So each rank sends its sum and its count, and all divide by the
+# count of all. Modelled were the times of the emulated links and the lines of the scaling curves. The model has only
+# alpha and beta; it leaves out that ranks wait for one another, and what the host does.
 #
 # **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
 # counts, since samples count equally. One point: names what was modelled, and something that the model leaves out.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Remove Python, then compare honestly
 #
-# Lesson 13, about 150 minutes; 120 without the exercise marked *more*. It is the capstone, for two sittings. Before *Time
-# to accuracy* is a good place for a break.
+# Lesson 13, about 150 minutes; 120 without the exercise marked *more*. It is the capstone, for two sittings. Before
+# *Time to accuracy* is a good place for a break.
 #
 # **Afterwards you can**
 #
@@ -11,8 +11,8 @@
 # - say what each cause gained, by turning the causes off one at a time;
 # - state the bound of a network of your own, profile it, repair it, and profile it again.
 #
-# **You need** training (lesson 05), the port to a GPU (lesson 06) and profiling (lesson 07). No exercise needs your code
-# from there, and none needs a GPU.
+# **You need** training (lesson 05), the port to a GPU (lesson 06) and profiling (lesson 07). No exercise needs your
+# code from there, and none needs a GPU.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -38,9 +38,9 @@ rng = np.random.default_rng(0)
 #
 # An epoch of the article's network took 30 minutes in NumPy, and 50 seconds on a GPU after a repair (*Deep Learning
 # Gaiden: GPU Programming*, 2020). You have repaired nearly all that was slow in it. What is left? Here is a training
-# step of that network from Python, as recorded on a GPU for data centres. All times of a step in this lesson come
-# from that record. A step's launches, and how long GPU and host work for them, come from another one, of another day
-# and for a batch that lies ready.
+# step of that network from Python, as recorded on a GPU for data centres. All times of a step in this lesson come from
+# that record; launches, and how long GPU and host work for them, from another one, of another day and for a batch that
+# lies ready.
 
 # %%
 compared, counted = records.compiled(), records.gpu()
@@ -53,13 +53,13 @@ for size in (8, 128, 1024):
 print(compared)
 
 # %% [markdown]
-# The host works for longer than the GPU, so the GPU waits. <!-- why: the GPU waits -->
-# What the host works at is Python: it looks up a function,
-# checks shapes, makes an array, and hands over one kernel after the other. A **CUDA graph** ends that. The host records
-# once what it would launch, and the GPU gets the whole list in a single call, again and again.
+# The host works for longer than the GPU, so the GPU waits. <!-- why: the GPU waits --> What the host works at is
+# Python: it looks up a function, checks shapes, makes an array, and hands over one kernel after the other. A **CUDA
+# graph** ends that. The host records once what it would launch, and the GPU gets the whole list in a single call, again
+# and again.
 #
-# Three guesses. A step of one dense layer is seven launches from Python here, and nine short kernels in a graph. How many
-# times faster is the replayed graph than Python, on batches of 8 samples? And on batches of 1,024? Last, the whole
+# Three guesses. A step of one dense layer is seven launches from Python here, and nine short kernels in a graph. How
+# many times faster is the replayed graph than Python, on batches of 8 samples? And on batches of 1,024? Last, the whole
 # network: how many times faster is its step at batch 8 as a graph of kernels that each do the work of several?
 
 # %%
@@ -75,7 +75,7 @@ journal.predict("network_at_8", ...)  # your guess
 # - **Memory stays where it is.** The graph keeps addresses. A new array has no place in it: all arrays are made before,
 #   and called **static buffers**. Results go into them with `out=` or in place.
 # - **Nothing can be read.** No value exists yet. `float(x[0])`, `if x.max() > 1` and a wait raise an error. (Since CUDA
-#   12.4 a graph can have nodes that ask a value on the GPU what comes next. We do without them.)
+#   12.4 a graph can ask a value on the GPU what comes next. We do without.)
 # - **Python's numbers are frozen.** Python runs once, in the capture. A number that it computes then stays as it was.
 #
 # And CuPy refuses to call cuBLAS in a capture, so `x @ weight` raises. The library has its own kernel for products of
@@ -127,7 +127,7 @@ stream.synchronize()
 print(f"after four launches: {float(by_python[0]):.0f} with Python's number, {float(by_gpu[0]):.0f} with the GPU's")
 
 # %% [markdown]
-# 1 + 2 + 3 + 4 is 10. The graph added 2 each time. Python had counted to 2: once in the run that compiles, and once in
+# 1 + 2 + 3 + 4 is 10. The graph added 2 each time: Python had counted to 2, once in the run that compiles and once in
 # the capture. A learning rate that falls, or the step number in Adam, goes wrong in the same way, and nothing raises an
 # error. The network just learns less well.
 #
@@ -188,8 +188,8 @@ check.capturable_step(capturable_step)
 # with `captured`, and launch it. Mind that `captured` runs the program once. At most {launches} launches a step are
 # allowed, and the graph is one. (`place += 1` in a function makes a new local name. Use `xp.add(place, 1, out=place)`.)
 #
-# Launch it inside of `with stream:`. Outside, it goes to the default stream, which does not wait for yours: they **race**.
-# The simulated GPU names both lines.
+# Launch it inside of `with stream:`. Outside, it goes to the default stream, which does not wait for yours: they
+# **race**. The simulated GPU names both lines.
 
 
 # %% nbgrader={"grade": false, "grade_id": "replayed_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -232,10 +232,9 @@ check.replayed_epoch(replayed_epoch)
 # Speed needs a real GPU: at batch 8, the graph has to be at least {T} times as fast as Python. Without a GPU its points
 # are deferred, not lost. Now look at both, with few steps. Move the first slider from Python to the graph. Before the
 # gap in its row are the copies into the buffers and the run that compiles; the gap is the capture. Both are paid once,
-# so six steps hardly gain by them. <!-- why: paid once -->
-# Then come the steps: the second slider shows *the last quarter*, where one is close
-# behind the other. A graph counts as one launch, and its kernels are drawn one by one; our own product is one of the
-# "other" kernels.
+# so six steps hardly gain by them. <!-- why: paid once --> Then come the steps, one close behind the other: the second
+# slider shows *the last quarter*. A graph counts as one launch, and its kernels are drawn one by one; our own product
+# is one of the "other" kernels.
 
 
 # %%
@@ -273,10 +272,8 @@ for size in (8, 1024):
         seconds[epoch] = (device.clock(first) - start) / len(order)
     by_python, by_graph = seconds[eager_epoch], seconds[replay]
     gain, where = by_python / by_graph, f"modelled, {simgpu.profile().name}" if SIMULATED else None
-    print(
-        f"batch {size:4}: {by_python * 1e6:3.0f} us a step from Python, {by_graph * 1e6:3.0f} us by a graph:", end=" "
-    )
-    print(f"{gain:.1f} times as fast ({where or 'measured'})")
+    line = f"batch {size:4}: {by_python * 1e6:3.0f} us a step from Python, {by_graph * 1e6:3.0f} us by a graph"
+    print(f"{line}: {gain:.1f} times as fast ({where or 'measured'})")
     journal.measured(f"graph_at_{size}", gain, where=where)
 
 # %% [markdown]
@@ -294,31 +291,23 @@ for size in (8, 128, 1024):
         journal.measured("network_at_8", eager_us / graph_us, where=f"recorded, {GPU}")
 
 # %% [markdown]
-# With a larger batch the GPU works longer for each launch, and less is gained. <!-- why: longer launches -->
-# But a graph makes no kernel faster, so
-# it can gain no more than the last number of a line: a step that takes as long as the GPU works. Here much more was
-# gained. Why? Two causes act together: the graph, and kernels that do the work of several (fused, lesson 08). How much
-# each of them gained was not looked into. <!-- why: graph and kernels -->
-# Keep that in mind for later.
+# With a larger batch the GPU works longer for each launch, and less is gained. <!-- why: longer launches --> But a
+# graph makes no kernel faster, so it can gain no more than the last number of a line: a step that takes as long as the
+# GPU works. Here much more was gained. Two causes act together: the graph, and kernels that do the work of several
+# (fused, lesson 08). How much each of them gained was not looked into. <!-- why: graph and kernels -->
 #
 # ## The whole step, compiled
 #
 # `nn.compiled(network, optimizer, batch)` does for a whole network what you did for a layer. On a GPU it is one graph
-# of the library's own kernels, which gathers its batches as yours does. On a CPU it works in buffers that are made once.
-# It runs from Python what it cannot compile, and `reason` says why.
+# of the library's own kernels, which gathers its batches as yours does. On a CPU it works in buffers that are made
+# once. It runs from Python what it cannot compile, and `reason` says why.
 
 
 # %%
 def article_network(dtype=np.float32):
-    """The article's network, built for 28 x 28 pixels."""
-    network = nn.Sequential(
-        *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
-        seed=0,
-        dtype=dtype,
-    )
-    network.build((1, 28, 28))
-    return network
+    """Return the article's network, built for 28 x 28 pixels."""
+    layers = nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(100), nn.ReLU()
+    return nn.Sequential(*layers, nn.Linear(10), seed=0, dtype=dtype).build((1, 28, 28))
 
 
 steps = nn.compiled(article_network(), nn.Adam(), 8)
@@ -343,8 +332,7 @@ for name, row in compared.rows.items():
 # What does the table not say? It is one kind of GPU, and two networks. The others compile nearly any program; ours
 # knows a few layers. And look for the row with the smallest lead: source B is the network of *takataka's diary* (2015)
 # for CIFAR-10, with many more channels. None of the four has Python in a step, so what is compared are kernels and the
-# gaps between them. Which of the two makes a lead was not looked into.
-# <!-- why: a lead -->
+# gaps between them. Which of the two makes a lead was not looked into. <!-- why: a lead -->
 #
 # ## What was it that helped?
 #
@@ -353,19 +341,18 @@ for name, row in compared.rows.items():
 # on. That is called an **ablation**.
 #
 # Why not one after the other? Because causes interact. If everything waits for the host, a faster kernel gains nothing;
-# once the host is out of the way, it shortens the step. The factor of a cause depends on what else is on, so say what
-# was on. And **refactor** before you speed up, says the seminar on fast software (Fixstars, 2022): a part that can be
-# turned off alone has to be a part first.
+# once the host is out of the way, it shortens the step. So say what else was on. And **refactor** before you speed up,
+# says the seminar on fast software (Fixstars, 2022): a part that can be turned off alone has to be a part first.
 #
-# And a machine's times wander: the first run of a setting is slow, some are disturbed, and a laptop that gets warm slows
-# down all the while. So take the ratio of two runs that follow each other, do it several times, and take the median.
+# And a machine's times wander: the first run of a setting is slow, some are disturbed, and a laptop that gets warm
+# slows down. So take the ratio of two runs that follow each other, do it several times, and take the median.
 #
 # ### Exercise: ablation
 #
 # **Core**, about 15 minutes.
 #
-# `run()` returns the seconds with everything on, `run(batch=False)` those without the cause "batch". Return by cause how
-# many times longer a run takes without it. The check's first machines have a drift, a slow first run and disturbed
+# `run()` returns the seconds with everything on, `run(batch=False)` those without the cause "batch". Return by cause
+# how many times longer a run takes without it. The check's first machines have a drift, a slow first run and disturbed
 # ones. The last does real work, and is measured again after you.
 
 
@@ -391,28 +378,19 @@ check.ablation(ablation)
 
 
 # %%
-def train_some(network, optimizer, batch, compiled, images, labels):
-    """Train on all the images once."""
-    if compiled:
-        nn.compiled(network, optimizer, batch).epoch(images, labels, np.arange(len(images)))
-        return
-    for at in range(0, len(images), batch):
-        network.loss_and_scores(images[at : at + batch], labels[at : at + batch])
-        optimizer.step(network.parameters, network.gradients)
-
-
 def seconds_of_epoch(code=True, batch=True, precision=True, count=512):
     """Return the seconds of 60,000 images with these causes on or off, from some of them."""
-    dtype = np.float32 if precision else np.float64
-    network, images = article_network(dtype), digits.images[:count].astype(dtype)
+    dtype, size = np.float32 if precision else np.float64, 128 if batch else 8
+    network, optimizer = article_network(dtype), nn.Adam()
+    images, labels = digits.images[:count].astype(dtype), digits.labels[:count]
     start = time.perf_counter()
-    train_some(network, nn.Adam(), 128 if batch else 8, code, images, digits.labels[:count])
+    if code:
+        nn.compiled(network, optimizer, size).epoch(images, labels, np.arange(count))
+    else:
+        for at in range(0, count, size):
+            network.loss_and_scores(images[at : at + size], labels[at : at + size])
+            optimizer.step(network.parameters, network.gradients)
     return (time.perf_counter() - start) / count * 60_000
-
-
-def epoch_here(**off):
-    """Return the seconds of an epoch here, the median of three."""
-    return float(np.median([seconds_of_epoch(**off) for _ in range(3)]))
 
 
 # %% [markdown]
@@ -424,7 +402,7 @@ journal.predict("batch_on_this_machine", ...)  # your guess
 # %%
 turned_off = journal.mine("ablation")
 found = turned_off(seconds_of_epoch, ["code", "batch", "precision"])
-here, plain = epoch_here(), epoch_here(code=False, batch=False, precision=False)
+here, plain = np.median([(seconds_of_epoch(), seconds_of_epoch(False, False, False)) for _ in range(3)], axis=0)
 for cause, factor in found.items():
     print(f"without {cause:9} an epoch takes {factor:.2f} times as long")
 product = np.prod(list(found.values()))
@@ -433,16 +411,17 @@ journal.measured("batch_on_this_machine", found["batch"])
 journal.rung("everything on, projected", "an epoch of training", here, 128)
 
 # %% [markdown]
-# A factor below 1 means that the machine was busy, or that the cause does harm. Run the cell again before you believe it.
+# A factor below 1 means that the machine was busy, or that the cause does harm. Run the cell again before you believe
+# it.
 #
-# If causes did not interact, the product of the factors would be the factor of all three. A compiled step is for float32
-# only: with float64 it runs from Python, so the two cannot be told apart there. A batch of 128 is another training, too:
-# fewer updates, and perhaps less accuracy. So a batch never counts as speed without the accuracy beside it.
+# If causes did not interact, the product of the factors would be the factor of all three. A compiled step is for
+# float32 only: with float64 it runs from Python, so the two cannot be told apart there. A batch of 128 is another
+# training, too: fewer updates, and perhaps less accuracy. So a batch never counts as speed without the accuracy beside
+# it.
 #
 # Here is the finished ladder, split by cause. The first three rungs are the article's, published. The next two are this
-# machine's, measured on some images and projected, and the last ones were recorded, batches of 128 and 1,024 as
-# a step and projected. Where a rung differs from the one
-# before in more than one thing, the picture says "several".
+# machine's, measured on some images and projected, and the last ones were recorded, batches of 128 and 1,024 as a step
+# and projected. Where a rung differs from the one before in more than one thing, the picture says "several".
 
 # %%
 pairs = [[seconds_of_epoch(False, False, precision) for precision in (False, True)] for _ in range(5)]  # in turns
@@ -476,14 +455,11 @@ for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
 
 # %% [markdown]
 # Look at the bar of "hardware", and at the bar of "code" after it. With a batch of 8, and Python between the kernels, a
-# GPU for data centres is hardly faster than this CPU, or a few times. Compile the step, to a graph
-# of fused kernels, and the same GPU gains far more.
-# <!-- why: hardware -->
-# That is what *causes interact* means.
+# GPU for data centres is hardly faster than this CPU, or a few times. Compile the step, to a graph of fused kernels,
+# and the same GPU gains far more. <!-- why: hardware --> That is what *causes interact* means.
 #
-# And the larger batch learned less in the same five epochs, at the same learning rate. For the batch of 1,024 there is no
-# accuracy at all, so its rung is no claim. Nobody wants seconds per epoch as such. What people want is a network that is
-# right.
+# And the larger batch learned less in the same five epochs, at the same learning rate. For the batch of 1,024 there is
+# no accuracy at all, so its rung is no claim. What people want is a network that is right.
 #
 # ## Time to accuracy
 #
@@ -495,35 +471,29 @@ for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
 # **More**, about 30 minutes.
 #
 # Train `digits_network(seed)` on images of 14 x 14 pixels, and return its parameters. The judge puts them into its own
-# network and asks for {accuracy} % on 400 digits that you never see. It does so with three seeds, and each has to reach
-# that. Each time the digits are disguised in another way: all shifted alike, perhaps inverted, and with the labels
-# permuted. The judge feeds its images as they are, with values from 0 to 1, as those that you get.
+# network and asks for {accuracy} % on 400 digits that you never see, with each of three seeds. Each time the digits are
+# disguised in another way: all shifted alike, perhaps inverted, and with the labels permuted. The judge feeds its
+# images as they are, with values from 0 to 1, as those that you get.
 #
-# One percentage point is forgiven for luck. Where the digits are so hard that even the judge's own recipe does worse
-# than usual, as much more is. The grader draws others than your check, so aim a little higher than you must.
+# One percentage point is forgiven for luck, and more where the digits are so hard that even the judge's own recipe does
+# worse than usual. The grader draws others than your check, so aim a little higher than you must.
 #
 # Your slowest run is compared with the slowest of the recipe, which runs right after yours, in CPU time: what else your
 # machine does hardly counts. The recipe takes 30 epochs in batches of 64, by compiled steps. Four times its seconds are
 # still enough: that is **bronze**. As fast as the recipe is **silver**, and a third of its seconds or less is **gold**.
 # All three earn the same points. Can you beat it?
 #
-# Use any idea of the course, with one rule: in each call the weights start from the seed, and nothing that was trained in
-# another call or another cell takes part. `nn.compiled(...).epoch(images, labels, order, rate)` takes a factor for the
-# rate, as a schedule needs it. `np.roll` shifts images without leaving a border. You may use {allows}.
-#
-# You get 1,397 images. To try things out, `try_it` below trains on as many, and tests on the other 400.
+# Use any idea of the course, with one rule: in each call the weights start from the seed, and nothing that was trained
+# in another call or another cell takes part. `nn.compiled(...).epoch(images, labels, order, rate)` takes a factor for
+# the rate, as a schedule needs it. `np.roll` shifts images without leaving a border. You may use {allows}. You get
+# 1,397 images; to try things out, `try_it` below trains on as many, and tests on the other 400.
 
 
 # %%
 def digits_network(seed):
-    """The network that is judged: for images (N, 1, 14, 14)."""
-    network = nn.Sequential(
-        *(nn.Conv2d(16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
-        seed=seed,
-    )
-    network.build((1, 14, 14))
-    return network
+    """Return the network that is judged: for images (N, 1, 14, 14)."""
+    layers = nn.Conv2d(16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(100), nn.ReLU()
+    return nn.Sequential(*layers, nn.Linear(10), seed=seed).build((1, 14, 14))
 
 
 def try_it(function, seeds=(0, 1, 2)):
@@ -562,11 +532,11 @@ def time_to_accuracy(images, labels, seed):
 check.time_to_accuracy(time_to_accuracy)
 
 # %% [markdown]
-# The line below the tick says how your time compares with the recipe's. Three runs are a small sample: the same code may
-# do a little better or worse the next time.
+# The line below the tick says how your time compares with the recipe's. Three runs are a small sample: the same code
+# may do a little better or worse the next time.
 #
-# Do you like a race? Take away the `#` below, and choose a name. Once your notebook is graded, your class sees this name,
-# and how many times as fast as the recipe you were in the grader's run. Without the line nobody sees you there. A result
+# Do you like a race? Take away the `#` below, and choose a name. Once your notebook is graded, your class sees it, and
+# how many times as fast as the recipe you were in the grader's run; without the line nobody sees you there. A result
 # that is many times as fast appears only after a person has read the code.
 
 # %%
@@ -575,8 +545,8 @@ check.time_to_accuracy(time_to_accuracy)
 # %% [markdown]
 # ## A network of your own
 #
-# Now you are on your own. Take any network for digits that you like, or that of the next cells. Make its training faster
-# without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
+# Now you are on your own. Take any network for digits that you like, or that of the next cells. Make its training
+# faster without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
 #
 # 1. **State the bound.** How many operations does a step need, and how many bytes? The roofline (lesson 07) turns them
 #    into the least seconds on your machine.
@@ -609,8 +579,8 @@ for name, (times, flops, values) in work.items():
 print(f"bound of a step: {in_cache * 1e3:.2f} ms with all in a cache, {from_memory * 1e3:.2f} ms with nothing in it")
 
 # %% [markdown]
-# The peak is what this machine gave just now. If others keep it busy, it comes out too low, and a layer may then seem to
-# be faster than its bound: run the cell again.
+# The peak is what this machine gave just now. If others keep it busy, it comes out too low, and a layer may then seem
+# to be faster than its bound: run the cell again.
 
 # %%
 profile.step(article_network(), digits.images[:size], digits.labels[:size])
@@ -620,15 +590,15 @@ profile.step(article_network(), digits.images[:size], digits.labels[:size])
 #
 # **Core**, about 30 minutes.
 #
-# `own_network` trains your network for some steps on digits that the check hands out, in the version "before" or "after"
-# your repair, and returns its scores for other ones. The weights come from the seed. The check trains both versions in
-# turns, each time on fresh digits in disguise, and prints the CPU time of both. It asks for a network that learns, for the
-# same scores after the repair, for training that lasts long enough to be timed, and for a repair that makes it at least
-# {faster} times as fast. The check's points are for this; what you found out is graded by hand.
+# `own_network` trains your network for some steps on digits that the check hands out, in the version "before" or
+# "after" your repair, and returns its scores for other ones. The weights come from the seed. The check trains both
+# versions in turns, each time on fresh digits in disguise. It asks for a network that learns, for the same scores after
+# the repair, for training that lasts long enough to be timed, and for a repair that makes it at least {faster} times as
+# fast, in CPU time. The check's points are for this; what you found out is graded by hand.
 #
 # The same sums in another order round differently, and training makes such differences grow: with another method of a
-# convolution, train fewer steps. A compiled step is one piece: `profile.step` cannot look inside. If that is your repair,
-# time whole steps before and after it, and compare those with the bound. You may use {allows}.
+# convolution, train fewer steps. A compiled step is one piece: `profile.step` cannot look inside. If that is your
+# repair, time whole steps before and after it, and compare those with the bound. You may use {allows}.
 
 
 # %% nbgrader={"grade": false, "grade_id": "own_network", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -673,14 +643,13 @@ check.own_network(own_network)
 # ### BEGIN SOLUTION
 # **A model answer.** My network has one convolution and one dense layer. A step on 32 digits needs about 2 · 32 · 8 ·
 # 25 · 576 operations forward in the convolution, the same backward for its weights, and little else; divided by the
-# peak that the cell of the bound measured here, that is its bound in seconds. Its arrays fit into the cache, so the
-# operations alone are its bound, and not memory. The first profile showed that nearly all the time went to calls for a
-# single image each, thirty-two times as many as needed, so the largest cost was the number of calls, and I took the
-# batch at once. The scores are the same, and the check printed the two times. The second profile shows the convolution
-# on top. It is still some way above the bound, which leaves out that im2col copies each pixel up to 25 times; whether
-# the product reaches the peak I did not look into. To the claim: I would ask for hardware, code, batch, precision and
-# library, each turned off alone with the others on, for the accuracy that was reached, and for what was measured:
-# seconds an epoch or to an accuracy.
+# peak that was measured here, that is its bound in seconds. Its arrays fit into the cache, so the operations alone are
+# its bound, and not memory. The first profile showed that nearly all the time went to calls for a single image each,
+# thirty-two times as many as needed, so I took the batch at once. The scores are the same, and the check printed the
+# two times. The second profile shows the convolution on top. It is still some way above the bound, which leaves out
+# that im2col copies each pixel up to 25 times; whether the product reaches the peak I did not look into. To the claim:
+# I would ask for hardware, code, batch, precision and library, each turned off alone with the others on, for the
+# accuracy that was reached, and for what was measured: seconds an epoch or to an accuracy.
 #
 # **Rubric** (6 points). One point: bounds in seconds, from operations and bytes, and what has most of them. One point:
 # a first profile with numbers that add up. One point: a repair that follows from that profile, and not from a hunch.
@@ -699,18 +668,17 @@ journal.guesses()
 
 # %% [markdown]
 # In three sentences: A graph takes Python out of a step, and helps as long as the GPU waits for the host. What a cause
-# gained is what is lost when it alone is turned off, and it depends on what else is on. State the bound, measure, repair
-# the largest thing, measure again, and always say how right the result is.
+# gained is what is lost when it alone is turned off, and it depends on what else is on. State the bound, measure,
+# repair the largest thing, measure again, and always say how right the result is.
 #
 # ### Stretch: several steps a graph
 #
 # **More**, as long as you like.
 #
 # One launch a step is still a launch a step. Capture ten steps in one graph. What does that gain at batch 8, or lose?
-# `captured` runs the program twice, ten steps each: over how many steps is that spread? Try 200 and 6,000. And what must
-# happen to the last steps of an epoch whose number of steps is no multiple of ten?
-#
-# Do not expect much. If the GPU is busy from one launch to the next, there is nothing left to gain.
+# `captured` runs the program twice, ten steps each: over how many steps is that spread? Try 200 and 6,000. And what
+# must happen to the last steps of an epoch whose number of steps is no multiple of ten? (If the GPU is busy from one
+# launch to the next, there is nothing left to gain.)
 
 # %%
 # Your stretch. Write `ten_steps_a_graph(images, targets, order, weight)`, then take away the # of the lines and run.

@@ -70,7 +70,11 @@ GUARDED = _ADD + "    i = jit.grid(1)\n    if i < n:\n        out[i] = x[i] + y[
 WRONG = {
     "unguarded": (
         _ADD + "    i = jit.grid(1)\n    out[i] = x[i] + y[i]\n",
-        ("line 8: out of bounds: thread (2, 0, 0) of block (2, 0, 0) reads x[130]; its shape is (130,)", "if i < n:"),
+        (
+            "line 8: out of bounds: thread (2, 0, 0) of block (2, 0, 0) reads x[130]; its shape is (130,)",
+            "if i < n:",
+            "below 0 is",
+        ),
     ),
     "uncoalesced": (
         _ADD + "    i = jit.threadIdx.x * jit.gridDim.x + jit.blockIdx.x\n"

@@ -77,6 +77,7 @@ WRONG = {
     "shuffled": (np.roll(values(7), 2), values(7), "in another order"),
     "another shape in order": (E.reshape(6), E, "right and in order, only the shape is not"),
     "a dtype": (E.astype(np.float64), E, RIGHT_BUT_DTYPE),
+    "a wider factor": (E * np.sqrt(1.0), E, "or end with .astype(np.float32)"),
     "a dtype besides": (values(3).astype(np.int64), values(3), "besides, dtype is int64, expected float32"),
     "NaN": (FLIPPED, E, "1 of your values are NaN"),
     "minus infinity": (float("-inf"), float("inf"), "got -inf, expected inf"),

@@ -149,6 +149,12 @@ def test_gradients_that_take_no_time_are_none():
         ),
         ("ring_allreduce", lambda comm, x: x + 2 * (comm.rank == 0) * x, "x[0] on rank 0 holds rank 0's 3 times, rank"),
         ("ring_allreduce", lambda comm, x: ring.ring_allreduce(comm, x)[::-1].copy(), "holds the sum of x["),
+        ("ring_allreduce", lambda comm, x: ring.ring_allreduce(comm, x.__imul__(2)), "changed its input x:"),
+        (
+            "sharded_step",
+            lambda comm, weight, grad, velocity, rate, momentum: (weight, velocity.__imul__(2)),
+            "changed its input velocity: work on a copy",
+        ),
     ],
 )
 def test_wrong_sums_say_what_they_hold(name, function, says):

@@ -232,7 +232,8 @@ def _dtype_advice(got: Array, expected: Array, inputs: Mapping[str, Any]) -> Ite
     if got.dtype == np.float64:
         made = "np.zeros, np.empty, np.ones, and np.array of Python numbers"
         yield f"{made} make float64 unless you give them a dtype, as in dtype={dtype}"
-        yield "so does np.sqrt, np.exp or np.log of a Python number, and what it multiplies: take math.sqrt, or ** 0.5"
+        scalar = "an np.float64, as np.sqrt, np.exp or np.log of a Python number is, and what it multiplies"
+        yield f"so does {scalar}: take math.sqrt, or ** 0.5, or end with .astype({dtype})"
     elif got.dtype.kind in "biuf":
         yield f"the result takes the dtype of what it is made of: make it with dtype={dtype}"
     elif got.dtype.kind == "c":

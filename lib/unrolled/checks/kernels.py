@@ -40,8 +40,9 @@ STREAMS = "race between streams"  # a fault's kind, and the error where no trace
 RACE_ERROR = "StreamRaceError"
 MEANINGS = {  # by the fault's kind
     "out of bounds": "where the last block has threads to spare, a guard such as `if i < n:` keeps them out, with a "
-    "condition for each axis. blockIdx.x counts along the last axis, blockIdx.y along the one before. An index such as "
-    "4,294,967,295 is an unsigned number that went below 0: cast it, cp.int32(...)",
+    "condition for each axis. blockIdx.x counts along the last axis, blockIdx.y along the one before. An index below 0 "
+    "is outside, too: a GPU does not count from the end. One such as 4,294,967,295 is an unsigned number that went "
+    "below 0: cast it, cp.int32(...)",
     "race": "jit.syncthreads() between the two orders the threads of a block; nothing orders blocks",
     "read before written": "each value of shared memory that is read needs a thread that writes it, and then a barrier",
     STREAMS: "a stream keeps its own order, and what stands outside of `with stream:` goes to the default "

@@ -247,9 +247,10 @@ class _Check:
             return Mismatch(lines)
         if module is not np:
             got, given = gpu.fetched(got), gpu.fetched(given)
-        if touched := [name for name in given if changed(given[name], pristine[name])]:
-            return Mismatch((f"your function changed its input {touched[0]}: work on a copy",))
         spec = self.spec
+        if touched := [name for name in given if changed(given[name], pristine[name])]:
+            argument = _of_ranks(spec, given, pristine) if touched[0] == "arguments" else touched[0]
+            return Mismatch((f"your function changed its input {argument}: work on a copy",))
         compare: Compare = spec.compare or (lambda got, expected, given: mismatch(got, expected, spec.tolerance, given))
         # Functions among inputs may have kept what was done with them.
         kept = case.inputs(self.seed) if functions_in([pristine]) else pristine
@@ -338,6 +339,13 @@ class _Check:
         if verdict.outcome == "inconclusive":
             lines.append(words.BUSY if verdict.excused or not verdict.pairs else words.SLOW)
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
+
+
+def _of_ranks(spec: Spec, given: Inputs, pristine: Inputs) -> str:
+    """The first argument of a program of ranks, after `comm`, that a rank changed."""
+    by_name = zip(*given["arguments"], strict=True), zip(*pristine["arguments"], strict=True)
+    names = list(inspect.signature(spec.reference).parameters)[1:]
+    return next(name for name, now, before in zip(names, *by_name, strict=False) if changed(now, before))
 
 
 def _given_back(got: Any, given: Inputs) -> str | None:

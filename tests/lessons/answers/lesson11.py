@@ -33,6 +33,12 @@ def without_skipping(gradients, scale, good_steps, every):
     return (found, scale * 2, 0) if good_steps + 1 == every else (found, scale, good_steps + 1)
 
 
+def down_by_four(gradients, scale, good_steps, every):
+    if not np.isfinite(gradients).all():
+        return None, scale / 4, 0
+    return without_skipping(gradients, scale, good_steps, every)
+
+
 def of_the_sum(gradients, scale, good_steps, every):
     with np.errstate(over="ignore"):
         if not np.isfinite(gradients.sum()):
@@ -152,7 +158,10 @@ def pair_by_pair(grad, x, weight):
 
 
 MUTANTS = {
-    "loss_scale_step": [Mutant(without_skipping, "so None is expected"), Mutant(of_the_sum, "no None is expected")],
+    "loss_scale_step": [
+        *(Mutant(without_skipping, "so None is expected"), Mutant(of_the_sum, "no None is expected")),
+        Mutant(down_by_four, "the scale was 8, and a skipped step halves it: 4"),
+    ],
     "quantize_int8": [Mutant(asymmetric, "-127 to 127")],
     "straight_through": [Mutant(result_of("straight_through", lambda grads: grads[::-1]), "the gradient by x")],
 }

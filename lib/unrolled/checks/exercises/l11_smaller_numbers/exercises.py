@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,17 @@ def judge_step(got: Any, expected: Step, inputs: Inputs) -> Mismatch | None:
         what = skipped if expected[0] is None else "these are finite, each of them: no None is expected"
         return Mismatch.of(f"gradients: {what}")
     gradients, *numbers = zip(("gradients", "scale", "good_steps"), got, expected, strict=True)
-    return first_mismatch([gradients] if expected[0] is not None else [], 1e-6) or first_mismatch(numbers, 1e-9)
+    if found := first_mismatch([gradients] if expected[0] is not None else [], 1e-6):
+        return found
+    found = first_mismatch(numbers, 1e-9)
+    return found and replace(found, lines=(*found.lines, _next_scale(expected, inputs)))
+
+
+def _next_scale(expected: Step, inputs: Inputs) -> str:
+    """What the scale was, what it should be, and why."""
+    good = f"good step {inputs['good_steps'] + 1} of {inputs['every']} {'leaves' if expected[2] else 'doubles'} it"
+    why = "a skipped step halves it" if expected[0] is None else good
+    return f"the scale was {inputs['scale']:g}, and {why}: {expected[1]:g}, and good_steps is {expected[2]}"
 
 
 def a_step(gradients: Draw, scale: float, good_steps: int, every: int) -> Drawing:
@@ -95,7 +106,7 @@ SCALING_MISTAKES = (
         lambda gradients, scale, after: gradients.astype(np.float32) / np.float32(after),
     ),
     result(
-        "counting begins again where the scale changes: good_steps is 0 then",
+        "counting begins again where the scale doubles or halves: good_steps is 0 then",
         lambda y, scale, good_steps: y if y[1] == scale else (y[0], y[1], good_steps + 1),
     ),
     given("this step counts, too: of `every` good steps in a row it may be the last", every=lambda every: every + 1),
