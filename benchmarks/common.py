@@ -1,6 +1,6 @@
 """What the benchmarks share: options, interleaved rounds, facts about the machine, the table and the record.
 
-A benchmark declares its rows and calls `finish`; a record is
+A benchmark gives its rows to `run`, or to `finish`; a record is
 {"command", "date", "commit", "machine", "versions", "rows": [{"name", "ours_s", "peer", "peer_s", "ratio", ...}]}.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -33,6 +34,7 @@ from unrolled import data, device
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "lib" / "unrolled" / "records", ROOT / "benchmarks" / "results"
 """Each record lies in one of them: with the library if lessons quote it, since it travels with it then."""
+PACKAGES = "unrolled", "numpy", "scipy", "threadpoolctl", "cupy", "torch", "nbgrader", "nbconvert", "ipykernel"
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
 MANY_CALLS = 40  # timed in one turn of a process that keeps its memory
 KEEPING = {
@@ -52,9 +54,10 @@ Make = Callable[..., tuple[Step, Step]]
 Times = dict[str, list[float]]
 
 
-def options(description: str | None) -> argparse.Namespace:
-    """Parse --quick, --json FILE, --threads N."""
-    return parser(description).parse_args()
+def run(description: str | None, rows: Callable[[Any], Iterable[Row]], packages: Sequence[str] = ()) -> None:
+    """Parse the options, measure rows(options), print and write them; packages: those whose versions count besides."""
+    chosen = parser(description).parse_args()
+    finish(chosen, list(rows(chosen)), packages)
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -76,6 +79,12 @@ def sections(description: str | None, names: Iterable[str]) -> argparse.Namespac
 def rounds(quick: bool) -> tuple[int, float]:
     """Return how many rounds count, and for how many seconds disturbed ones are measured again."""
     return (3, 0.0) if quick else (15, 45.0)
+
+
+def table(name: str) -> dict[str, Any]:
+    """Return the data of benchmarks/NAME.toml."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    return toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def absent(data_set: str) -> str:
@@ -194,36 +203,27 @@ def compared(times: Times, ours: str = "ours", peer: str = "peer") -> dict[str, 
     }
 
 
-def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
-    """Print the rows and, with --json, write the record."""
+def finish(chosen: argparse.Namespace, rows: Sequence[Row], packages: Sequence[str] = (), **facts: Any) -> None:
+    """Print the rows and, with --json, write the record; see `save`."""
     print_sections(rows)
-    save(chosen, rows, packages)
+    save(chosen, rows, packages, **facts)
 
 
-def save(
-    chosen: argparse.Namespace,
-    rows: Sequence[Mapping[str, Any]],
-    packages: Sequence[str],
-    facts: Mapping[str, Any] | None = None,
-    found: Mapping[str, str] | None = None,
-) -> None:
-    """Write the record, if --json asks for it.
-
-    facts: of the machine, in place of the number of threads. found: versions besides those of the packages.
-    """
+def save(chosen: argparse.Namespace, rows: Sequence[Row], packages: Sequence[str] = (), **facts: Any) -> None:
+    """Write the record, if --json asks for it; `facts` of the machine stand in place of the number of threads."""
     if chosen.json:
         record = {
             "command": command(),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "commit": os.environ.get("COMMIT") or commit(),
-            "machine": machine() | {"threads": chosen.threads} if facts is None else {**facts, **machine()},
-            "versions": {"python": platform.python_version(), **installed(*packages), **(found or {})},
+            "machine": machine() | {"threads": chosen.threads} if not facts else {**facts, **machine()},
+            "versions": {"python": platform.python_version(), **versions(), **installed(*packages)},
             "rows": list(rows),
         }
         chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def print_sections(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_sections(rows: Sequence[Row]) -> None:
     """Print a table for each section of the rows, under its name, of all values that are numbers or words."""
     for section in dict.fromkeys(row.get("section") for row in rows):
         if section:
@@ -256,6 +256,14 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(pages / 1e9, 1) if pages else None,
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of those packages that this process has imported, of all that may take part."""
+    found = {name: str(sys.modules[name].__version__) for name in PACKAGES if name in sys.modules}
+    if library := sys.modules.get("cudnn"):
+        found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
+    return found
 
 
 def installed(*packages: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ The training needs MNIST (`unrolled data fetch mnist`, or UNROLLED_DATA); --quic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from cpu import limit_threads
 from networks import SOURCE_A, Case
 from unrolled import data, nn
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 AIMS = {8: (0.4, 0.6), 128: (None, None)}  # by batch: ratio to PyTorch, ratio to the eager path
 IMAGES = 1600  # of one timed call
 TO_TARGET_S = 20.0
@@ -81,15 +81,13 @@ def training_row() -> dict[str, Any]:
     return training_time.row(*data.mnist(), name, TO_TARGET_S)
 
 
-def main() -> None:
+def rows(chosen: Any) -> Iterator[common.Row]:
     """Measure the steps, and the training unless --quick is given."""
-    chosen = common.options(__doc__)
-    rows = [step_row(batch, chosen) for batch in AIMS]
+    yield from (step_row(batch, chosen) for batch in AIMS)
     if not chosen.quick:
         limit_threads(chosen.threads)
-        rows.append(training_row())
-    common.finish(chosen, rows, PACKAGES)
+        yield training_row()
 
 
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, rows)

@@ -24,8 +24,6 @@ import torch
 import common
 from unrolled import ops
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
-
 
 def convolution_arrays(
     x_shape: tuple[int, ...], filters: int, kernel: int, padding: int, images: int | None = None
@@ -49,6 +47,7 @@ class Operation:
 
     def row(self: Any, chosen: Any, **more: Any) -> dict[str, Any]:
         """Measure it, once both sides are seen to compute the same; return its row."""
+        limit_threads(chosen.threads)
         both = zip(self.tolerances.items(), self.ours(*self.arrays()), self.peer(*self.arrays()), strict=True)
         for (result, tolerance), ours, peers in both:
             common.check(f"{self.name}: {result}", ours, peers, tolerance)
@@ -107,12 +106,5 @@ def make(side: str, case: Any, threads: int) -> tuple[common.Step, common.Step]:
     return lambda: step(*arrays), lambda: step(*one_image)
 
 
-def main() -> None:
-    """Measure every case."""
-    chosen = common.options(__doc__)
-    limit_threads(chosen.threads)
-    common.finish(chosen, [case.row(chosen) for case in CASES], PACKAGES)
-
-
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, lambda chosen: [case.row(chosen) for case in CASES])

@@ -100,7 +100,7 @@ def main() -> int:
     print_figures(found)
     print_aims(found)
     print(f"\n{ending(found, failed)}")
-    common.save(chosen, found, ("unrolled", "numpy"))
+    common.save(chosen, found)
     return int(bool(failed))
 
 

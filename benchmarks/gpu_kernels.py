@@ -335,7 +335,7 @@ def _call(kernel: Any, inputs: Any, outputs: Any, constants: Any = kernels.NONE,
 
 def main() -> int:
     """Measure all kernels; without a GPU, only --quick and without a record. Exit with 1 if one fails."""
-    chosen = common.options(__doc__)
+    chosen = common.parser(__doc__).parse_args()
     cp, compiler = device.gpu(), device.jit()
     simgpu.use("H200")
     if device.is_simulated(cp) and (chosen.json or not chosen.quick):
@@ -346,8 +346,7 @@ def main() -> int:
     for group in GROUPS:
         found += gpu_common.guarded(group.make.__name__, partial(rows, group, cp, compiler, copy, chosen.quick))
     found += gpu_common.guarded("library", partial(library_rows, cp, copy, chosen.quick))
-    common.print_sections(found)
-    gpu_common.save(chosen, found)
+    common.finish(chosen, found, **gpu_common.machine())
     for fault in [] if chosen.quick else faults(found):
         print(fault, file=sys.stderr)
     return int(any("error" in row for row in found))

@@ -89,7 +89,7 @@ def main() -> int:
     if "start-up" in options.only:
         rows += started_up(options.lessons[0], options.threads)
         common.print_table(rows)
-    common.finish(options, rows, ["numpy", "nbgrader", "nbconvert", "ipykernel", "ipython"])
+    common.finish(options, rows, ["ipykernel", "ipython"])
     return int(any(row.get("wrong") for row in rows))
 
 

@@ -19,13 +19,8 @@ MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 def source_a(seed: int = 0) -> nn.Sequential:
     """Return source A's network."""
     return nn.Sequential(
-        nn.Conv2d(10, 3, padding=1, weight_scale=0.05),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(100, weight_scale=0.05),
-        nn.ReLU(),
-        nn.Linear(10, weight_scale=0.05),
+        *(nn.Conv2d(10, 3, padding=1, weight_scale=0.05), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+        *(nn.Linear(100, weight_scale=0.05), nn.ReLU(), nn.Linear(10, weight_scale=0.05)),
         seed=seed,
     )
 

@@ -169,13 +169,13 @@ def faults(rows: Iterable[Row]) -> list[str]:
 
 def main() -> int:
     """Compare, print, write the record."""
-    chosen = common.options(__doc__)
+    chosen = common.parser(__doc__).parse_args()
     measured, whole = record("gpu_ops"), record("gpu")
     ops = operations(measured, whole)
     rows = groups(ops, f"operations, beside gpu_ops.json: {origin(measured)}")
     rows += steps(CASES, whole, f"steps, beside gpu.json: {origin(whole)}")
     rows += spread(ops, whole, "the host's time from run to run")
-    common.finish(chosen, rows, ("unrolled", "numpy"))
+    common.finish(chosen, rows)
     for fault in faults(rows):
         print(fault, file=sys.stderr)
     return int(bool(faults(rows)))

@@ -4,8 +4,8 @@
         [--kernels N] [--seconds N] [--processes N] [--first cupy] [--second unrolled.simgpu]
 
 After each line both sides are to have raised the same kind of error, or to hold the same values, dtypes and shapes:
-bits, or units in the last place where the hardware may differ (`twins_rows.CLOSE`). `EXPECTED` names what differs on
-purpose; what is left is unexplained, and is shrunk by Hypothesis. Exit code 1: something is unexplained.
+bits, or units in the last place where the hardware may differ (`CLOSE`). `EXPECTED` names what differs on purpose; what
+is left is unexplained, and is shrunk by Hypothesis. Exit code 1: something is unexplained.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from hypothesis.errors import HypothesisException
 import common
 import gpu_common
 import twins_programs
-from twins_programs import NAMES, Line, Palette, Program
-from twins_rows import CLOSE
+from twins_programs import CLOSE, NAMES, Line, Palette, Program
 
 SHRINKING = hypothesis.settings(
     max_examples=200,
@@ -406,7 +405,7 @@ def main() -> int:
     for row in made[1:]:
         if row["wrong"]:
             print(f"\n# {row['name']}", *row["program"], *(f"# {line}" for line in row["detail"]), sep="\n")
-    gpu_common.save(chosen, made, {"processes": chosen.processes})
+    common.save(chosen, made, **gpu_common.machine(), processes=chosen.processes)
     return int(made[0]["wrong"] > 0)
 
 

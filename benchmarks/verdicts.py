@@ -65,7 +65,7 @@ def main() -> int:
     for beside, kind in itertools.product(options.beside, options.kinds):
         deadline = time.monotonic() + options.within
         rows.append(row(kind, beside, *tally(kind, count, beside, options.sets, deadline)))
-        common.finish(options, rows, ["numpy", "ipython"])  # after every row: what was found outlives a later failure
+        common.finish(options, rows)  # after every row: what was found outlives a later failure
     return int(any(line["erred"] for line in rows))
 
 
