@@ -15,6 +15,8 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     "at_most_eager": ("ratio_eager",),
     "at_most_s": ("ours_s",),
     "at_least": ("faster", "speedup", "accuracy"),
+    "at_least_of_copy": ("of_copy",),
+    "at_least_of_peer": ("of_peer",),
 }
 EAGER = "the eager step calls and copies more than it has to; `nn.compiled` is ahead (compiled_cpu.json)"
 FALLS_SHORT: Mapping[tuple[str, str, str], str] = {

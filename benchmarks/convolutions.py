@@ -33,11 +33,10 @@ import numpy as np
 import common
 import gpu_common
 from common import Row
-from cpu import convolution_arrays
+from cpu import Convolution
 from unrolled import device, ops, simgpu
 from unrolled.ops.fft import fast_length
 from unrolled.ops.methods import fastest_on_gpu
-from unrolled.ops.windows import Windows
 
 Arrays = tuple[Any, ...]
 Both = tuple[common.Step, common.Step]
@@ -49,47 +48,37 @@ LENGTHS, TRANSFORMED = (127, 142, 254, 509), 128
 
 
 @dataclass(frozen=True)
-class Case:
-    """One convolution with a stride of 1 whose results are as large as its images, by many methods."""
+class Case(Convolution):
+    """One convolution whose results are as large as its images, by many methods."""
 
-    section: str
-    x_shape: tuple[int, int, int, int]
-    filters: int
-    kernel: int
+    section: str = ""
 
     @property
     def name(self) -> str:
-        if self.section == "crossovers":
-            return f"crossover, {self.kernel}x{self.kernel} on {self.x_shape[2]}x{self.x_shape[3]}"
-        return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel} padding {self.padding}"
-
-    @property
-    def padding(self) -> int:
-        return self.kernel // 2
+        crossover = f"crossover, {self.kernel}x{self.kernel} on {self.x_shape[2]}x{self.x_shape[3]}"
+        return crossover if self.section == "crossovers" else super().name
 
     @property
     def auto(self) -> str:
         """What "auto" chooses on a GPU."""
-        windows = Windows.over(self.x_shape[2:], self.kernel, 1, self.padding)
-        return fastest_on_gpu(windows, *self.x_shape[:2], self.filters)
+        return fastest_on_gpu(self.windows, *self.x_shape[:2], self.filters)
 
-    def arrays(self) -> Arrays:
-        """Return x, weight, bias and a gradient to send back, float32 on the GPU."""
-        arrays = convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding)
-        return tuple(map(device.gpu().asarray, arrays))
+    def on_gpu(self) -> Arrays:
+        """Return its arrays on the GPU."""
+        return tuple(map(device.gpu().asarray, self.arrays()))
 
 
 LAYERS = tuple(
-    Case("3x3", (n, channels, size, size), channels, 3)
+    Case((n, channels, size, size), channels, 3, 1, "3x3")
     for n, channels, size in ((32, 64, 56), (32, 128, 28), (32, 256, 14), (128, 64, 28), (128, 256, 14))
 )
 LARGE = tuple(
-    Case("large kernels", (8, channels, size, size), filters, kernel)
+    Case((8, channels, size, size), filters, kernel, kernel // 2, "large kernels")
     for channels, filters, size in ((1, 1, 128), (3, 16, 128), (16, 16, 64), (16, 16, 256))
     for kernel in (7, 15, 31)
 )
 GRID = tuple(
-    Case("crossovers", (8, 16, size, size), 16, kernel)
+    Case((8, 16, size, size), 16, kernel, kernel // 2, "crossovers")
     for size in (16, 32, 64, 128, 256)
     for kernel in (3, 7, 11, 15, 23, 31)
 )
@@ -183,7 +172,7 @@ def timed(steps: Mapping[str, common.Step], quick: bool) -> common.Times:
 
 def case_rows(case: Case, quick: bool) -> list[Row]:
     """Measure one case; return a row for each method."""
-    arrays = case.arrays()
+    arrays = case.on_gpu()
     exact = exact_results(case, arrays)
     sides: dict[str, Both] = {}
     rows: dict[str, Row] = {}

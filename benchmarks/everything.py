@@ -15,7 +15,6 @@ even when short, and what would compute something smaller under the same name.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -44,24 +43,19 @@ SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (WITHOUT_GPU,)}
 """Benchmarks whose short form takes smaller arrays or other data, and the sections that stay as they are."""
 LONG = ("grading", "operating_curve", "verdicts")
 """What takes a minute or more even in its short form: many verdicts, and gradings of whole classes."""
-RATIOS = ("ratio", "ratio_graph", "ratio_compiled", "ratio_eager", "ratio_apart", "over_no_overlap")
-MODELLED = ("modelled_ratio", "host_ratio", "device_ratio")
-FACTORS = ("faster", "backward_faster", "speedup", "times_faster", "efficiency", "of_copy", "of_peer", "of_peak")
-SHARES = ("accuracy", "test_accuracy", "within_2x", "host_within_2x", "inconclusive_share")
-COUNTS = ("erred", "pass", "fail", "inconclusive", "points", "wrong", "launches")
-SECONDS = ("ours_s", "epoch_s", "eager_s", "slowest_s", "two_ranks_s", "median_s", "gpu_s", "seconds")
-MICROSECONDS = ("us", "device_us", "host_us", "waits_us", "modelled_us", "lowest_us", "highest_us")
-RATES = ("bus_gb_s", "gb_per_s", "gflops", "tflops")
-CLAIMED = (*RATIOS, *MODELLED, *FACTORS, *SHARES, *COUNTS, *SECONDS, *MICROSECONDS, *RATES)
-"""The figures of a row that are printed."""
+FIGURES = """ratio ratio_graph ratio_compiled ratio_eager ratio_apart over_no_overlap modelled_ratio host_ratio
+    device_ratio faster backward_faster speedup times_faster efficiency of_copy of_peer of_peak accuracy test_accuracy
+    within_2x host_within_2x inconclusive_share erred pass fail inconclusive points wrong launches ours_s epoch_s
+    eager_s slowest_s two_ranks_s median_s gpu_s seconds us device_us host_us waits_us modelled_us lowest_us highest_us
+    bus_gb_s gb_per_s gflops tflops"""
+CLAIMED = FIGURES.split()  # what is printed of a row
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a benchmark is run here: the arguments of each run, and for which sections of its record; None: for all.
-
-    `why` says what keeps the others from being measured.
+    """How a benchmark is run here: the arguments of each run; for which sections of its record, None: for all; and why
+    the others are not measured.
     """
 
     runs: list[list[str]] = field(default_factory=list)
@@ -80,13 +74,10 @@ class Seen:
 
 def main() -> int:
     """Measure, print, write what was asked for. Return 1 if a benchmark failed."""
-    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    reader.add_argument("--quick", action="store_true", help="the short form of each benchmark: a look, not a record")
+    reader = common.parser(__doc__)
     reader.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks alone")
     reader.add_argument("--records", type=Path, metavar="DIR", help="keep each benchmark's record there")
-    reader.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     chosen = reader.parse_args()
-    chosen.threads = None
     records, programs = measurements.records(), benchmarks(HERE)
     names = chosen.only or sorted({*records, *programs})
     if unknown := sorted({*names} - {*records, *programs}):
@@ -108,16 +99,16 @@ def measured(
     names: Sequence[str], records: Mapping[str, Row], programs: Sequence[str], chosen: Any, folder: Path
 ) -> dict[str, Seen]:
     """Run the benchmarks of these names; return what each gave, by name."""
-    found, here = dict[str, Seen](), gpus()
+    found, module = dict[str, Seen](), device.gpu()
+    here = 0 if device.is_simulated(module) else int(module.cuda.runtime.getDeviceCount())
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        if name not in programs:
-            found[name] = Seen(failed=f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there")
-        elif name not in records:
-            found[name] = Seen(failed=f"benchmarks/{name}.py has no record")
-        else:
+        if name in programs and name in records:
             plan = planned(name, records[name], chosen.quick, here)
             found[name] = run(name, plan, folder, LIMIT if chosen.quick else None)
+            continue
+        gone = f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there"
+        found[name] = Seen(failed=gone if name in records else f"benchmarks/{name}.py has no record")
     return found
 
 
@@ -141,12 +132,6 @@ def run(name: str, plan: Plan, folder: Path, limit: float | None) -> Seen:
     return seen
 
 
-def gpus() -> int:
-    """Return how many GPUs work here."""
-    module = device.gpu()
-    return 0 if device.is_simulated(module) else int(module.cuda.runtime.getDeviceCount())
-
-
 def benchmarks(folder: Path) -> list[str]:
     """Return the names of the programs that write a record: their texts begin with how, and have the option --json."""
     files = (file for file in folder.glob("*.py") if file != Path(__file__).resolve())
@@ -164,13 +149,11 @@ def planned(name: str, record: Row, quick: bool, gpus: int) -> Plan:
         kept, why = (WITHOUT_GPU,), "needs a GPU" if needs == 1 else "needs two GPUs"
     elif quick and name in SMALLER:
         kept, why = SMALLER[name], "left out: --quick would compute something smaller"
-    if quick:
-        commands = [["--quick", *threads(commands[0])]]
+    short, more = ["--quick"] if quick else [], threads(commands[0])
     if kept is None:
-        return Plan(commands, None, "not in the short form" if quick else "")
+        return Plan([[*short, *more]] if quick else commands, None, "not in the short form" if quick else "")
     there = tuple(section for section in kept if any(row.get("section") == section for row in record["rows"]))
-    runs = [[*(["--quick"] if quick else []), "--only", *there, *threads(commands[0])]] if there else []
-    return Plan(runs, there, why)
+    return Plan([[*short, "--only", *there, *more]] if there else [], there, why)
 
 
 def arguments(command: str, name: str) -> list[str]:
@@ -193,15 +176,10 @@ def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
     for row in record["rows"]:
         here = seen.rows.get(row["name"])
         said = [here.get(key) for key in ("error", "failed", "absent")] if here else [reason(row, seen)]
-        rows.append(
-            {
-                "record": f"{name}.json, {str(record['date'])[:10]}",
-                "name": row["name"],
-                "why": next((why for why in said if isinstance(why, str)), ""),
-                "numbers": {k: [row[k], number((here or {}).get(k))] for k in row if number(row[k]) is not None},
-                "aims": [vars(aim) for aim in aims.aims(row)],
-            }
-        )
+        numbers = {key: [row[key], number((here or {}).get(key))] for key in row if number(row[key]) is not None}
+        about = {"record": f"{name}.json, {str(record['date'])[:10]}", "name": row["name"]}
+        about["why"] = next((why for why in said if isinstance(why, str)), "")
+        rows.append({**about, "numbers": numbers, "aims": [vars(aim) for aim in aims.aims(row)]})
     return rows
 
 
@@ -214,21 +192,18 @@ def reason(row: Row, seen: Seen) -> str:
     plan = seen.plan
     if plan.sections is not None and row.get("section") not in plan.sections:
         return plan.why
-    if seen.failed:
-        return f"failed: {seen.failed}"
-    return (plan.why if plan.sections is None else "") or "not in this run"
+    return f"failed: {seen.failed}" if seen.failed else (plan.sections is None and plan.why) or "not in this run"
 
 
-def claimed(row: Row) -> list[str]:
-    """Return the names of the figures of a joined row that are printed."""
-    return [key for key in CLAIMED if key in row["numbers"]]
+def claimed(row: Row) -> dict[str, list[Any]]:
+    """Return the figures of a joined row that are printed: what is recorded, and what was seen here."""
+    return {key: row["numbers"][key] for key in CLAIMED if key in row["numbers"]}
 
 
 def lines(row: Row) -> Iterator[dict[str, Any]]:
     """Yield a line of the table for each figure of a joined row."""
     name = row["name"]
-    for key in claimed(row):
-        recorded, here = row["numbers"][key]
+    for key, (recorded, here) in claimed(row).items():
         times = here / recorded if here is not None and recorded else None
         seen = "not here" if here is None else here
         yield {"name": name, "figure": key, "recorded": recorded, "here": seen, "here / recorded": times}
@@ -262,7 +237,7 @@ def print_aims(rows: Sequence[Row]) -> None:
 
 def ending(rows: Sequence[Row], failed: Mapping[str, str]) -> str:
     """Return in words how many figures were measured, why others were not, and which benchmarks failed."""
-    figures = [(row["why"], row["numbers"][key][1]) for row in rows for key in claimed(row)]
+    figures = [(row["why"], here) for row in rows for _, here in claimed(row).values()]
     reasons = Counter(why or "not here" for why, here in figures if here is None and not why.startswith("failed: "))
     said = [f"{sum(here is not None for _, here in figures)} of {len(figures)} recorded figures were measured here."]
     said += [f"{count} were not: {why}." for why, count in reasons.items()]

@@ -52,7 +52,7 @@ SHRINK = 20.0  # seconds for one program
 GRACE = 60.0  # seconds beyond the end after which a process is given up
 ANY = ("Exception", "BaseException", "object")
 NUMERIC = ("value", "nan", "zero's sign")
-CHUNK = 100  # programs that share a palette, so that CuPy compiles fewer kernels
+CHUNK = 100  # programs that share a process and a palette, so that CuPy compiles fewer kernels
 JIT = {"cupy": "cupyx.jit", "unrolled.simgpu": "unrolled.simgpu.jit"}
 _numbers = itertools.count()
 
@@ -77,10 +77,9 @@ class Difference:
     def key(self) -> tuple[str, tuple[str, ...], str]:
         return self.op, self.dtypes, self.kind
 
-
-def size(difference: Difference) -> tuple[int, int]:
-    """Return by what the smallest of some programs is found: its lines, and its letters."""
-    return len(difference.program), len(twins_programs.text(difference.program))
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.program), len(twins_programs.text(self.program))
 
 
 Expected = Callable[[Difference, Sequence[Any]], bool]
@@ -269,25 +268,25 @@ def drawn(seed: int, chunk: int, kernels: int) -> Iterator[Program]:
 
 @dataclass
 class Found:
-    """What was run, and what differed; `gone`: the device answers no more, so this process cannot go on."""
+    """What was run, and what differed."""
 
     lines: Counter[str]
     programs: int = 0
     differences: list[Difference] = field(default_factory=list)
-    gone: bool = False
 
 
 def search(seed: int, chunk: int, kernels: int, names: Sequence[str], end: float) -> Found:
-    """Run the programs of a chunk on the modules of these names, up to this time."""
+    """Run the programs of a chunk on the modules of these names, up to this time, as long as the device answers."""
     modules, found = [importlib.import_module(name) for name in names], Found(Counter())
     for program in drawn(seed, chunk, kernels):
-        if time.time() > end or found.gone:
+        if time.time() > end:
             break
         found.programs += 1
         found.lines.update(line.op for line in program)
         if difference := run(program, modules):
             found.differences.append(difference)
-            found.gone = not all(map(answers, modules))
+            if not all(map(answers, modules)):
+                break
     return found
 
 
@@ -311,7 +310,7 @@ def shrunk(difference: Difference, names: Sequence[str], end: float) -> Differen
         nonlocal best
         if time.time() > end or (other := run(program, modules)) is None or other.key != difference.key:
             return False
-        best = min(best, other, key=size)
+        best = min(best, other, key=lambda each: each.size)
         return True
 
     for line in reversed(difference.program):
@@ -326,30 +325,22 @@ def shrunk(difference: Difference, names: Sequence[str], end: float) -> Differen
     return best
 
 
-def lane(work: Sequence[Callable[..., Any]], end: float) -> list[Any]:
-    """Return what each piece of work gives, in a process beside this one: a new one where something broke."""
-    done: list[Any] = []
-    pool: Any = None
-    for piece in work:
-        pool = pool or ProcessPoolExecutor(1, get_context("spawn"))
+def apart(piece: Callable[[], Any], end: float) -> Any:
+    """Return what a piece of work gives in a process of its own, None if it breaks: then the others go on."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            done.append(pool.submit(piece).result(max(1, end + GRACE - time.time())))
-            going = not getattr(done[-1], "gone", False)
-        except Exception as error:  # the others go on: a machine with a GPU is not always there
+            return pool.submit(piece).result(max(1, end + GRACE - time.time()))
+        except Exception as error:
             print(f"{error!r} in {piece}"[:600], file=sys.stderr)
-            going = False
-        if not going:
             for process in pool._processes.values():  # one that hangs would be waited for
                 process.kill()
-            pool = pool.shutdown(wait=False, cancel_futures=True)
-    return done
+            return None
 
 
-def spread(work: Sequence[Callable[..., Any]], processes: int, end: float) -> list[Any]:
-    """Return what the work gives that so many processes do; what broke is left out."""
+def spread(work: Sequence[Callable[[], Any]], processes: int, end: float) -> list[Any]:
+    """Return what the work gives that so many processes do at a time; what broke is left out."""
     with ThreadPoolExecutor(processes) as threads:
-        parts = threads.map(lambda number: lane(work[number::processes], end), range(processes))
-        return [result for part in parts for result in part]
+        return [result for result in threads.map(partial(apart, end=end), work) if result is not None]
 
 
 def measured(chosen: argparse.Namespace) -> list[common.Row]:
@@ -380,7 +371,7 @@ def rows(found: Sequence[Found], shown: Any, chosen: argparse.Namespace, seconds
     for difference in shown.values():
         groups.setdefault(difference.reason or difference.name, []).append(difference)
     for name, alike in sorted(groups.items()):
-        least, count = min(alike, key=size), sum(times[difference.key] for difference in alike)
+        least, count = min(alike, key=lambda each: each.size), sum(times[difference.key] for difference in alike)
         row = {"section": "differences", "name": name, "times": count, "wrong": int(not least.reason)}
         text = twins_programs.text(least.program).splitlines()
         yield {**row, "program": text, "detail": least.detail.splitlines()}
