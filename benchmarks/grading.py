@@ -85,10 +85,8 @@ def main() -> int:
     if "correctness" in options.only:
         for students, lesson in product([4] if options.quick else options.students, options.lessons):
             rows.append(compared(lesson, students, options.threads))
-            common.print_table(rows[-1:])
     if "start-up" in options.only:
         rows += started_up(options.lessons[0], options.threads)
-        common.print_table(rows)
     common.finish(options, rows, ["ipykernel", "ipython"])
     return int(any(row.get("wrong") for row in rows))
 
@@ -102,19 +100,10 @@ def compared(lesson: str, students: int, jobs: int, small: bool = False) -> dict
         ours = unrolled(root, lesson, jobs)
         wrong = students - right_scores(root, lesson)
         graded = graded_by_nbgrader(plain, lesson)
-    return {
-        "name": f"grading, correctness, {lesson}{'' if students == CLASS else f', class of {students}'}",
-        "ours_s": ours,
-        "peer": "nbgrader autograde",
-        "peer_s": peer,
-        "ratio": ours / peer,
-        "times_faster": peer / ours,
-        "students": students,
-        "ours_s_each": ours / students,
-        "peer_s_each": peer / students,
-        "jobs": jobs,
-        "wrong": wrong + students - graded,
-    }
+    name = f"grading, correctness, {lesson}{'' if students == CLASS else f', class of {students}'}"
+    row = {"name": name, "ours_s": ours, "peer": "nbgrader autograde", "peer_s": peer, "ratio": ours / peer}
+    row |= {"times_faster": peer / ours, "students": students, "ours_s_each": ours / students}
+    return row | {"peer_s_each": peer / students, "jobs": jobs, "wrong": wrong + students - graded}
 
 
 def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
@@ -124,12 +113,13 @@ def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
         root = Path(folder, "ours")
         make_course(root, lesson, 1, small=True)
         unrolled(root, lesson, jobs)
-        rows = []
+        rows = [whole]
         for name, code in PARTS.items():
-            seconds, cpu = zip(*(part(root, lesson, name, code) for _ in range(TURNS)), strict=True)
-            row = {"ours_s": statistics.median(seconds), "ours_cpu_s": statistics.median(cpu)}
-            rows.append({"name": f"grading, start-up, {name}", **row})
-    return [whole, *rows]
+            seconds, cpu = map(
+                statistics.median, zip(*(part(root, lesson, name, code) for _ in range(TURNS)), strict=True)
+            )
+            rows.append({"name": f"grading, start-up, {name}", "ours_s": seconds, "ours_cpu_s": cpu})
+    return rows
 
 
 def part(root: Path, lesson: str, name: str, code: str) -> tuple[float, float]:

@@ -39,6 +39,7 @@ CORES = 2
 EXPECTED = {"honest": "pass", "slow": "fail"}
 WORDS = {"honest": "answers at 1.5 of what is asked", "slow": "answers at 2/3 of what is asked"}
 CALIBRATIONS = 3
+Found = Counter[tuple[str, str]]  # how often a part got a verdict
 MARGINS = {"honest": 3 / 2, "slow": 2 / 3}
 SLOW = """
 
@@ -113,9 +114,9 @@ def judged(nb: NotebookNode, lesson: str, names: Iterable[str]) -> Any:
 
 def timed_lessons() -> dict[str, list[str]]:
     """Return the checks with points for speed, by lesson."""
+    every = checks.lessons().items()
     found = {
-        lesson: [name for name, spec in specs.items() if spec.speed is not None and spec.speed.points]
-        for lesson, specs in checks.lessons().items()
+        lesson: [name for name, spec in specs.items() if spec.speed and spec.speed.points] for lesson, specs in every
     }
     return {lesson: names for lesson, names in found.items() if names}
 
@@ -141,9 +142,9 @@ def work_to_do(kind: str) -> dict[str, int]:
     return repeats
 
 
-def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
+def grading(kind: str, repeats: dict[str, int]) -> Found:
     """Make one grading; return how often each part got each verdict."""
-    found: Counter[tuple[str, str]] = Counter()
+    found = Found()
     for lesson, names in timed_lessons().items():
         verdicts = judged(slowed(lesson, repeats), lesson, names)
         for score in verdicts.scores:
@@ -155,25 +156,21 @@ def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
     return found
 
 
-def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Counter[tuple[str, str]], int]:
+def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Found, int]:
     """Make up to `count` gradings, on `sets` pairs of cores at a time; return verdicts, and how many they were."""
     shares = [count // sets + (number < count % sets) for number in range(sets)]
     jobs = [(kind, share, beside, number, sets, deadline) for number, share in enumerate(shares) if share]
     with multiprocessing.get_context("spawn").Pool(sets) as pool:
         found = pool.starmap(several, jobs, chunksize=1)
-    return sum((verdicts for verdicts, _ in found), Counter[tuple[str, str]]()), sum(made for _, made in found)
+    return sum((verdicts for verdicts, _ in found), Found()), sum(made for _, made in found)
 
 
-def several(
-    kind: str, count: int, beside: int, number: int, sets: int, deadline: float
-) -> tuple[Counter[tuple[str, str]], int]:
+def several(kind: str, count: int, beside: int, number: int, sets: int, deadline: float) -> tuple[Found, int]:
     """Make gradings one after the other, on one pair of cores; return verdicts, and how many were made in time."""
     if sets > 1:
         os.sched_setaffinity(0, range(number * CORES, number * CORES + CORES))
     tempfile.tempdir = tempfile.mkdtemp(prefix="verdicts-")  # locks of its own: other cores are other machines here
-    total: Counter[tuple[str, str]] = Counter()
-    repeats = work_to_do(kind)
-    done = 0
+    total, repeats, done = Found(), work_to_do(kind), 0
     with busy(beside):
         while done < count and time.monotonic() < deadline:
             started = time.monotonic()
@@ -183,7 +180,8 @@ def several(
     return total, done
 
 
-def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> dict[str, Any]:
+def row(kind: str, beside: int, found: Found, count: int) -> dict[str, Any]:
+    """Return counts of verdicts, and what is not as expected."""
     verdicts = Counter[str]()
     for (_, verdict), times in found.items():
         verdicts[verdict] += times
@@ -191,15 +189,10 @@ def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> 
     erred = verdicts.total() - verdicts["pass"] - verdicts["inconclusive"]
     if kind == "slow":
         erred = verdicts["pass"] + (verdicts["inconclusive"] if beside == 0 else 0)
-    return {
-        "name": f"{WORDS[kind]}, {f'beside {beside} busy processes' if beside else 'on a quiet machine'}",
-        "gradings": count,
-        "parts": verdicts.total(),
-        "verdicts": dict(verdicts),
-        "inconclusive_share": verdicts["inconclusive"] / max(1, verdicts.total()),
-        "erred": erred,
-        "not_as_expected": wrong,
-    }
+    name = f"{WORDS[kind]}, {f'beside {beside} busy processes' if beside else 'on a quiet machine'}"
+    counts = {"gradings": count, "parts": verdicts.total(), "verdicts": dict(verdicts)}
+    share = verdicts["inconclusive"] / max(1, verdicts.total())
+    return {"name": name, **counts, "inconclusive_share": share, "erred": erred, "not_as_expected": wrong}
 
 
 if __name__ == "__main__":
