@@ -142,12 +142,7 @@ def both_modes(make: Make, *arguments: Any, quick: bool, calls: int = MANY_CALLS
 
 
 def each_apart(
-    make: Make,
-    sides: Mapping[str, Sequence[Any]],
-    rounds: int,
-    patience: float,
-    calls: int = CALLS,
-    kept: bool = False,
+    make: Make, sides: Mapping[str, Sequence[Any]], rounds: int, patience: float, calls: int = CALLS, kept: bool = False
 ) -> tuple[Times, float, dict[str, float | None]]:
     """Time the steps of make(*arguments), each in a process of its own, so that thread pools do not disturb each other.
 
