@@ -25,7 +25,6 @@ import numpy as np
 import common
 import compiled_sides
 import gpu_common
-import training_time
 from common import Row
 from unrolled import data, nn
 from unrolled.device import array_module, to_host
@@ -56,7 +55,7 @@ def step_row(case: compiled_sides.Case, quick: bool) -> Row:
 def mnist_rows(chosen: Any) -> list[Row]:
     """Measure an epoch of MNIST at batch 8, and the accuracy after five, compiled and eager."""
     from gpu import on_gpu
-    from networks import source_a
+    from networks import source_a, training_row
 
     row: Row = {"section": "mnist", "name": "compiled epoch, batch 8"}
     if absent := common.absent("mnist"):
@@ -74,7 +73,7 @@ def mnist_rows(chosen: Any) -> list[Row]:
     if not chosen.quick:
         history = eager.fit(train, epochs=EPOCHS, batch_size=8, optimizer=optim.Adam(), seed=SEED, progress=False)
         row |= {"eager_s": statistics.median(history.seconds), "eager_accuracy": eager.evaluate(test).accuracy}
-    return [row, training_time.row(train, test, "training to 98 %, batch 64", 0.5)]
+    return [row, training_row(train, test, 0.5)]
 
 
 def product_rows(chosen: Any) -> list[Row]:

@@ -5,7 +5,7 @@
 A claim is a row of a record; docs/measurements.md shows them all, README, lessons and docs quote them. Every benchmark
 that has a record is run again, in a process of its own, by the command that the record names, or by its short form
 (--quick); its rows are joined with the record's by their names. Printed are the figures of each row, with what is
-recorded and what was seen here, and the aims with whether they are met. Ratios hold on other machines, times do not.
+recorded and what was seen here, and whether each meets its aim. Ratios hold on other machines, times do not.
 The file of --json has every number of the rows, and --records keeps what each benchmark wrote.
 
 What cannot run here says why: it needs a GPU, or two, or data. A benchmark that fails is named, and the others go on;
@@ -89,7 +89,6 @@ def main() -> int:
     facts = device.describe()
     print("Here:", ", ".join([facts["gpu"] or "no GPU", facts["cpu"], f"{os.cpu_count()} cores"]))
     print_figures(found)
-    print_aims(found)
     print(f"\n{ending(found, failed)}")
     common.save(chosen, found)
     return int(bool(failed))
@@ -179,7 +178,7 @@ def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
         numbers = {key: [row[key], number((here or {}).get(key))] for key in row if number(row[key]) is not None}
         about = {"record": f"{name}.json, {str(record['date'])[:10]}", "name": row["name"]}
         about["why"] = next((why for why in said if isinstance(why, str)), "")
-        rows.append({**about, "numbers": numbers, "aims": [vars(aim) for aim in aims.aims(row)]})
+        rows.append({**about, "numbers": numbers, "aims": {aim.figure: vars(aim) for aim in aims.aims(row)}})
     return rows
 
 
@@ -205,8 +204,13 @@ def lines(row: Row) -> Iterator[dict[str, Any]]:
     name = row["name"]
     for key, (recorded, here) in claimed(row).items():
         times = here / recorded if here is not None and recorded else None
-        seen = "not here" if here is None else here
-        yield {"name": name, "figure": key, "recorded": recorded, "here": seen, "here / recorded": times}
+        line = {"name": name, "figure": key, "recorded": recorded, "here": "not here" if here is None else here}
+        line["here / recorded"] = times
+        if key in row["aims"]:
+            aim = aims.Aim(**row["aims"][key])
+            outcomes = ["met" if aim.met(value) else "missed" for value in (recorded, here) if value is not None]
+            line["aim"] = f"{aim.side} {aim.bound:g}: {', '.join(outcomes)}"
+        yield line
         name = ""
 
 
@@ -219,20 +223,6 @@ def print_figures(rows: Sequence[Row]) -> None:
             common.print_table(measured)
         for why, count in Counter(row["why"] for row in group if row["why"]).items():
             print(f"  {words.count_of(count, 'row')} not measured: {why}")
-
-
-def print_aims(rows: Sequence[Row]) -> None:
-    """Print each aim with the recorded figure and the one seen here, and whether they meet it."""
-    found = []
-    for row in rows:
-        for aim in (aims.Aim(**facts) for facts in row["aims"]):
-            line = {"name": row["name"], "aim": f"{aim.figure} {aim.side} {aim.bound:g}"}
-            for side, value in zip(("recorded", "here"), row["numbers"][aim.figure], strict=True):
-                line[side] = "" if value is None else f"{value:.3g} {'met' if aim.met(value) else 'missed'}"
-            found.append(line)
-    if found:
-        print("\nAims; why some are missed in a record stands in docs/measurements.md")
-        common.print_table(found)
 
 
 def ending(rows: Sequence[Row], failed: Mapping[str, str]) -> str:

@@ -38,38 +38,8 @@ from unrolled_grader.jobs import record
 
 NBGRADER = "c = get_config()\nc.ExecutePreprocessor.timeout = 120\n"
 """nbgrader as it comes. Its folders are `source`, `release`, `submitted` and `autograded`."""
-NO_TIMING = """\
-import dataclasses
-from unrolled.checks import run
-run.__kwdefaults__["place"] = dataclasses.replace(run.__kwdefaults__["place"], race=None)
-"""
-"""Run at the start of each of nbgrader's kernels, so that speed is not measured."""
-CLASS = 60
-"""Students of a class that a row does not name."""
-PARTS = {
-    "imports of the coordinator": """\
-start(); import unrolled_grader.grading; import unrolled_grader.results.report; stop()""",
-    "imports of the judges": "start(); import unrolled_grader.jobs.job; stop()",
-    "the warm process": "start(); from unrolled_grader.box import zygote; zygote._load(); stop()",
-    "a new gradebook": "course = at_root(); start(); course.fill_gradebook(LESSON); stop()",
-    "scores and report": """\
-from unrolled_grader.results import report, standing
-course = at_root(); start(); course.write_scores(()); report.write(course.grades, standing.of_class(course)); stop()""",
-}
-"""What `unrolled grade` does once for a class: the first three side by side. The last is of the class just graded."""
-TIMED = """\
-import pathlib, sys, time
-LESSON = sys.argv[1]
-def at_root():
-    from unrolled_grader.grading import Grading
-    return Grading.at(pathlib.Path.cwd())
-def start():
-    global began
-    began = time.perf_counter(), time.process_time()
-def stop():
-    print(time.perf_counter() - began[0], time.process_time() - began[1])
-"""
-"""Before each of these: it prints seconds of the clock and of the processor."""
+NO_TIMING, TIMED, PARTS = common.table("grading").values()
+CLASS = 60  # students of a class that a row does not name
 TURNS = 3
 SCRIPTS = Path(sys.executable).parent
 
