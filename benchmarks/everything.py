@@ -38,11 +38,11 @@ from unrolled.show import words
 
 HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
-WITHOUT_GPU = "CPU"  # the section of a benchmark for GPUs that runs on the host
-SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (WITHOUT_GPU,)}
-"""Benchmarks whose short form takes smaller arrays or other data, and the sections that stay as they are."""
-LONG = ("grading", "operating_curve", "verdicts")
-"""What takes a minute or more even in its short form: many verdicts, and gradings of whole classes."""
+LEFT_OUT = {
+    **dict.fromkeys(("grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"),
+    **dict.fromkeys(("gpu_kernels", "precision", "lstm"), "left out: --quick would compute something smaller"),
+}
+"""Benchmarks that have no short form here, and why."""
 FIGURES = """ratio ratio_graph ratio_compiled ratio_eager ratio_apart over_no_overlap modelled_ratio host_ratio
     device_ratio faster backward_faster speedup times_faster efficiency of_copy of_peer of_peak accuracy test_accuracy
     within_2x host_within_2x inconclusive_share erred pass fail inconclusive points wrong launches ours_s epoch_s
@@ -52,22 +52,11 @@ CLAIMED = FIGURES.split()  # what is printed of a row
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a benchmark is run here: the arguments of each run; for which sections of its record, None: for all; and why
-    the others are not measured.
-    """
-
-    runs: list[list[str]] = field(default_factory=list)
-    sections: tuple[str, ...] | None = None
-    why: str = ""
-
-
 @dataclass
 class Seen:
-    """What a benchmark's runs gave, as they were planned: rows by name, and in words what failed."""
+    """What a benchmark's runs gave: rows by name; why others are missing; in words what failed."""
 
-    plan: Plan = Plan()
+    why: str = ""
     rows: dict[str, Row] = field(default_factory=dict)
     failed: str = ""
 
@@ -103,18 +92,17 @@ def measured(
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         if name in programs and name in records:
-            plan = planned(name, records[name], chosen.quick, here)
-            found[name] = run(name, plan, folder, LIMIT if chosen.quick else None)
+            runs, why = planned(name, records[name], chosen.quick, here)
+            found[name] = run(name, runs, Seen(why), folder, LIMIT if chosen.quick else None)
             continue
         gone = f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there"
         found[name] = Seen(failed=gone if name in records else f"benchmarks/{name}.py has no record")
     return found
 
 
-def run(name: str, plan: Plan, folder: Path, limit: float | None) -> Seen:
-    """Run a benchmark as planned, with at most so many seconds for each run; its records are written to `folder`."""
-    seen = Seen(plan)
-    for number, arguments in enumerate(plan.runs):
+def run(name: str, runs: Sequence[list[str]], seen: Seen, folder: Path, limit: float | None) -> Seen:
+    """Run a benchmark with these arguments, each time for at most so many seconds; its records go to `folder`."""
+    for number, arguments in enumerate(runs):
         file = folder / (f"{name}-{number}.json" if number else f"{name}.json")
         file.unlink(missing_ok=True)
         command, start = [sys.executable, str(HERE / f"{name}.py"), *arguments, "--json", str(file)], time.monotonic()
@@ -137,22 +125,18 @@ def benchmarks(folder: Path) -> list[str]:
     return sorted(file.stem for file in files if re.search(r"(?m)^    python .*--json", file.read_text("utf-8")))
 
 
-def planned(name: str, record: Row, quick: bool, gpus: int) -> Plan:
-    """Return how a benchmark is run on a machine with so many GPUs, from the command and the machine of its record."""
-    commands = [arguments(command, name) for command in str(record["command"]).split("; ")]
-    if quick and name in LONG:
-        return Plan([], (), "left out: it takes long even with --quick")
+def planned(name: str, record: Row, quick: bool, gpus: int) -> tuple[list[list[str]], str]:
+    """Return the arguments of each run on a machine with so many GPUs, and why rows may be missing then."""
     needs = int(record["machine"].get("gpus", "gpu" in record["machine"]))
-    kept, why = None, ""
     if needs > gpus:
-        kept, why = (WITHOUT_GPU,), "needs a GPU" if needs == 1 else "needs two GPUs"
-    elif quick and name in SMALLER:
-        kept, why = SMALLER[name], "left out: --quick would compute something smaller"
-    short, more = ["--quick"] if quick else [], threads(commands[0])
-    if kept is None:
-        return Plan([[*short, *more]] if quick else commands, None, "not in the short form" if quick else "")
-    there = tuple(section for section in kept if any(row.get("section") == section for row in record["rows"]))
-    return Plan([[*short, "--only", *there, *more]] if there else [], there, why)
+        return [], "needs a GPU" if needs == 1 else "needs two GPUs"
+    if quick and name in LEFT_OUT:
+        return [], LEFT_OUT[name]
+    commands = [arguments(command, name) for command in str(record["command"]).split("; ")]
+    if quick:
+        at = commands[0].index("--threads") if "--threads" in commands[0] else len(commands[0])
+        return [["--quick", *commands[0][at : at + 2]]], "not in the short form"
+    return commands, "not in this run"
 
 
 def arguments(command: str, name: str) -> list[str]:
@@ -163,18 +147,12 @@ def arguments(command: str, name: str) -> list[str]:
     return [word for at, word in enumerate(words) if at not in files and at - 1 not in files]
 
 
-def threads(words: list[str]) -> list[str]:
-    """Return the option --threads of a command, if it has one."""
-    at = words.index("--threads") if "--threads" in words else len(words)
-    return words[at : at + 2]
-
-
 def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
     """Return the record's rows: their numbers with what was seen of them here, or why nothing was."""
-    rows = []
+    rows, missing = [], f"failed: {seen.failed}" if seen.failed else seen.why
     for row in record["rows"]:
         here = seen.rows.get(row["name"])
-        said = [here.get(key) for key in ("error", "failed", "absent")] if here else [reason(row, seen)]
+        said = [here.get(key) for key in ("error", "failed", "absent")] if here else [missing]
         numbers = {key: [row[key], number((here or {}).get(key))] for key in row if number(row[key]) is not None}
         about = {"record": f"{name}.json, {str(record['date'])[:10]}", "name": row["name"]}
         about["why"] = next((why for why in said if isinstance(why, str)), "")
@@ -184,14 +162,6 @@ def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
 
 def number(value: Any) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def reason(row: Row, seen: Seen) -> str:
-    """Return why a row was not measured."""
-    plan = seen.plan
-    if plan.sections is not None and row.get("section") not in plan.sections:
-        return plan.why
-    return f"failed: {seen.failed}" if seen.failed else (plan.sections is None and plan.why) or "not in this run"
 
 
 def claimed(row: Row) -> dict[str, list[Any]]:
