@@ -1,8 +1,7 @@
 """Random programs over all that the simulated GPU offers, as text: `twins_random.py` runs each on two modules.
 
 A program is a few lines of Python in which `cp` and `jit` are free, so it can be shown, and pasted into a table of
-tests. A chance that Hypothesis makes has them shrunk: what stands first in a tuple here is the simplest. The grammar is
-twins.toml.
+tests. The grammar is twins.toml.
 """
 
 from __future__ import annotations

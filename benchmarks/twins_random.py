@@ -5,13 +5,12 @@
 
 After each line both sides are to have raised the same kind of error, or to hold the same values, dtypes and shapes:
 bits, or units in the last place where the hardware may differ (`CLOSE`). `EXPECTED` names what differs on purpose; what
-is left is unexplained, and is shrunk by Hypothesis. Exit code 1: something is unexplained.
+is left is unexplained, and smaller programs are sought for it. Exit code 1: something is unexplained.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import itertools
 import linecache
@@ -30,25 +29,14 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-import hypothesis
 import numpy as np
-from hypothesis import HealthCheck, Phase
-from hypothesis import strategies as st
-from hypothesis.errors import HypothesisException
 
 import common
 import gpu_common
 import twins_programs
 from twins_programs import CLOSE, NAMES, Line, Palette, Program
 
-SHRINKING = hypothesis.settings(
-    max_examples=200,
-    database=None,
-    deadline=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-)
-SHRINK = 20.0  # seconds for one program
+DRAWS, SHRINK = 200, 20.0  # for one program: others that are tried, and seconds at most
 GRACE = 60.0  # seconds beyond the end after which a process is given up
 ANY = ("Exception", "BaseException", "object")
 NUMERIC = ("value", "nan", "zero's sign")
@@ -301,27 +289,25 @@ def answers(module: ModuleType) -> bool:
 def shrunk(difference: Difference, names: Sequence[str], end: float) -> Difference:
     """Return the difference of the same key with the smallest program found, in `SHRINK` seconds or up to this time.
 
-    Lines are left out first. Then Hypothesis draws programs of the same operation and dtypes, and shrinks one.
+    Others of the same operation and dtypes are drawn; then lines are left out.
     """
     modules, best = [importlib.import_module(name) for name in names], difference
     end = min(end, time.time() + SHRINK)
 
-    def same(program: Program) -> bool:
+    def same(program: Program) -> None:
         nonlocal best
-        if time.time() > end or (other := run(program, modules)) is None or other.key != difference.key:
-            return False
-        best = min(best, other, key=lambda each: each.size)
-        return True
+        if (other := run(program, modules)) and other.key == difference.key:
+            best = min(best, other, key=lambda each: each.size)
 
-    for line in reversed(difference.program):
-        same(tuple(other for other in best.program if other is not line))
-    text = twins_programs.text(best.program)
+    text = twins_programs.text(difference.program)
     dtypes = [name for name in twins_programs.DTYPES if re.search(rf"\b{name}\b", text)]
     ops = [{"input": "copy"}.get(op, op) for op in difference.op.split(" of ") if op != "jit"]
     chosen = Palette(ops, dtypes or twins_programs.DTYPES[:1])
-    programs = st.randoms(use_true_random=False).map(lambda chance: twins_programs.program(chance, chosen))
-    with contextlib.suppress(HypothesisException):  # there was none, or the time was up in the midst of it
-        hypothesis.find(programs, same, settings=SHRINKING, random=Random(0))
+    for number in range(DRAWS):
+        if time.time() < end:
+            same(twins_programs.program(Random(number), chosen))
+    for line in reversed(best.program):
+        same(tuple(other for other in best.program if other is not line))
     return best
 
 
