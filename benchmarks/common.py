@@ -37,11 +37,8 @@ RECORDS = ROOT / "lib" / "unrolled" / "records", ROOT / "benchmarks" / "results"
 PACKAGES = "unrolled", "numpy", "scipy", "threadpoolctl", "cupy", "torch", "nbgrader", "nbconvert", "ipykernel"
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
 MANY_CALLS = 40  # timed in one turn of a process that keeps its memory
-KEEPING = {
-    "MALLOC_TRIM_THRESHOLD_": "4294967296",
-    "MALLOC_MMAP_THRESHOLD_": "4294967296",
-    "MALLOC_TOP_PAD_": "268435456",
-}
+LIMITS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"
+KEEPING = dict.fromkeys(LIMITS, "4294967296") | {"MALLOC_TOP_PAD_": "268435456"}
 """Has the C library keep freed memory: else a process pays for it again, page by page, in the next call."""
 TOLERANCE = 1e-4  # of the largest value, by which two sides may differ: float32 sums differ by their order
 REST = 0.06  # seconds between turns of processes: threads that wait for work by spinning go to sleep meanwhile
@@ -191,11 +188,8 @@ def seconds(step: Step) -> float:
 
 def compared(times: Times, ours: str = "ours", peer: str = "peer") -> dict[str, float]:
     """Return the medians of both sides and of their paired ratios: {"ours_s", "peer_s", "ratio"}."""
-    return {
-        "ours_s": statistics.median(times[ours]),
-        "peer_s": statistics.median(times[peer]),
-        "ratio": statistics.median(a / b for a, b in zip(times[ours], times[peer], strict=True)),
-    }
+    ratio = statistics.median(a / b for a, b in zip(times[ours], times[peer], strict=True))
+    return {"ours_s": statistics.median(times[ours]), "peer_s": statistics.median(times[peer]), "ratio": ratio}
 
 
 def finish(chosen: argparse.Namespace, rows: Sequence[Row], packages: Sequence[str] = (), **facts: Any) -> None:
@@ -268,9 +262,8 @@ def installed(*packages: str) -> dict[str, str]:
 
 def record_file(name: str) -> Path:
     """Return where the record NAME.json lies, or is to lie."""
-    return next(
-        (file for folder in RECORDS if (file := folder / f"{name}.json").exists()), RECORDS[-1] / f"{name}.json"
-    )
+    files = [folder / f"{name}.json" for folder in RECORDS]
+    return next((file for file in files if file.exists()), files[-1])
 
 
 def command() -> str:

@@ -1,6 +1,6 @@
 """How often the speed rule errs: real workloads of known ratio, on an idle machine and beside busy processes.
 
-    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json] [--beside 0 1 2 4]
+    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json]
 
 A workload is the same small step done many times. The baseline does all of them, the candidate so many fewer that it is
 1.5 times as fast as asked (honest) or 2/3 as fast as asked (slow). 200 verdicts of each, beside 0, 1, 2 and 4 processes
@@ -124,10 +124,10 @@ def row(name: str, margin: Fraction, verdicts: Sequence[Verdict]) -> dict[str, A
     return {"name": name, "runs": len(verdicts), **counts, "measured_over_true": off, **times}
 
 
-def rows(runs: int, beside: Sequence[int]) -> Iterator[dict[str, Any]]:
+def rows(runs: int) -> Iterator[dict[str, Any]]:
     """Yield one row for each margin and number of busy processes."""
     kinds = list(product(AT_LEAST, workloads()))
-    for processes in beside:
+    for processes in BUSY:
         where = "idle" if processes == 0 else f"beside {processes} busy process{'es' * (processes > 1)}"
         for name, margin in MARGINS.items():
             with busy(processes):
@@ -138,11 +138,9 @@ def rows(runs: int, beside: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 def main() -> int:
     """Print the table and write the record; return 1 if a verdict was wrong."""
-    parser = common.parser(__doc__)
-    parser.add_argument("--beside", type=int, nargs="+", default=BUSY, metavar="N", help="numbers of busy processes")
-    options = parser.parse_args()
+    options = common.parser(__doc__).parse_args()
     measured: list[dict[str, Any]] = []
-    for one in rows(QUICK_RUNS if options.quick else RUNS, options.beside):
+    for one in rows(QUICK_RUNS if options.quick else RUNS):
         measured.append(one)
         common.finish(options, measured)
     wrong = sum(one["fail" if one["name"].startswith("honest") else "pass"] for one in measured)

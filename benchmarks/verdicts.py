@@ -73,24 +73,18 @@ def main() -> int:
 def small(lesson: str) -> NotebookNode:
     """Return a lesson's solution: its first cell, its exercises, the functions that they call, and the checks."""
     nb = cells.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
-    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    code = [(cell, parsed(cell.source)) for cell in nb.cells if cell.cell_type == "code"]
     wanted = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
-    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in wanted))
-    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in wanted or defined(cell.source) & used]
+    nodes = (node for cell, tree in code if grade_id(cell) in wanted for node in ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    called = [any(isinstance(node, ast.FunctionDef) and node.name in used for node in tree.body) for _, tree in code]
+    called[0] = True
+    nb.cells = [cell for (cell, _), so in zip(code, called, strict=True) if so or grade_id(cell) in wanted]
     return nb
 
 
-def names(source: str) -> set[str]:
-    """Return every name in a cell."""
-    return {node.id for node in ast.walk(parsed(source)) if isinstance(node, ast.Name)}
-
-
-def defined(source: str) -> set[str]:
-    """Return the functions that a cell defines."""
-    return {node.name for node in parsed(source).body if isinstance(node, ast.FunctionDef)}
-
-
 def parsed(source: str) -> ast.Module:
+    """Return the tree of a cell, without what only a notebook understands."""
     return ast.parse("\n".join(line for line in source.split("\n") if not line.lstrip().startswith(("%", "!"))))
 
 
