@@ -18,6 +18,7 @@ import os
 import statistics
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,4 +93,4 @@ SECTIONS = {"steps": step_rows, "mnist": mnist_rows, "products": product_rows}  
 
 if __name__ == "__main__":
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # several libraries share the GPU
-    sys.exit(gpu_common.run(__doc__, SECTIONS, common.installed("jax", "jaxlib")))
+    sys.exit(gpu_common.run(__doc__, SECTIONS, partial(common.installed, "jax", "jaxlib")))

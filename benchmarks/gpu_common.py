@@ -133,11 +133,12 @@ def driver() -> str | None:
 def run(
     description: str | None,
     sections: Mapping[str, Callable[[argparse.Namespace], list[Row]]],
-    more: Mapping[str, Any] | None = None,
+    more: Callable[[], Mapping[str, Any]] = dict,
 ) -> int:
     """Measure the sections that the options ask for; print and save each, so that a run cut short leaves what it has.
 
-    `more` facts of the machine. Returns the exit code: 1 without a GPU for more than "CPU", and if something failed.
+    `more` gives further facts of the machine. Returns the exit code: 1 without a GPU for more than "CPU", and if
+    something failed.
     """
     chosen, rows = common.sections(description, sections), list[Row]()
     if device.is_simulated(cp) and chosen.only != ["CPU"]:
@@ -147,5 +148,5 @@ def run(
         found = [{"section": name, **row} for row in guarded(name, partial(sections[name], chosen))]
         common.print_sections(found)
         rows += found
-        common.save(chosen, rows, **machine(), **(more or {}))
+        common.save(chosen, rows, **machine(), **more())
     return int(any("failed" in row or isinstance(row.get("error"), str) for row in rows))

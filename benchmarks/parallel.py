@@ -278,4 +278,4 @@ def size_name(size: int) -> str:
 if __name__ == "__main__":
     os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # of all that this starts
     sections = {section.__name__: section for section in (all_reduce, weak, strong)}
-    sys.exit(gpu_common.run(__doc__, sections, {"gpus": gpus(), "nccl": load()[1].get_version()}))
+    sys.exit(gpu_common.run(__doc__, sections, lambda: {"gpus": gpus(), "nccl": load()[1].get_version()}))
