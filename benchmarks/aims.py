@@ -1,7 +1,7 @@
 """What the rows of records aim at, and why some fall short of it.
 
 An aim stands in a row under a key of `FIGURES`, and bounds the first figure there that the row has. A recorded figure
-meets its aim or has a line in `FALLS_SHORT`: `tests/house/test_aims.py` compares them, docs/measurements.md says both.
+meets its aim or has a line in aims.toml: `tests/house/test_aims.py` compares them, docs/measurements.md says both.
 """
 
 from __future__ import annotations
@@ -10,30 +10,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import common
+
 FIGURES: Mapping[str, tuple[str, ...]] = {
     "at_most": ("ratio",),
     "at_most_eager": ("ratio_eager",),
     "at_most_s": ("ours_s",),
     "at_least": ("faster", "speedup", "accuracy"),
+    "at_least_of_copy": ("of_copy",),
+    "at_least_of_peer": ("of_peer",),
 }
-EAGER = "the eager step calls and copies more than it has to; `nn.compiled` is ahead (compiled_cpu.json)"
-FALLS_SHORT: Mapping[tuple[str, str, str], str] = {
-    ("cpu", "conv2d (100, 3, 32, 32) 16 filters 5x5", "ratio"): (
-        "16 filters leave little to compute for each pixel that is copied; where memory is not kept, ours is ahead"
-    ),
-    ("cpu_convolutions", "conv2d (16, 64, 56, 56) 64 filters 3x3 padding 1, winograd 2x2", "faster"): (
-        "what aims so high is tiles of 4x4, which get there; the benchmark says so since this record was made"
-    ),
-    ("mnist_cnn", "mnist step, batch 8", "ratio"): EAGER,
-    ("mnist_cnn", "mnist step, batch 128", "ratio"): EAGER,
-    ("pooling", "max_pool2d (8, 10, 28, 28) window 2 stride 2", "ratio"): (
-        "a quarter of so short a step are calls from Python; where memory is not kept, ours is ahead"
-    ),
-    ("gpu", "cifar epoch, 64 channels", "accuracy"): (
-        "half a point, where chance among 10,000 test images is 0.4 points (one standard deviation)"
-    ),
+FALLS_SHORT: dict[tuple[str, str, str], str] = {
+    (record, row, figure): why
+    for record, rows in common.table("aims").items()
+    for row, figures in rows.items()
+    for figure, why in figures.items()
 }
-"""By record, row and figure. A line that is no longer needed has to go."""
+"""Why an aim is missed, by record, row and figure."""
 
 Row = Mapping[str, Any]
 

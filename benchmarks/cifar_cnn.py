@@ -15,14 +15,15 @@ It comes from one BLAS thread.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import common
 import twins
+from common import Row
 from networks import SOURCE_B, momentum, source_b
 from unrolled import data
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 TRAIN, BATCH, EPOCHS = 40_000, 100, 2
 AT_LEAST = 0.6  # of the validation images, after 2 epochs with 16 channels
 SOURCE_CPU = {16: 3705 / 50}  # seconds of 50 epochs; channels 64 and 256 were run on the GPU alone
@@ -30,7 +31,7 @@ SOURCE_GPU = {16: 619 / 50, 64: 781 / 50, 256: 1253 / 50}
 SOURCE_ACCURACY = {16: 0.7385, 64: 0.7592, 256: 0.7599}
 
 
-def step_row(channels: int, chosen: Any) -> dict[str, Any]:
+def step_row(channels: int, chosen: Any) -> Row:
     """Measure one training step, and return its row."""
     row = twins.row(SOURCE_B[f"{channels} channels"], max(1, 160 // channels), chosen, TRAIN)
     return row | {"source_cpu_s": SOURCE_CPU.get(channels), "source_gpu_s": SOURCE_GPU[channels]}
@@ -45,7 +46,7 @@ def whitened() -> tuple[data.Dataset, data.Dataset, data.Dataset]:
     return first, second, third
 
 
-def accuracy_row(channels: int = 16) -> dict[str, Any]:
+def accuracy_row(channels: int = 16) -> Row:
     """Train for 2 epochs; return a row with accuracy and seconds, or one that says so where the data is absent."""
     name = f"cifar accuracy after {EPOCHS} epochs, {channels} channels"
     if absent := common.absent("cifar10"):
@@ -54,27 +55,20 @@ def accuracy_row(channels: int = 16) -> dict[str, Any]:
     network = source_b(channels)
     options = {"epochs": EPOCHS, "batch_size": BATCH, "optimizer": momentum(), "progress": False}
     seconds = common.seconds(lambda: network.fit(train, **options))
-    return {
-        "name": name,
-        "ours_s": seconds,
-        "epoch_s": seconds / EPOCHS,
-        "accuracy": network.evaluate(validation).accuracy,
-        "test_accuracy": network.evaluate(test).accuracy,
-        "at_least": AT_LEAST,
-        "source_accuracy": SOURCE_ACCURACY[channels],
+    accuracies = {
+        key: network.evaluate(part).accuracy for key, part in {"accuracy": validation, "test_accuracy": test}.items()
     }
+    row = {"name": name, "ours_s": seconds, "epoch_s": seconds / EPOCHS, **accuracies, "at_least": AT_LEAST}
+    return row | {"source_accuracy": SOURCE_ACCURACY[channels]}
 
 
-def main() -> None:
-    """Measure the steps, then the accuracies."""
-    chosen = common.options(__doc__)
-    twins.limit_threads(chosen.threads)
-    rows = [step_row(channels, chosen) for channels in SOURCE_GPU]
-    twins.limit_threads(1)
+def rows(chosen: Any) -> Iterator[Row]:
+    """Measure the steps, then the accuracy."""
+    yield from (step_row(channels, chosen) for channels in SOURCE_GPU)
     if not chosen.quick:
-        rows.append(accuracy_row())
-    common.finish(chosen, rows, PACKAGES)
+        twins.limit_threads(1)
+        yield accuracy_row()
 
 
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, rows)

@@ -1,6 +1,6 @@
 """What the benchmarks share: options, interleaved rounds, facts about the machine, the table and the record.
 
-A benchmark declares its rows and calls `finish`; a record is
+A benchmark gives its rows to `run`, or to `finish`; a record is
 {"command", "date", "commit", "machine", "versions", "rows": [{"name", "ours_s", "peer", "peer_s", "ratio", ...}]}.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -33,13 +34,11 @@ from unrolled import data, device
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "lib" / "unrolled" / "records", ROOT / "benchmarks" / "results"
 """Each record lies in one of them: with the library if lessons quote it, since it travels with it then."""
+PACKAGES = "unrolled", "numpy", "scipy", "threadpoolctl", "cupy", "torch", "nbgrader", "nbconvert", "ipykernel"
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
 MANY_CALLS = 40  # timed in one turn of a process that keeps its memory
-KEEPING = {
-    "MALLOC_TRIM_THRESHOLD_": "4294967296",
-    "MALLOC_MMAP_THRESHOLD_": "4294967296",
-    "MALLOC_TOP_PAD_": "268435456",
-}
+LIMITS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"
+KEEPING = dict.fromkeys(LIMITS, "4294967296") | {"MALLOC_TOP_PAD_": "268435456"}
 """Has the C library keep freed memory: else a process pays for it again, page by page, in the next call."""
 TOLERANCE = 1e-4  # of the largest value, by which two sides may differ: float32 sums differ by their order
 REST = 0.06  # seconds between turns of processes: threads that wait for work by spinning go to sleep meanwhile
@@ -52,9 +51,10 @@ Make = Callable[..., tuple[Step, Step]]
 Times = dict[str, list[float]]
 
 
-def options(description: str | None) -> argparse.Namespace:
-    """Parse --quick, --json FILE, --threads N."""
-    return parser(description).parse_args()
+def run(description: str | None, rows: Callable[[Any], Iterable[Row]], packages: Sequence[str] = ()) -> None:
+    """Parse the options, measure rows(options), print and write them; packages: those whose versions count besides."""
+    chosen = parser(description).parse_args()
+    finish(chosen, list(rows(chosen)), packages)
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -76,6 +76,12 @@ def sections(description: str | None, names: Iterable[str]) -> argparse.Namespac
 def rounds(quick: bool) -> tuple[int, float]:
     """Return how many rounds count, and for how many seconds disturbed ones are measured again."""
     return (3, 0.0) if quick else (15, 45.0)
+
+
+def table(name: str) -> dict[str, Any]:
+    """Return the data of benchmarks/NAME.toml."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    return toml.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def absent(data_set: str) -> str:
@@ -133,12 +139,7 @@ def both_modes(make: Make, *arguments: Any, quick: bool, calls: int = MANY_CALLS
 
 
 def each_apart(
-    make: Make,
-    sides: Mapping[str, Sequence[Any]],
-    rounds: int,
-    patience: float,
-    calls: int = CALLS,
-    kept: bool = False,
+    make: Make, sides: Mapping[str, Sequence[Any]], rounds: int, patience: float, calls: int = CALLS, kept: bool = False
 ) -> tuple[Times, float, dict[str, float | None]]:
     """Time the steps of make(*arguments), each in a process of its own, so that thread pools do not disturb each other.
 
@@ -187,43 +188,31 @@ def seconds(step: Step) -> float:
 
 def compared(times: Times, ours: str = "ours", peer: str = "peer") -> dict[str, float]:
     """Return the medians of both sides and of their paired ratios: {"ours_s", "peer_s", "ratio"}."""
-    return {
-        "ours_s": statistics.median(times[ours]),
-        "peer_s": statistics.median(times[peer]),
-        "ratio": statistics.median(a / b for a, b in zip(times[ours], times[peer], strict=True)),
-    }
+    ratio = statistics.median(a / b for a, b in zip(times[ours], times[peer], strict=True))
+    return {"ours_s": statistics.median(times[ours]), "peer_s": statistics.median(times[peer]), "ratio": ratio}
 
 
-def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
-    """Print the rows and, with --json, write the record."""
+def finish(chosen: argparse.Namespace, rows: Sequence[Row], packages: Sequence[str] = (), **facts: Any) -> None:
+    """Print the rows and, with --json, write the record; see `save`."""
     print_sections(rows)
-    save(chosen, rows, packages)
+    save(chosen, rows, packages, **facts)
 
 
-def save(
-    chosen: argparse.Namespace,
-    rows: Sequence[Mapping[str, Any]],
-    packages: Sequence[str],
-    facts: Mapping[str, Any] | None = None,
-    found: Mapping[str, str] | None = None,
-) -> None:
-    """Write the record, if --json asks for it.
-
-    facts: of the machine, in place of the number of threads. found: versions besides those of the packages.
-    """
+def save(chosen: argparse.Namespace, rows: Sequence[Row], packages: Sequence[str] = (), **facts: Any) -> None:
+    """Write the record, if --json asks for it; `facts` of the machine stand in place of the number of threads."""
     if chosen.json:
         record = {
             "command": command(),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "commit": os.environ.get("COMMIT") or commit(),
-            "machine": machine() | {"threads": chosen.threads} if facts is None else {**facts, **machine()},
-            "versions": {"python": platform.python_version(), **installed(*packages), **(found or {})},
+            "machine": machine() | {"threads": chosen.threads} if not facts else {**facts, **machine()},
+            "versions": {"python": platform.python_version(), **versions(), **installed(*packages)},
             "rows": list(rows),
         }
         chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def print_sections(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_sections(rows: Sequence[Row]) -> None:
     """Print a table for each section of the rows, under its name, of all values that are numbers or words."""
     for section in dict.fromkeys(row.get("section") for row in rows):
         if section:
@@ -258,6 +247,14 @@ def machine() -> dict[str, Any]:
     }
 
 
+def versions() -> dict[str, str]:
+    """Return the versions of those packages that this process has imported, of all that may take part."""
+    found = {name: str(sys.modules[name].__version__) for name in PACKAGES if name in sys.modules}
+    if library := sys.modules.get("cudnn"):
+        found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
+    return found
+
+
 def installed(*packages: str) -> dict[str, str]:
     """Return the versions of installed packages."""
     return {name: metadata.version(name) for name in packages}
@@ -265,9 +262,8 @@ def installed(*packages: str) -> dict[str, str]:
 
 def record_file(name: str) -> Path:
     """Return where the record NAME.json lies, or is to lie."""
-    return next(
-        (file for folder in RECORDS if (file := folder / f"{name}.json").exists()), RECORDS[-1] / f"{name}.json"
-    )
+    files = [folder / f"{name}.json" for folder in RECORDS]
+    return next((file for file in files if file.exists()), files[-1])
 
 
 def command() -> str:

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import common
 import compiled_sides
 import gpu_common
-import training_time
 from common import Row
 from unrolled import data, nn
 from unrolled.device import array_module, to_host
@@ -33,9 +35,9 @@ PEERS = {"jax": "ratio", "torch_graph": "ratio_graph", "torch_compiled": "ratio_
 EPOCHS, SEED = 5, 0
 
 
-def step_rows(quick: bool) -> list[Row]:
+def step_rows(chosen: Any) -> list[Row]:
     """Measure every case, all sides in turn."""
-    return gpu_common.each(compiled_sides.CASES, lambda case: [step_row(case, quick)])
+    return gpu_common.each(compiled_sides.CASES, lambda case: [step_row(case, chosen.quick)])
 
 
 def step_row(case: compiled_sides.Case, quick: bool) -> Row:
@@ -51,10 +53,10 @@ def step_row(case: compiled_sides.Case, quick: bool) -> Row:
     return {**row, "peer_s": found.pop("jax_s"), "at_most": case.at_most, **ratios, **found, "steps": case.steps}
 
 
-def mnist_rows(quick: bool) -> list[Row]:
+def mnist_rows(chosen: Any) -> list[Row]:
     """Measure an epoch of MNIST at batch 8, and the accuracy after five, compiled and eager."""
     from gpu import on_gpu
-    from networks import source_a
+    from networks import source_a, training_row
 
     row: Row = {"section": "mnist", "name": "compiled epoch, batch 8"}
     if absent := common.absent("mnist"):
@@ -69,32 +71,26 @@ def mnist_rows(quick: bool) -> list[Row]:
     row |= {"ours_s": statistics.median(seconds), "at_most_s": 0.25}
     row |= {"first_s": seconds[0], "total_s": sum(seconds), "epochs": EPOCHS, "train_loss": float(losses.mean())}
     row |= {"accuracy": network.evaluate(test).accuracy, "at_least": 0.98}
-    if not quick:
+    if not chosen.quick:
         history = eager.fit(train, epochs=EPOCHS, batch_size=8, optimizer=optim.Adam(), seed=SEED, progress=False)
         row |= {"eager_s": statistics.median(history.seconds), "eager_accuracy": eager.evaluate(test).accuracy}
-    return [row, training_time.row(train, test, "training to 98 %, batch 64", 0.5)]
+    return [row, training_row(train, test, 0.5)]
 
 
-def product_rows(quick: bool) -> list[Row]:
+def product_rows(chosen: Any) -> list[Row]:
     """Measure the wide layer at each batch; a batch that fails leaves its error as a row."""
     import compiled_products
 
     rows = []
     for batch in compiled_products.BATCHES:
         name = f"wide layer in a graph, batch {batch}"
-        rows += gpu_common.guarded(name, lambda batch=batch: [compiled_products.row(batch, quick)])
+        rows += gpu_common.guarded(name, lambda batch=batch: [compiled_products.row(batch, chosen.quick)])
     return rows
 
 
 SECTIONS = {"steps": step_rows, "mnist": mnist_rows, "products": product_rows}  # what calls a library itself comes last
 
 
-def main() -> None:
-    """Measure the sections asked for."""
-    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # several libraries share the GPU
-    chosen = common.sections(__doc__, SECTIONS)
-    gpu_common.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick), common.installed("jax", "jaxlib"))
-
-
 if __name__ == "__main__":
-    main()
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # several libraries share the GPU
+    sys.exit(gpu_common.run(__doc__, SECTIONS, partial(common.installed, "jax", "jaxlib")))

@@ -11,18 +11,17 @@ The training needs MNIST (`unrolled data fetch mnist`, or UNROLLED_DATA); --quic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import common
-import training_time
 import twins
 from cpu import limit_threads
-from networks import SOURCE_A, Case
+from networks import SOURCE_A, TRAINING, Case, training_row
 from unrolled import data, nn
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 AIMS = {8: (0.4, 0.6), 128: (None, None)}  # by batch: ratio to PyTorch, ratio to the eager path
 IMAGES = 1600  # of one timed call
 TO_TARGET_S = 20.0
@@ -59,37 +58,20 @@ def step_row(batch: int, chosen: Any) -> dict[str, Any]:
     sides = {side: (known, case, steps, chosen.threads) for side, known in names.items()}
     times, others, _ = common.each_apart(make, sides, *common.rounds(chosen.quick), kept=True)
     found, eager = (common.compared(times, "compiled", side) for side in ("peer", "eager"))
-    return {
-        "name": f"compiled step, batch {batch}",
-        "ours_s": found["ours_s"] / steps,
-        "peer": "PyTorch",
-        "peer_s": found["peer_s"] / steps,
-        "eager_s": eager["peer_s"] / steps,
-        "ratio": found["ratio"],
-        "at_most": at_most,
-        "ratio_eager": eager["ratio"],
-        "at_most_eager": at_most_eager,
-        "others": round(others, 2),
-    }
+    row = {"name": f"compiled step, batch {batch}", "ours_s": found["ours_s"] / steps, "peer": "PyTorch"}
+    row |= {"peer_s": found["peer_s"] / steps, "eager_s": eager["peer_s"] / steps, "ratio": found["ratio"]}
+    aims = {"at_most": at_most, "ratio_eager": eager["ratio"], "at_most_eager": at_most_eager}
+    return {**row, **aims, "others": round(others, 2)}
 
 
-def training_row() -> dict[str, Any]:
-    """Measure the seconds of training until 98 % of MNIST's test images are known; a word instead without the data."""
-    name = "training to 98 %, batch 64"
-    if absent := common.absent("mnist"):
-        return {"name": name, "absent": absent}
-    return training_time.row(*data.mnist(), name, TO_TARGET_S)
-
-
-def main() -> None:
+def rows(chosen: Any) -> Iterator[common.Row]:
     """Measure the steps, and the training unless --quick is given."""
-    chosen = common.options(__doc__)
-    rows = [step_row(batch, chosen) for batch in AIMS]
+    yield from (step_row(batch, chosen) for batch in AIMS)
     if not chosen.quick:
         limit_threads(chosen.threads)
-        rows.append(training_row())
-    common.finish(chosen, rows, PACKAGES)
+        absent = common.absent("mnist")
+        yield {"name": TRAINING, "absent": absent} if absent else training_row(*data.mnist(), TO_TARGET_S)
 
 
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, rows)

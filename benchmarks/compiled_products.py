@@ -101,11 +101,8 @@ def row(batch: int, quick: bool) -> Row:
     """Measure the seconds of a step of each way within a graph, in turn, once their results are seen to be right."""
     torch.backends.cuda.matmul.allow_tf32 = False
     layer = Layer(batch)
-    graphs = {
-        "ours": captured(layer.ours),
-        "cublas": captured(layer.theirs),
-        "cublas_products": captured(layer.products),
-    }
+    ways = {"ours": layer.ours, "cublas": layer.theirs, "cublas_products": layer.products}
+    graphs = {name: captured(way) for name, way in ways.items()}
     expected = layer.expected()
     for side, found in (("ours", layer.ours()), ("cublas", layer.theirs())):
         for array in found:
@@ -114,13 +111,7 @@ def row(batch: int, quick: bool) -> Row:
         gpu_common.synchronize()
         check(f"{side}, batch {batch}", found, expected)
     times = gpu_common.side_by_side(graphs, calls=20, rounds=5 if quick else 15)
-    found = common.compared(times, "ours", "cublas"), common.compared(times, "ours", "cublas_products")
-    return {
-        "section": "products",
-        "name": f"wide layer in a graph, batch {batch}",
-        "ours_s": found[0]["ours_s"] / STEPS,
-        "cublas_s": found[0]["peer_s"] / STEPS,
-        "cublas_products_s": found[1]["peer_s"] / STEPS,
-        "ratio": found[0]["ratio"],
-        "ratio_products": found[1]["ratio"],
-    }
+    whole, alone = (common.compared(times, "ours", peer) for peer in ("cublas", "cublas_products"))
+    row = {"name": f"wide layer in a graph, batch {batch}", "ours_s": whole["ours_s"] / STEPS}
+    row |= {"cublas_s": whole["peer_s"] / STEPS, "cublas_products_s": alone["peer_s"] / STEPS}
+    return row | {"ratio": whole["ratio"], "ratio_products": alone["ratio"]}

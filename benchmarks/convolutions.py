@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,11 +33,10 @@ import numpy as np
 import common
 import gpu_common
 from common import Row
-from cpu import convolution_arrays
+from cpu import Convolution
 from unrolled import device, ops, simgpu
 from unrolled.ops.fft import fast_length
 from unrolled.ops.methods import fastest_on_gpu
-from unrolled.ops.windows import Windows
 
 Arrays = tuple[Any, ...]
 Both = tuple[common.Step, common.Step]
@@ -49,51 +48,41 @@ LENGTHS, TRANSFORMED = (127, 142, 254, 509), 128
 
 
 @dataclass(frozen=True)
-class Case:
-    """One convolution with a stride of 1 whose results are as large as its images, by many methods."""
+class Case(Convolution):
+    """One convolution whose results are as large as its images, by many methods."""
 
-    section: str
-    x_shape: tuple[int, int, int, int]
-    filters: int
-    kernel: int
+    section: str = ""
 
     @property
     def name(self) -> str:
-        if self.section == "crossovers":
-            return f"crossover, {self.kernel}x{self.kernel} on {self.x_shape[2]}x{self.x_shape[3]}"
-        return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel} padding {self.padding}"
-
-    @property
-    def padding(self) -> int:
-        return self.kernel // 2
+        crossover = f"crossover, {self.kernel}x{self.kernel} on {self.x_shape[2]}x{self.x_shape[3]}"
+        return crossover if self.section == "crossovers" else super().name
 
     @property
     def auto(self) -> str:
         """What "auto" chooses on a GPU."""
-        windows = Windows.over(self.x_shape[2:], self.kernel, 1, self.padding)
-        return fastest_on_gpu(windows, *self.x_shape[:2], self.filters)
+        return fastest_on_gpu(self.windows, *self.x_shape[:2], self.filters)
 
-    def arrays(self) -> Arrays:
-        """Return x, weight, bias and a gradient to send back, float32 on the GPU."""
-        arrays = convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding)
-        return tuple(map(device.gpu().asarray, arrays))
+    def on_gpu(self) -> Arrays:
+        """Return its arrays on the GPU."""
+        return tuple(map(device.gpu().asarray, self.arrays()))
 
 
 LAYERS = tuple(
-    Case("3x3", (n, channels, size, size), channels, 3)
+    Case((n, channels, size, size), channels, 3, 1, "3x3")
     for n, channels, size in ((32, 64, 56), (32, 128, 28), (32, 256, 14), (128, 64, 28), (128, 256, 14))
 )
 LARGE = tuple(
-    Case("large kernels", (8, channels, size, size), filters, kernel)
+    Case((8, channels, size, size), filters, kernel, kernel // 2, "large kernels")
     for channels, filters, size in ((1, 1, 128), (3, 16, 128), (16, 16, 64), (16, 16, 256))
     for kernel in (7, 15, 31)
 )
 GRID = tuple(
-    Case("crossovers", (8, 16, size, size), 16, kernel)
+    Case((8, 16, size, size), 16, kernel, kernel // 2, "crossovers")
     for size in (16, 32, 64, 128, 256)
     for kernel in (3, 7, 11, 15, 23, 31)
 )
-SECTIONS = {"3x3": LAYERS, "large kernels": LARGE, "crossovers": GRID}
+CASES = {"3x3": LAYERS, "large kernels": LARGE, "crossovers": GRID}
 
 
 def by_method(forward: Callable[..., Any], backward: Callable[..., Any], **options: Any) -> Callable[..., Both]:
@@ -181,15 +170,9 @@ def timed(steps: Mapping[str, common.Step], quick: bool) -> common.Times:
     return gpu_common.side_by_side(steps, calls, 3 if quick else 7)
 
 
-def apart(step: common.Step) -> Row:
-    """Return the host's time of a call and the device's, each without the other's."""
-    host = gpu_common.host_seconds(step, QUEUED)
-    return {"host_us": 1e6 * host, "device_us": 1e6 * gpu_common.device_seconds(step, host, QUEUED)}
-
-
 def case_rows(case: Case, quick: bool) -> list[Row]:
     """Measure one case; return a row for each method."""
-    arrays = case.arrays()
+    arrays = case.on_gpu()
     exact = exact_results(case, arrays)
     sides: dict[str, Both] = {}
     rows: dict[str, Row] = {}
@@ -202,7 +185,7 @@ def case_rows(case: Case, quick: bool) -> list[Row]:
             if case.section != "crossovers":
                 row["backward_error"] = error(case.name, backward(), exact[1:], method)
             if case.section == "3x3":
-                row |= apart(forward)
+                row |= gpu_common.costs(forward, QUEUED)
                 row |= {"launches": launches(case, make)} if method.startswith(("gemm", "fft", "winograd")) else {}
             rows[method], sides[method] = row, (forward, backward)
         except Exception as reason:  # a way without room, or without its library, does not stop the others
@@ -223,11 +206,6 @@ def best(times: common.Times) -> Row:
     found = {method: statistics.median(times[method]) for method in TORCH if method in times}
     fastest = min(found, key=lambda method: found[method], default=None)
     return {"best": fastest, "best_s": found[fastest]} if fastest else {}
-
-
-def length_rows(quick: bool) -> list[Row]:
-    """Measure the FFT there and back of square images, by the length of its transforms."""
-    return gpu_common.each(map(Length, LENGTHS), lambda length: [length.row(quick)])
 
 
 @dataclass(frozen=True)
@@ -266,20 +244,16 @@ def figures(times: common.Times, method: str, prefix: str, peer: str = "gemm") -
     return {"peer": peer, **row} if not prefix else row
 
 
-def main() -> int:
-    """Measure. Exit with 1 if there is no GPU, or a case fails."""
-    chosen = common.sections(__doc__, [*SECTIONS, "lengths"])
-    if gpu_common.lacking(chosen):
-        return 1
+def section_rows(cases: Sequence[Case], chosen: Any) -> list[Row]:
+    """Measure the cases of a section; a fifth of them with --quick."""
+    return gpu_common.each(cases[:: 5 if chosen.quick else 1], lambda case: case_rows(case, chosen.quick))
 
-    def section(name: str, rows: list[Row]) -> list[Row]:
-        if name == "lengths":
-            return length_rows(chosen.quick)
-        return gpu_common.each(SECTIONS[name][:: 5 if chosen.quick else 1], lambda case: case_rows(case, chosen.quick))
 
-    found = gpu_common.measured(chosen, section)
-    return int(any("failed" in row or isinstance(row.get("error"), str) for row in found))
+SECTIONS: dict[str, Callable[[Any], list[Row]]] = {
+    **{name: partial(section_rows, cases) for name, cases in CASES.items()},
+    "lengths": lambda chosen: gpu_common.each(map(Length, LENGTHS), lambda length: [length.row(chosen.quick)]),
+}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(gpu_common.run(__doc__, SECTIONS))

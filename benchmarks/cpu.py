@@ -23,20 +23,35 @@ import torch
 
 import common
 from unrolled import ops
+from unrolled.ops.windows import Windows
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution with a stride of 1."""
 
-def convolution_arrays(
-    x_shape: tuple[int, ...], filters: int, kernel: int, padding: int, images: int | None = None
-) -> tuple[Any, ...]:
-    """Return x, weight, bias, and a gradient to send back, all float32; fewer images if asked."""
-    rng = np.random.default_rng(0)
-    n, c, h, w = x_shape
-    n = images or n
-    output = (n, filters, *ops.conv2d_output_size((h, w), kernel, 1, padding))
-    shapes = ((n, c, h, w), (filters, c, kernel, kernel), (filters,), output)
-    return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+    x_shape: tuple[int, int, int, int]
+    filters: int
+    kernel: int
+    padding: int = 0
+
+    @property
+    def name(self) -> str:
+        padded = f" padding {self.padding}" if self.padding else ""
+        return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel}{padded}"
+
+    @property
+    def windows(self) -> Windows:
+        return Windows.over(self.x_shape[2:], self.kernel, 1, self.padding)
+
+    def arrays(self, images: int | None = None) -> tuple[Any, ...]:
+        """Return x, weight, bias, and a gradient to send back, all float32; fewer images if asked."""
+        rng = np.random.default_rng(0)
+        n, c, h, w = self.x_shape
+        n = images or n
+        output = (n, self.filters, *ops.conv2d_output_size((h, w), self.kernel, 1, self.padding))
+        shapes = ((n, c, h, w), (self.filters, c, self.kernel, self.kernel), (self.filters,), output)
+        return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
 
 
 class Operation:
@@ -49,6 +64,7 @@ class Operation:
 
     def row(self: Any, chosen: Any, **more: Any) -> dict[str, Any]:
         """Measure it, once both sides are seen to compute the same; return its row."""
+        limit_threads(chosen.threads)
         both = zip(self.tolerances.items(), self.ours(*self.arrays()), self.peer(*self.arrays()), strict=True)
         for (result, tolerance), ours, peers in both:
             common.check(f"{self.name}: {result}", ours, peers, tolerance)
@@ -57,23 +73,11 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Case(Operation):
+class Case(Convolution, Operation):
     """One convolution."""
 
-    x_shape: tuple[int, int, int, int]
-    filters: int
-    kernel: int
-    padding: int
-    at_most: float
+    at_most: float = 1.2
     tolerances = dict.fromkeys(("y", "grad_x", "grad_weight", "grad_bias"), common.TOLERANCE)
-
-    @property
-    def name(self) -> str:
-        padded = f" padding {self.padding}" if self.padding else ""
-        return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel}{padded}"
-
-    def arrays(self, images: int | None = None) -> tuple[Any, ...]:
-        return convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding, images)
 
     def ours(self, x: Any, weight: Any, bias: Any, grad: Any) -> tuple[Any, ...]:
         y = ops.conv2d(x, weight, bias, padding=self.padding)
@@ -87,9 +91,9 @@ class Case(Operation):
 
 
 CASES = (
-    Case((100, 3, 32, 32), 16, 5, 0, at_most=1.2),
-    Case((100, 3, 32, 32), 64, 5, 0, at_most=1.2),
-    Case((128, 1, 28, 28), 10, 3, 1, at_most=1.2),
+    Case((100, 3, 32, 32), 16, 5),
+    Case((100, 3, 32, 32), 64, 5),
+    Case((128, 1, 28, 28), 10, 3, 1),
     Case((128, 32, 14, 14), 64, 3, 1, at_most=1.5),
 )
 
@@ -107,12 +111,5 @@ def make(side: str, case: Any, threads: int) -> tuple[common.Step, common.Step]:
     return lambda: step(*arrays), lambda: step(*one_image)
 
 
-def main() -> None:
-    """Measure every case."""
-    chosen = common.options(__doc__)
-    limit_threads(chosen.threads)
-    common.finish(chosen, [case.row(chosen) for case in CASES], PACKAGES)
-
-
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, lambda chosen: [case.row(chosen) for case in CASES])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,64 +26,47 @@ import common
 import cpu
 from unrolled import ops
 from unrolled.ops import methods
-from unrolled.ops.windows import Windows
-
-PACKAGES = ("unrolled", "numpy", "threadpoolctl")
 
 
 @dataclass(frozen=True)
-class Case:
-    """One convolution, by one method."""
+class Case(cpu.Convolution):
+    """One convolution, by FFT or by Winograd's filtering with tiles of this size."""
 
-    method: str
-    x_shape: tuple[int, int, int, int]
-    filters: int
-    kernel: int
-    padding: int = 0
+    tile: int = 0
     at_least: float | None = None  # times as fast as gemm: the aim
-    tile: int = 2
 
     @property
     def name(self) -> str:
-        padded = f" padding {self.padding}" if self.padding else ""
-        tile = f" {self.tile}x{self.tile}" if self.method == "winograd" else ""
-        return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel}{padded}, {self.method}{tile}"
+        return f"{super().name}, " + (f"winograd {self.tile}x{self.tile}" if self.tile else "fft")
 
     @property
     def auto(self) -> str:
-        windows = Windows.over(self.x_shape[2:], self.kernel, 1, self.padding)
-        return methods.fastest(windows, self.x_shape[0], self.x_shape[1], self.filters)
-
-    def arrays(self, dtype: Any = np.float32, images: int | None = None) -> tuple[Any, ...]:
-        """Return x, weight, bias, and a gradient to send back; fewer images if asked."""
-        arrays = cpu.convolution_arrays(self.x_shape, self.filters, self.kernel, self.padding, images)
-        return tuple(array.astype(dtype) for array in arrays)
+        return methods.fastest(self.windows, *self.x_shape[:2], self.filters)
 
 
 TARGETS = (
-    Case("fft", (8, 1, 128, 128), 1, 15, at_least=3),
-    Case("fft", (8, 3, 128, 128), 16, 15),
-    Case("fft", (8, 16, 128, 128), 16, 15, at_least=3),
-    Case("fft", (2, 3, 512, 512), 8, 15),
-    Case("winograd", (16, 64, 56, 56), 64, 3, 1),
-    Case("winograd", (16, 64, 28, 28), 64, 3, 1),
-    Case("winograd", (32, 64, 14, 14), 64, 3, 1),
-    Case("winograd", (16, 64, 56, 56), 64, 3, 1, tile=4, at_least=1.3),
-    Case("winograd", (16, 64, 28, 28), 64, 3, 1, tile=4),
+    Case((8, 1, 128, 128), 1, 15, at_least=3),
+    Case((8, 3, 128, 128), 16, 15),
+    Case((8, 16, 128, 128), 16, 15, at_least=3),
+    Case((2, 3, 512, 512), 8, 15),
+    Case((16, 64, 56, 56), 64, 3, 1, tile=2),
+    Case((16, 64, 28, 28), 64, 3, 1, tile=2),
+    Case((32, 64, 14, 14), 64, 3, 1, tile=2),
+    Case((16, 64, 56, 56), 64, 3, 1, tile=4, at_least=1.3),
+    Case((16, 64, 28, 28), 64, 3, 1, tile=4),
 )
-QUICK = (0, 4)
 
 
 def crossovers() -> tuple[Case, ...]:
     """Return cases on both sides of each edge that "auto" has."""
     by_fft = [
-        Case("fft", (methods.FFT_IMAGES, channels, size, size), max(8, 4 * channels), side, side // 2)
+        Case((methods.FFT_IMAGES, channels, size, size), max(8, 4 * channels), side, side // 2)
         for channels, kernel in methods.FFT_KERNELS.items()
         for size in (32, 64, 128)
         for side in (kernel - 2, kernel)
     ]
     by_winograd = [
-        Case("winograd", (16, channels, size, size), channels, 3, 1)
+        Case((16, channels, size, size), channels, 3, 1, tile=2)
         for channels in (methods.WINOGRAD_CHANNELS // 2, methods.WINOGRAD_CHANNELS)
         for size in (14, 28, 56)
     ]
@@ -96,12 +80,9 @@ def ways(case: Case, side: str) -> tuple[Way, Way]:
     """Return forward and backward of a side: of the case's method, or of conv2d as it is for "peer"."""
     if side == "peer":
         return ops.conv2d, ops.conv2d_backward
-    if case.method == "fft":
+    if not case.tile:
         return ops.fft_conv2d, ops.fft_conv2d_backward
-    return (
-        lambda *arrays, padding: ops.winograd_conv2d(*arrays, padding=padding, tile=case.tile),
-        lambda *arrays, padding: ops.winograd_conv2d_backward(*arrays, padding=padding, tile=case.tile),
-    )
+    return partial(ops.winograd_conv2d, tile=case.tile), partial(ops.winograd_conv2d_backward, tile=case.tile)
 
 
 def make(side: str, what: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
@@ -114,7 +95,7 @@ def make(side: str, what: str, case: Case, threads: int) -> tuple[common.Step, c
             return forward(x, weight, bias, padding=case.padding)
         return backward(grad, x, weight, padding=case.padding)
 
-    arrays, one_image = case.arrays(), case.arrays(images=1)
+    arrays, one_image = case.arrays(), case.arrays(1)
     return lambda: step(*arrays), lambda: step(*one_image)
 
 
@@ -122,7 +103,7 @@ def errors(case: Case) -> dict[str, float]:
     """Return how far both sides are from float64, of the largest value of each array. Raises if that is too far."""
 
     def results(side: str, dtype: Any) -> list[Any]:
-        x, weight, bias, grad = case.arrays(dtype)
+        x, weight, bias, grad = (array.astype(dtype) for array in case.arrays())
         forward, backward = ways(case, side)
         return [forward(x, weight, bias, padding=case.padding), *backward(grad, x, weight, padding=case.padding)]
 
@@ -136,7 +117,7 @@ def errors(case: Case) -> dict[str, float]:
 def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
     """Measure one case, each side in a process of its own; return its row."""
     found = errors(case)
-    positions = ("positions",) if case.method == "fft" and section == "targets" else ()
+    positions = ("positions",) if not case.tile and section == "targets" else ()
     measured = []
     for what, names in (("forward", ("ours", "peer", *positions)), ("backward", ("ours", "peer"))):
         sides = {side: (side, what, case, chosen.threads) for side in names}
@@ -144,32 +125,16 @@ def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
     (times, others, _), (back, others_back, _) = measured
     there, backward = common.compared(times), common.compared(back)
     slow = common.compared(times, peer="positions") if positions else None
-    return {
-        "name": case.name,
-        "section": section,
-        **there,
-        "peer": "gemm",
-        "faster": 1 / there["ratio"],
-        "at_least": case.at_least,
-        "positions_s": slow["peer_s"] if slow else None,
-        "faster_than_positions": 1 / slow["ratio"] if slow else None,
-        **{f"backward_{key}": value for key, value in backward.items()},
-        "backward_faster": 1 / backward["ratio"],
-        "auto": case.auto,
-        **found,
-        "others": round(max(others, others_back), 2),
-    }
-
-
-def main() -> None:
-    """Measure every case."""
-    sections = {"targets": TARGETS, "crossovers": crossovers()}
-    chosen = common.sections(__doc__, sections)
-    if chosen.quick:
-        sections = {"targets": tuple(TARGETS[number] for number in QUICK), "crossovers": sections["crossovers"][:2]}
-    rows = [row(section, case, chosen) for section in chosen.only for case in sections[section]]
-    common.finish(chosen, rows, PACKAGES)
+    row = {"name": case.name, "section": section, **there, "peer": "gemm", "faster": 1 / there["ratio"]}
+    row |= {"at_least": case.at_least, "positions_s": slow["peer_s"] if slow else None}
+    row |= {"faster_than_positions": 1 / slow["ratio"] if slow else None}
+    row |= {f"backward_{key}": value for key, value in backward.items()} | {"backward_faster": 1 / backward["ratio"]}
+    return row | {"auto": case.auto, **found, "others": round(max(others, others_back), 2)}
 
 
 if __name__ == "__main__":
-    main()
+    cases = {"targets": TARGETS, "crossovers": crossovers()}
+    options = common.sections(__doc__, cases)
+    if options.quick:
+        cases = {"targets": TARGETS[::4][:2], "crossovers": cases["crossovers"][:2]}
+    common.finish(options, [row(section, case, options) for section in options.only for case in cases[section]])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -56,9 +57,9 @@ WIDTHS = (0.001, 0.01)  # of the first weights, convolution and dense: found on 
 EPOCHS = {"mnist": 5, "cifar": 50}
 
 
-def step_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def step_rows(chosen: Any) -> list[Row]:
     """Measure every step."""
-    return gpu_common.each(CASES, lambda case: [row(case, 5 if quick else 15)])
+    return gpu_common.each(CASES, lambda case: [row(case, 5 if chosen.quick else 15)])
 
 
 def row(case: Case, rounds: int) -> Row:
@@ -70,13 +71,11 @@ def row(case: Case, rounds: int) -> Row:
     twins.check(certain, cp, 3 * common.TOLERANCE)
     steps = {"ours": twins.ours(case, cp), "peer": twins.peer(case, cp)}
     found = common.compared(gpu_common.side_by_side(steps, calls=40, rounds=rounds))
-    host = gpu_common.host_seconds(steps["ours"], calls=10)
-    device = gpu_common.device_seconds(steps["ours"], host, calls=10)
     counted = {f"launches{side}": launches(steps[key]) for side, key in (("", "ours"), ("_peer", "peer"))}
-    shares = {"host_us": 1e6 * host, "device_us": 1e6 * device, "peak_mb": peak_mb(case)}
+    shares = {**gpu_common.costs(steps["ours"], 10), "peak_mb": peak_mb(case)}
     at_most = next(STEP_AIMS[name] for name in (case.name, case.name.partition(",")[0]) if name in STEP_AIMS)
     aims = {"peer": "PyTorch", "at_most": at_most, "source": STEP_SOURCES.get(case.name, "")}
-    return {"section": "steps", "name": case.name, **found, **aims, **shares, **counted}
+    return {"name": case.name, **found, **aims, **shares, **counted}
 
 
 def peak_mb(case: Case) -> float:
@@ -109,7 +108,7 @@ def traced(step: Callable[[], Any]) -> list[str]:
     return [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
 
 
-def layer_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def layer_rows(chosen: Any) -> list[Row]:
     """Measure source A's steps layer by layer."""
     return [row for batch in (8, 128) for row in parts_of(SOURCE_A[batch])]
 
@@ -131,25 +130,25 @@ def parts_of(case: Case) -> list[Row]:
         parts.append((f"{number} {type(layer).__name__} backward", partial(layer.backward, grad)))
         grad = layer.backward(grad)
     parts.append(("update", partial(optimizer.step, network.parameters, network.gradients)))
-    rows = [{"name": f"{case.name}: {part}", **gpu_common.costs(step)} for part, step in parts]
-    whole = {"name": f"{case.name}: whole step", **gpu_common.costs(twins.ours(case, cp))}
+    rows: list[Row] = [{"name": f"{case.name}: {part}", **gpu_common.costs(step)} for part, step in parts]
+    whole: Row = {"name": f"{case.name}: whole step", **gpu_common.costs(twins.ours(case, cp))}
     sums = {key: whole[key] - sum(row[key] for row in rows) for key in ("host_us", "device_us")}
-    return [{"section": "layers", **each} for each in (*rows, {"name": f"{case.name}: remainder", **sums}, whole)]
+    return [*rows, {"name": f"{case.name}: remainder", **sums}, whole]
 
 
-def cpu_rows(quick: bool, so_far: list[Row]) -> list[Row]:
-    """Measure source B's channels on the CPU of the same machine, and put the GPU's time beside it."""
-    found = []
+def cpu_rows(chosen: Any) -> list[Row]:
+    """Measure source B's channels on the CPU of the same machine, and the GPU's time beside it."""
+    found = list[Row]()
     for case in itertools.islice(SOURCE_B.values(), 3):
         step = twins.ours(case)
         step()
-        cpu = min(common.seconds(step) for _ in range(4))
-        on_gpu = next((row["ours_s"] for row in so_far if row["name"] == case.name), None)
-        found.append({"section": "channels", "name": f"{case.name}, CPU beside GPU", "cpu_s": cpu, "gpu_s": on_gpu})
+        row = {"name": f"{case.name}, CPU beside GPU"}
+        row |= {"cpu_s": min(common.seconds(step) for _ in range(4))}
+        found.append(row | {"gpu_s": gpu_common.seconds(twins.ours(case, cp), 40, 5 if chosen.quick else 15)})
     return found
 
 
-def pooling_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def pooling_rows(chosen: Any) -> list[Row]:
     """Measure pooling's three fills at batch 8: source A's statement, its repair, and the source's mask.
 
     There are 15,680 windows of 4 places each. Raises ArithmeticError if mask and index differ.
@@ -157,38 +156,26 @@ def pooling_rows(quick: bool, so_far: list[Row]) -> list[Row]:
     n = 8 * 10 * 14 * 14
     rng = np.random.default_rng(0)
     places, grad = cp.asarray(rng.integers(0, 4, n)), cp.asarray(rng.random(n, dtype=np.float32))
-    mask, numbers = cp.zeros((n, 4), "float32"), cp.arange(n)
+    mask, target, numbers = cp.zeros((n, 4), "float32"), cp.zeros((n, 4), "float32"), cp.arange(n)
     mask[numbers, places] = 1
-    target = cp.zeros((n, 4), "float32")
-
-    def quadratic() -> None:
-        target[:, places] = grad
-
-    def indexed() -> None:
-        target[numbers, places] = grad
-
-    def masked() -> None:
-        cp.multiply(mask, grad[:, None], out=target)
-
-    indexed()
+    ways = {
+        "quadratic": (lambda: target.__setitem__((slice(None), places), grad), "[:, idx]", "9,500 us"),
+        "indexed": (lambda: target.__setitem__((numbers, places), grad), "[arange, idx]", None),
+        "mask": (lambda: cp.multiply(mask, grad[:, None], out=target), "mask", "16.3 us"),
+    }
+    ways["indexed"][0]()
     linear = target.copy()
     target.fill(0)
-    masked()
+    ways["mask"][0]()
     if not (target == linear).all():
         raise ArithmeticError("pooling: mask and index differ")
-    ways = {
-        "quadratic": (quadratic, "[:, idx]", "9,500 us"),
-        "indexed": (indexed, "[arange, idx]", None),
-        "mask": (masked, "mask", "16.3 us"),
-    }
     return [
-        {"section": "pooling", "name": f"pooling fill, batch 8, {name}", "statement": statement}
-        | {**gpu_common.costs(way), "source": source}
+        {"name": f"pooling fill, batch 8, {name}", "statement": statement, **gpu_common.costs(way), "source": source}
         for name, (way, statement, source) in ways.items()
     ]
 
 
-def transfer_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def transfer_rows(chosen: Any) -> list[Row]:
     """Measure copies between host and device, in pageable and pinned memory, until the copy is done."""
     rows = []
     for size in SIZES:
@@ -198,102 +185,46 @@ def transfer_rows(quick: bool, so_far: list[Row]) -> list[Row]:
         for kind, host in (("pageable", pageable), ("pinned", pinned)):
             ways = {"to device": partial(device.set, host), "to host": partial(device.get, out=host)}
             for direction, way in ways.items():
-                seconds = _waiting(way, 3 if size > 1e8 else 15)
-                name = f"transfer {direction}, {kind}, {size:,} bytes"
-                rows.append({"section": "transfers", "name": name, "bytes": size, "us": 1e6 * seconds})
-                rows[-1]["gb_per_s"] = size / seconds / 1e9
+                us = waiting_us(way, 3 if size > 1e8 else 15)
+                row = {"name": f"transfer {direction}, {kind}, {size:,} bytes", "bytes": size, "us": us}
+                rows.append(row | {"gb_per_s": size / us / 1e3})
     return rows
 
 
-def ceiling_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def ceiling_rows(chosen: Any) -> list[Row]:
     """Measure the fastest copy and matrix product: what a roofline is made of."""
     rows = []
     for size in (64_000_000, 2_000_000_000):
         a, b = cp.ones(size // 4, "float32"), cp.empty(size // 4, "float32")
-        seconds = _device(lambda a=a, b=b: cp.copyto(b, a))
-        name = f"copy on the device, {size:,} bytes"
-        rows.append({"section": "ceilings", "name": name, "us": 1e6 * seconds, "gb_per_s": 2 * size / seconds / 1e9})
+        us = gpu_common.costs(partial(cp.copyto, b, a), 5)["device_us"]
+        rows.append({"name": f"copy on the device, {size:,} bytes", "us": us, "gb_per_s": 2 * size / us / 1e3})
     rng = cp.random.default_rng(0)
     for dtype, sizes in (("float32", (256, 768, 2048, 8192)), ("float64", (4096,)), ("float16", (8192,))):
         for size in sizes:
             a, b = (rng.random((size, size), dtype="float32").astype(dtype) for _ in range(2))
-            out = cp.empty_like(a)
-            seconds = _device(lambda a=a, b=b, out=out: cp.matmul(a, b, out=out))
-            rows.append({"section": "ceilings", "name": f"matmul {dtype} {size}", "us": 1e6 * seconds})
-            rows[-1]["tflops"] = 2 * size**3 / seconds / 1e12
+            us = gpu_common.costs(partial(cp.matmul, a, b, out=cp.empty_like(a)), 5)["device_us"]
+            rows.append({"name": f"matmul {dtype} {size}", "us": us, "tflops": 2 * size**3 / us / 1e6})
     return rows
 
 
-def launch_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def launch_rows(chosen: Any) -> list[Row]:
     """Measure each kind of call on arrays so small that only the launch counts: microseconds of host and device."""
-    x, y, out = cp.ones((64, 64), "float32"), cp.ones((64, 64), "float32"), cp.empty((64, 64), "float32")
-    index, mask, big = cp.arange(64), x > 0, cp.ones(1_000_000, "float32")
-    mine = cp.ElementwiseKernel("T a, T b", "T c", "c = a * b + 1", "course_fused")
-    generator = cp.random.default_rng(0)
-    third, fourth = cp.ones((4, 64, 64), "float32"), cp.empty((4, 64, 64), "float32")
-    calls: dict[str, Callable[[], Any]] = {
-        "empty": lambda: cp.empty((64, 64), "float32"),
-        "empty, a new large block each time": lambda: cp.empty(1_000_000, "float32"),
-        "view (x[1:])": lambda: x[1:],
-        "transpose": lambda: x.T,
-        "reshape": lambda: x.reshape(-1),
-        "ufunc (x + y)": lambda: x + y,
-        "ufunc into out": lambda: cp.add(x, y, out=out),
-        "ufunc with a number": lambda: cp.maximum(x, 0),
-        "ufunc, 1,000,000 values": lambda: big + big,
-        "comparison": lambda: x > y,
-        "fill": lambda: out.fill(0),
-        "zeros": lambda: cp.zeros((64, 64), "float32"),
-        "copy": lambda: x.copy(),
-        "copy of a transpose": lambda: cp.ascontiguousarray(x.T),
-        "assign (out[...] = x)": lambda: out.__setitem__(Ellipsis, x),
-        "astype": lambda: x.astype("float64"),
-        "where": lambda: cp.where(mask, x, y),
-        "sum of all": lambda: x.sum(),
-        "sum over axis 0": lambda: x.sum(axis=0),
-        "mean": lambda: x.mean(),
-        "max over axis 1": lambda: x.max(axis=1),
-        "argmax": lambda: x.argmax(axis=1),
-        "matmul": lambda: x @ y,
-        "matmul, transposed": lambda: x.T @ y,
-        "matmul, batch of 4": lambda: third @ third,
-        "matmul, one matrix for a batch of 4": lambda: x @ third,
-        "product (our cuBLAS call)": lambda: kernels.product((x, y), (out,), kernels.PLAIN),
-        "product (our cuBLAS call), batch of 4": lambda: kernels.product((x, third), (fourth,), kernels.PLAIN),
-        "take (x[index])": lambda: x[index],
-        "put (out[index] = x)": lambda: out.__setitem__(index, x),
-        "add.at": lambda: cp.add.at(out, index, x),
-        "einsum": lambda: cp.einsum("ij,ij->i", x, y),
-        "tensordot": lambda: cp.tensordot(x, y, 1),
-        "concatenate": lambda: cp.concatenate([x, y]),
-        "random": lambda: generator.random((64, 64), dtype="float32"),
-        "ElementwiseKernel": lambda: mine(x, y, out),
-        "kernel of ours (RawKernel)": lambda: kernels.relu_backward((x, y), (out,)),
-        "event record": lambda: cp.cuda.Event().record(),
-    }
-    rows = [{"section": "launches", "name": f"call: {name}", **gpu_common.costs(call)} for name, call in calls.items()]
-    one = cp.ones(1, "float32")
-    waits: dict[str, Callable[[], Any]] = {
-        "get of one value": lambda: one.get(),
-        "float of one value": lambda: float(one[0]),
-        "asarray of one value": lambda: cp.asarray(np.ones(1, np.float32)),
-        "boolean mask (x[mask])": lambda: x[mask],
-        "nonzero": lambda: mask.nonzero(),
-        "synchronize, nothing to wait for": gpu_common.synchronize,
-    }
-    waiting = [(name, 1e6 * _waiting(call, 30)) for name, call in waits.items()]
-    return rows + [{"section": "launches", "name": f"call: {name}", "waits_us": us} for name, us in waiting]
+    table, ones = common.table("gpu_calls"), partial(cp.ones, dtype="float32")
+    names = {"cp": cp, "np": np, "kernels": kernels, "synchronize": gpu_common.synchronize}
+    names |= {"x": ones((64, 64)), "y": ones((64, 64)), "out": ones((64, 64)), "big": ones(1_000_000)}
+    names |= {"third": ones((4, 64, 64)), "fourth": ones((4, 64, 64)), "one": ones(1), "index": cp.arange(64)}
+    names |= {"mask": names["x"] > 0, "generator": cp.random.default_rng(0)}
+    names["mine"] = cp.ElementwiseKernel("T a, T b", "T c", "c = a * b + 1", "course_fused")
+    calls, waits = ({f"call: {k}": eval(f"lambda: {v}", names) for k, v in table[part].items()} for part in table)
+    rows = [{"name": name, **gpu_common.costs(call)} for name, call in calls.items()]
+    return rows + [{"name": name, "waits_us": waiting_us(call, 30)} for name, call in waits.items()]
 
 
-def _waiting(call: Callable[[], Any], repeats: int) -> float:
-    """Seconds of a call that waits for the device, which has nothing else to do."""
+def waiting_us(call: Callable[[], Any], repeats: int) -> float:
+    """Return the microseconds of a call that waits for the device, which has nothing else to do."""
     gpu_common.synchronize()
     found = [common.seconds(lambda: (call(), gpu_common.synchronize())) for _ in range(repeats + 2)]
-    return statistics.median(found[2:])
-
-
-def _device(call: Callable[[], Any]) -> float:
-    return gpu_common.device_seconds(call, gpu_common.host_seconds(call, calls=5, rounds=3), calls=5)
+    return 1e6 * statistics.median(found[2:])
 
 
 def on_gpu(part: data.Dataset) -> data.Dataset:
@@ -318,7 +249,7 @@ def trained(network: nn.Sequential, train: data.Dataset, epochs: int, batch: int
     return seconds | {"epochs": epochs, "train_loss": history.loss[-1]}
 
 
-def mnist_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def mnist_rows(chosen: Any) -> list[Row]:
     """Measure the seconds of an epoch, and the accuracy after five."""
     if absent := common.absent("mnist"):
         return [{"section": "training", "name": "mnist epoch", "absent": absent}]
@@ -333,7 +264,7 @@ def mnist_rows(quick: bool, so_far: list[Row]) -> list[Row]:
     return rows
 
 
-def cifar_rows(quick: bool, so_far: list[Row]) -> list[Row]:
+def cifar_rows(chosen: Any) -> list[Row]:
     """Measure an epoch's seconds by channels, and the accuracy: validation images choose among fifty epochs."""
     if absent := common.absent("cifar10"):
         return [{"section": "training", "name": "cifar epoch", "absent": absent}]
@@ -353,7 +284,7 @@ def cifar_rows(quick: bool, so_far: list[Row]) -> list[Row]:
     return rows
 
 
-SECTIONS: dict[str, Callable[[bool, list[Row]], list[Row]]] = {
+SECTIONS: dict[str, Callable[[Any], list[Row]]] = {
     "steps": step_rows,
     "channels": cpu_rows,
     "layers": layer_rows,
@@ -364,15 +295,7 @@ SECTIONS: dict[str, Callable[[bool, list[Row]], list[Row]]] = {
     "mnist": mnist_rows,
     "cifar": cifar_rows,
 }
-"""The function that measures a section, given --quick and the rows so far."""
-
-
-def main() -> None:
-    """Measure the sections asked for."""
-    chosen = common.sections(__doc__, SECTIONS)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    gpu_common.measured(chosen, lambda name, rows: SECTIONS[name](chosen.quick, rows))
-
 
 if __name__ == "__main__":
-    main()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    sys.exit(gpu_common.run(__doc__, SECTIONS))

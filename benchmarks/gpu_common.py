@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import statistics
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -97,10 +95,10 @@ def device_seconds(step: Step, host: float, calls: int = 40, rounds: int = 5) ->
     return statistics.median(found)
 
 
-def costs(step: Step) -> dict[str, float]:
-    """Return {"host_us", "device_us"}, in microseconds, of a call that does not wait."""
-    host = host_seconds(step)
-    return {"host_us": 1e6 * host, "device_us": 1e6 * device_seconds(step, host)}
+def costs(step: Step, calls: int = 40) -> dict[str, float]:
+    """Return {"host_us", "device_us"}, in microseconds, of a call that does not wait, from so many in a row."""
+    host = host_seconds(step, calls)
+    return {"host_us": 1e6 * host, "device_us": 1e6 * device_seconds(step, host, calls)}
 
 
 def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
@@ -123,14 +121,6 @@ def machine() -> dict[str, Any]:
     return {"gpu": facts["gpu"], "driver": driver(), "cuda": facts["cuda"]}
 
 
-def lacking(chosen: argparse.Namespace) -> bool:
-    """Say so where no GPU works and more than the host is to be measured."""
-    if device.is_simulated(device.gpu()) and chosen.only != ["CPU"]:
-        print("no GPU works here: --only CPU measures what runs without one", file=sys.stderr)
-        return True
-    return False
-
-
 def driver() -> str | None:
     """Return the version of the driver as NVIDIA names it, None where nvidia-smi does not tell."""
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
@@ -140,31 +130,23 @@ def driver() -> str | None:
         return None
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of what is installed of the packages that take part."""
-    names = [name for name in ("unrolled", "numpy", "cupy", "torch") if importlib.util.find_spec(name)]
-    found = {name: str(importlib.import_module(name).__version__) for name in names}
-    if library := sys.modules.get("cudnn"):  # only where it took part
-        found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
-    return found
+def run(
+    description: str | None,
+    sections: Mapping[str, Callable[[argparse.Namespace], list[Row]]],
+    more: Callable[[], Mapping[str, Any]] = dict,
+) -> int:
+    """Measure the sections that the options ask for; print and save each, so that a run cut short leaves what it has.
 
-
-def save(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:
-    """Write the record, if asked for; `more` facts of the machine."""
-    common.save(chosen, rows, (), machine() | dict(more or {}), versions())
-
-
-def measured(
-    chosen: argparse.Namespace, section: Callable[[str, list[Row]], list[Row]], more: Mapping[str, Any] | None = None
-) -> list[Row]:
-    """Measure the sections asked for, `section(name, rows so far)`; print and save each. Return the rows.
-
-    A run that is cut short leaves what it has.
+    `more` gives further facts of the machine. Returns the exit code: 1 without a GPU for more than "CPU", and if
+    something failed.
     """
-    rows: list[Row] = []
+    chosen, rows = common.sections(description, sections), list[Row]()
+    if device.is_simulated(cp) and chosen.only != ["CPU"]:
+        print("no GPU works here: --only CPU measures what runs without one", file=sys.stderr)
+        return 1
     for name in chosen.only:
-        found = guarded(name, partial(section, name, rows))
+        found = [{"section": name, **row} for row in guarded(name, partial(sections[name], chosen))]
         common.print_sections(found)
         rows += found
-        save(chosen, rows, more)
-    return rows
+        common.save(chosen, rows, **machine(), **more())
+    return int(any("failed" in row or isinstance(row.get("error"), str) for row in rows))

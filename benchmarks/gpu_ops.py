@@ -171,14 +171,7 @@ def _array(x: Any) -> Any:
     return cp.lib.stride_tricks.as_strided(base, x["shape"], x["strides"])
 
 
-def main() -> None:
-    """Measure all operations."""
-    chosen = common.options(__doc__)
-    cases = [SOURCE_A[8], SOURCE_A[128], KERAS, SOURCE_B["16 channels"]]
-    found = [*rows(cases), *indexed_rows()]
-    common.print_sections(found)
-    gpu_common.save(chosen, found)
-
-
 if __name__ == "__main__":
-    main()
+    options = common.parser(__doc__).parse_args()
+    found = [*rows([SOURCE_A[8], SOURCE_A[128], KERAS, SOURCE_B["16 channels"]]), *indexed_rows()]
+    common.finish(options, found, **gpu_common.machine())

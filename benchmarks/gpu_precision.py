@@ -10,6 +10,7 @@ events; `ratio` is float32 / ours, the median of the pairs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -47,7 +48,7 @@ def product_rows(n: int) -> list[Row]:
     rows = []
     for kind, ours in kinds.items():
         found = beside(ours, lambda: cp.matmul(x, y), calls)
-        rows.append({"section": "products", "name": f"matmul {kind} {n}", "peer": "float32", **found})
+        rows.append({"name": f"matmul {kind} {n}", "peer": "float32", **found})
         rows[-1] |= {"flops": 2 * n**3, "bytes": MATRICES[kind] * n**2}
     return with_peer(rows, MATRICES["float32"] * n**2)
 
@@ -81,7 +82,7 @@ def vector_rows(n: int) -> list[Row]:
     rows = []
     for kind, ours in kinds.items():
         found = beside(ours, lambda: full @ x, 20)
-        rows.append({"section": "vectors", "name": f"matvec {kind} {n}", "peer": "float32", **found})
+        rows.append({"name": f"matvec {kind} {n}", "peer": "float32", **found})
         rows[-1] |= {"flops": 2 * n**2, "bytes": MATRIX[kind] * n**2}
     return with_peer(rows, MATRIX["float32"] * n**2)
 
@@ -90,10 +91,7 @@ def with_peer(rows: list[Row], size: float) -> list[Row]:
     """Return the rows after one of float32, as it was measured beside the first."""
     first = rows[0]
     name = first["name"].replace("float16", "float32")
-    return [
-        {"section": first["section"], "name": name, "ours_s": first["peer_s"], "flops": first["flops"], "bytes": size},
-        *rows,
-    ]
+    return [{"name": name, "ours_s": first["peer_s"], "flops": first["flops"], "bytes": size}, *rows]
 
 
 def unpacking(weight: Any, x: Any, bits: int, expected: Any) -> Step:
@@ -116,15 +114,14 @@ def beside(ours: Step, peer: Step, calls: int) -> Mapping[str, float]:
     return common.compared(times) | {"ratio": common.compared(times, "peer", "ours")["ratio"]}
 
 
-def main() -> None:
-    """Measure what --only names; each size's failure is a row."""
-    chosen = common.sections(__doc__, ("products", "vectors"))
-    sizes = {f"products {n}": n for n in ((1024,) if chosen.quick else (1024, 4096, 8192))}
-    steps = {name: partial(product_rows, n) for name, n in sizes.items()}
-    steps["vectors"] = partial(vector_rows, 2048 if chosen.quick else 16384)
-    chosen.only = [name for name in steps if name.split()[0] in chosen.only]
-    gpu_common.measured(chosen, lambda name, rows: steps[name]())
+def all_products(chosen: Any) -> list[Row]:
+    """Measure the products of each size; a size that fails leaves its error as a row."""
+    sizes = (1024,) if chosen.quick else (1024, 4096, 8192)
+    return [row for n in sizes for row in gpu_common.guarded(f"products {n}", partial(product_rows, n))]
+
+
+SECTIONS = {"products": all_products, "vectors": lambda chosen: vector_rows(2048 if chosen.quick else 16384)}
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(gpu_common.run(__doc__, SECTIONS))

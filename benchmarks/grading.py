@@ -38,38 +38,8 @@ from unrolled_grader.jobs import record
 
 NBGRADER = "c = get_config()\nc.ExecutePreprocessor.timeout = 120\n"
 """nbgrader as it comes. Its folders are `source`, `release`, `submitted` and `autograded`."""
-NO_TIMING = """\
-import dataclasses
-from unrolled.checks import run
-run.__kwdefaults__["place"] = dataclasses.replace(run.__kwdefaults__["place"], race=None)
-"""
-"""Run at the start of each of nbgrader's kernels, so that speed is not measured."""
-CLASS = 60
-"""Students of a class that a row does not name."""
-PARTS = {
-    "imports of the coordinator": """\
-start(); import unrolled_grader.grading; import unrolled_grader.results.report; stop()""",
-    "imports of the judges": "start(); import unrolled_grader.jobs.job; stop()",
-    "the warm process": "start(); from unrolled_grader.box import zygote; zygote._load(); stop()",
-    "a new gradebook": "course = at_root(); start(); course.fill_gradebook(LESSON); stop()",
-    "scores and report": """\
-from unrolled_grader.results import report, standing
-course = at_root(); start(); course.write_scores(()); report.write(course.grades, standing.of_class(course)); stop()""",
-}
-"""What `unrolled grade` does once for a class: the first three side by side. The last is of the class just graded."""
-TIMED = """\
-import pathlib, sys, time
-LESSON = sys.argv[1]
-def at_root():
-    from unrolled_grader.grading import Grading
-    return Grading.at(pathlib.Path.cwd())
-def start():
-    global began
-    began = time.perf_counter(), time.process_time()
-def stop():
-    print(time.perf_counter() - began[0], time.process_time() - began[1])
-"""
-"""Before each of these: it prints seconds of the clock and of the processor."""
+NO_TIMING, TIMED, PARTS = common.table("grading").values()
+CLASS = 60  # students of a class that a row does not name
 TURNS = 3
 SCRIPTS = Path(sys.executable).parent
 
@@ -85,11 +55,9 @@ def main() -> int:
     if "correctness" in options.only:
         for students, lesson in product([4] if options.quick else options.students, options.lessons):
             rows.append(compared(lesson, students, options.threads))
-            common.print_table(rows[-1:])
     if "start-up" in options.only:
         rows += started_up(options.lessons[0], options.threads)
-        common.print_table(rows)
-    common.finish(options, rows, ["numpy", "nbgrader", "nbconvert", "ipykernel", "ipython"])
+    common.finish(options, rows, ["ipykernel", "ipython"])
     return int(any(row.get("wrong") for row in rows))
 
 
@@ -102,19 +70,10 @@ def compared(lesson: str, students: int, jobs: int, small: bool = False) -> dict
         ours = unrolled(root, lesson, jobs)
         wrong = students - right_scores(root, lesson)
         graded = graded_by_nbgrader(plain, lesson)
-    return {
-        "name": f"grading, correctness, {lesson}{'' if students == CLASS else f', class of {students}'}",
-        "ours_s": ours,
-        "peer": "nbgrader autograde",
-        "peer_s": peer,
-        "ratio": ours / peer,
-        "times_faster": peer / ours,
-        "students": students,
-        "ours_s_each": ours / students,
-        "peer_s_each": peer / students,
-        "jobs": jobs,
-        "wrong": wrong + students - graded,
-    }
+    name = f"grading, correctness, {lesson}{'' if students == CLASS else f', class of {students}'}"
+    row = {"name": name, "ours_s": ours, "peer": "nbgrader autograde", "peer_s": peer, "ratio": ours / peer}
+    row |= {"times_faster": peer / ours, "students": students, "ours_s_each": ours / students}
+    return row | {"peer_s_each": peer / students, "jobs": jobs, "wrong": wrong + students - graded}
 
 
 def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
@@ -124,12 +83,13 @@ def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
         root = Path(folder, "ours")
         make_course(root, lesson, 1, small=True)
         unrolled(root, lesson, jobs)
-        rows = []
+        rows = [whole]
         for name, code in PARTS.items():
-            seconds, cpu = zip(*(part(root, lesson, name, code) for _ in range(TURNS)), strict=True)
-            row = {"ours_s": statistics.median(seconds), "ours_cpu_s": statistics.median(cpu)}
-            rows.append({"name": f"grading, start-up, {name}", **row})
-    return [whole, *rows]
+            seconds, cpu = map(
+                statistics.median, zip(*(part(root, lesson, name, code) for _ in range(TURNS)), strict=True)
+            )
+            rows.append({"name": f"grading, start-up, {name}", "ours_s": seconds, "ours_cpu_s": cpu})
+    return rows
 
 
 def part(root: Path, lesson: str, name: str, code: str) -> tuple[float, float]:

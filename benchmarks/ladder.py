@@ -18,7 +18,6 @@ from unrolled import show
 from unrolled.notebook import run
 
 LESSON = "02_convolution"
-PACKAGES = ("unrolled", "numpy")
 
 
 def measured_rungs() -> list[dict[str, Any]]:
@@ -33,21 +32,6 @@ def measured_rungs() -> list[dict[str, Any]]:
     return sorted(rungs.values(), key=lambda rung: -rung["seconds"])
 
 
-def rows(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each rung, as the record keeps it."""
-    slowest = rungs[0]["seconds"]
-    return [
-        {
-            "name": rung["label"],
-            "what": rung["what"],
-            "epoch_s": rung["seconds"],
-            "batch": rung["batch"],
-            "speedup": slowest / rung["seconds"],
-        }
-        for rung in rungs
-    ]
-
-
 def main() -> None:
     """Measure, print, and write what was asked for."""
     parser = common.parser(__doc__)
@@ -55,7 +39,9 @@ def main() -> None:
     chosen = parser.parse_args()
     chosen.threads = 1  # as a notebook
     rungs = measured_rungs()
-    common.finish(chosen, rows(rungs), PACKAGES)
+    keys, slowest = {"name": "label", "what": "what", "epoch_s": "seconds", "batch": "batch"}, rungs[0]["seconds"]
+    rows = [{key: rung[of] for key, of in keys.items()} | {"speedup": slowest / rung["seconds"]} for rung in rungs]
+    common.finish(chosen, rows)
     if chosen.picture:
         chosen.picture.write_bytes(show.ladder(rungs).png())
 

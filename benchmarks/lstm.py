@@ -79,7 +79,6 @@ class Case:
 
 GPU_CASE, FOUR = Case(100, 64, 512, 512), Case(100, 64, 512, 512, layers=4)
 CPU_CASE = Case(100, 32, 256, 256)
-QUICK = Case(6, 8, 64, 64), Case(6, 8, 64, 64, layers=4)
 
 
 def at_once_not_fused(x: Any, layer: ops.LSTMWeights, kept: ops.LSTMGates) -> forms.Step:
@@ -277,22 +276,21 @@ def cpu_rows(section: str, prefix: str, case: Case, quick: bool, threads: int) -
     return [row | {"others": round(others, 2)} for row in rows(section, prefix, case, times)]
 
 
-def main() -> int:
-    """Measure; the sections of the GPU only where there is one. Exit with 1 if one fails."""
-    chosen = common.sections(__doc__, ("one layer", "four layers", "training step", "CPU"))
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    one, four = QUICK if chosen.quick else (GPU_CASE, FOUR)
-    tasks: dict[str, Callable[[], list[Row]]] = {
-        "one layer": lambda: forward_rows("one layer", "lstm", one, chosen.quick),
-        "four layers": lambda: forward_rows("four layers", "lstm, four layers", four, chosen.quick),
-        "training step": lambda: training_rows("training step", "lstm, training step", one, chosen.quick),
-        "CPU": lambda: cpu_rows("CPU", "lstm on the CPU", CPU_CASE, chosen.quick, chosen.threads),
-    }
-    if gpu_common.lacking(chosen):
-        return 1
-    found = gpu_common.measured(chosen, lambda name, rows: tasks[name]())
-    return int(any(isinstance(row.get("error"), str) for row in found))
+def small(case: Case, chosen: Any) -> Case:
+    """Return the case, or with --quick a smaller one of as many layers."""
+    return Case(6, 8, 64, 64, case.layers) if chosen.quick else case
+
+
+SECTIONS: dict[str, Callable[[Any], list[Row]]] = {
+    "one layer": lambda chosen: forward_rows("one layer", "lstm", small(GPU_CASE, chosen), chosen.quick),
+    "four layers": lambda chosen: forward_rows("four layers", "lstm, four layers", small(FOUR, chosen), chosen.quick),
+    "training step": lambda chosen: training_rows(
+        "training step", "lstm, training step", small(GPU_CASE, chosen), chosen.quick
+    ),
+    "CPU": lambda chosen: cpu_rows("CPU", "lstm on the CPU", CPU_CASE, chosen.quick, chosen.threads),
+}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    sys.exit(gpu_common.run(__doc__, SECTIONS))

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import common
 import twins
+from common import Row
 from networks import SOURCE_A, source_a
 from unrolled import data, nn
 from unrolled.nn import optim
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
 EPOCH = 60_000
 SOURCE = {
     8: "batch 8: 30 min an epoch in NumPy, 100 s in CuPy, 50 s after one fix",
@@ -42,24 +42,15 @@ def recipe(seed: int = 0) -> nn.Sequential:
 
     It is trained on images shifted by up to 2 pixels, by Adam with a learning rate that decays.
     """
-    return nn.Sequential(
-        nn.Conv2d(16, 3, padding=1),
-        nn.MaxPool2d(2),  # before the ReLU: the same values, a quarter of them to compare with 0
-        nn.ReLU(),
-        nn.Conv2d(32, 3, padding=1),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Dropout(0.25),
-        nn.Linear(128),
-        nn.ReLU(),
-        nn.Dropout(0.5),
-        nn.Linear(10),
+    return nn.Sequential(  # pooled before the ReLU: the same values, a quarter of them to compare with 0
+        *(nn.Conv2d(16, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(32, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()),
+        *(nn.Dropout(0.25), nn.Linear(128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(10)),
         seed=seed,
     )
 
 
-def step_row(batch: int, chosen: Any) -> dict[str, Any]:
+def step_row(batch: int, chosen: Any) -> Row:
     """Measure one training step of source A's network, and return its row."""
     row = twins.row(SOURCE_A[batch], 1600 // batch, chosen, EPOCH, at_most=AIMS[batch])
     return row | {"source": SOURCE[batch]}
@@ -81,55 +72,44 @@ def train_recipe(train: data.Dataset, epochs: int = 10, batch_size: int = 64, se
         moved.images[...] = data.shifted(train.images, rng)
 
     network = recipe(seed)
-    network.fit(
-        moved,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer=optim.Adam(),
-        schedule=nn.cosine_decay(epochs),
-        seed=seed,
-        callbacks=[shift],
-        progress=False,
-    )
+    plan = {"epochs": epochs, "batch_size": batch_size, "schedule": nn.cosine_decay(epochs), "seed": seed}
+    network.fit(moved, optimizer=optim.Adam(), callbacks=[shift], progress=False, **plan)
     return network
 
 
-def mnist_row(
-    name: str, train: Callable[[data.Dataset], nn.Sequential], at_least: float, source: str
-) -> dict[str, Any]:
+def timed(make: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what is made, and the seconds that it took."""
+    start = time.perf_counter()
+    return make(), time.perf_counter() - start
+
+
+def mnist_row(name: str, train: Callable[[data.Dataset], nn.Sequential], at_least: float, source: str) -> Row:
     """Return accuracy on the 10,000 test images and seconds of the training; a word instead without the data."""
     if absent := common.absent("mnist"):
         return {"name": name, "at_least": at_least, "absent": absent}
     images, test = data.mnist()
-    start = time.perf_counter()
-    network = train(images)
-    seconds = time.perf_counter() - start
+    network, seconds = timed(lambda: train(images))
     accuracy = network.evaluate(test).accuracy
     return {"name": name, "ours_s": seconds, "accuracy": accuracy, "at_least": at_least, "source": source}
 
 
-def digits_row() -> dict[str, Any]:
+def digits_row() -> Row:
     """Return the median accuracy of three seeds on the 297 digits kept apart, and the seconds of all three together."""
     train, test = data.digits().split()
-    start = time.perf_counter()
-    networks = [train_recipe(train, epochs=15, batch_size=32, seed=seed) for seed in range(3)]
-    seconds = time.perf_counter() - start
+    networks, seconds = timed(lambda: [train_recipe(train, 15, 32, seed) for seed in range(3)])
     accuracy = statistics.median(network.evaluate(test).accuracy for network in networks)
     return {"name": "digits accuracy, median of 3 seeds", "ours_s": seconds, "accuracy": accuracy, "at_least": 0.97}
 
 
-def main() -> None:
+def rows(chosen: Any) -> Iterator[Row]:
     """Measure the steps, then the accuracies."""
-    chosen = common.options(__doc__)
-    twins.limit_threads(chosen.threads)
-    rows = [step_row(batch, chosen) for batch in (8, 128)]
+    yield from (step_row(batch, chosen) for batch in AIMS)
     twins.limit_threads(1)
-    rows.append(digits_row())
+    yield digits_row()
     if not chosen.quick:
-        rows.append(mnist_row("mnist accuracy, source A's settings", train_source_a, 0.98, "97.58 %, then 98.03 %"))
-        rows.append(mnist_row("mnist accuracy, best recipe", train_recipe, 0.99, "Keras's example: 83.56 %"))
-    common.finish(chosen, rows, PACKAGES)
+        yield mnist_row("mnist accuracy, source A's settings", train_source_a, 0.98, "97.58 %, then 98.03 %")
+        yield mnist_row("mnist accuracy, best recipe", train_recipe, 0.99, "Keras's example: 83.56 %")
 
 
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, rows)

@@ -1,6 +1,6 @@
 """How often the speed rule errs: real workloads of known ratio, on an idle machine and beside busy processes.
 
-    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json] [--beside 0 1 2 4]
+    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json]
 
 A workload is the same small step done many times. The baseline does all of them, the candidate so many fewer that it is
 1.5 times as fast as asked (honest) or 2/3 as fast as asked (slow). 200 verdicts of each, beside 0, 1, 2 and 4 processes
@@ -14,9 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -73,8 +72,9 @@ def mixed_step(x: np.ndarray, grain: int) -> float:
     return python_step(x, grain) + numpy_step(x, grain) + blas_step(x, grain)
 
 
-def repeat(step: Callable[[np.ndarray, int], float], steps: int, grain: int, x: np.ndarray) -> float:
+def repeat(workload: Any, steps: int, x: np.ndarray) -> float:
     """Do `steps` steps, and return the sum of their results."""
+    step, grain = workload
     return sum(step(x, grain) for _ in range(steps))
 
 
@@ -83,30 +83,20 @@ def make_input(rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {"x": rng.random((48, 48), dtype=np.float32)}
 
 
-@dataclass(frozen=True)
-class Workload:
-    """One step, and how often it is done inside so that all steps together take about 10 ms."""
-
-    step: Callable[[np.ndarray, int], float]
-    grain: int
-
-    def verdict(self, at_least: float, margin: Fraction, seed: int) -> Verdict:
-        """Compare a candidate that is `margin` times as fast as asked."""
-        steps = STEPS / (Fraction(at_least) * margin)
-        assert steps.denominator == 1, "the ratio would not be exact"
-        baseline = partial(repeat, self.step, STEPS, self.grain)
-        candidate = partial(repeat, self.step, int(steps), self.grain)
-        return compare(candidate, baseline, inputs=make_input, at_least=at_least, seed=seed)
+def verdict(workload: Any, at_least: float, margin: Fraction, seed: int) -> Verdict:
+    """Compare a candidate that is `margin` times as fast as asked."""
+    steps = STEPS / (Fraction(at_least) * margin)
+    assert steps.denominator == 1, "the ratio would not be exact"
+    baseline, candidate = (partial(repeat, workload, number) for number in (STEPS, int(steps)))
+    return compare(candidate, baseline, inputs=make_input, at_least=at_least, seed=seed)
 
 
-def workloads() -> list[Workload]:
-    """Return the four kinds of workload, sized for this machine."""
+def workloads() -> Iterator[tuple[Any, int]]:
+    """Yield the four kinds of workload: a step, and how often it is done inside so that all of them take 10 ms here."""
     x = make_input(np.random.default_rng(0))["x"]
-    sized = []
     for step in (python_step, numpy_step, blas_step, mixed_step):
         seconds = measure(step, {"x": x, "grain": 10}, budget=0.2).seconds
-        sized.append(Workload(step, max(1, round(10 * BASELINE_SECONDS / STEPS / seconds))))
-    return sized
+        yield step, max(1, round(10 * BASELINE_SECONDS / STEPS / seconds))
 
 
 @contextmanager
@@ -125,50 +115,35 @@ def busy(processes: int) -> Iterator[None]:
 
 def row(name: str, margin: Fraction, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Return counts of outcomes, how far the measured ratio was off, and how long a verdict took."""
-    outcomes = [verdict.outcome for verdict in verdicts]
-    off = [verdict.ratio / (verdict.at_least * float(margin)) for verdict in verdicts]
-    seconds = [verdict.seconds for verdict in verdicts]
-    return {
-        "name": name,
-        "runs": len(verdicts),
-        **{outcome: outcomes.count(outcome) for outcome in ("pass", "fail", "inconclusive")},
-        "by_cpu_time": sum(verdict.witness == "cpu time" for verdict in verdicts),
-        "noisy": sum(verdict.noisy for verdict in verdicts),
-        "measured_over_true": statistics.median(off),
-        "median_s": statistics.median(seconds),
-        "longest_s": max(seconds),
-    }
+    outcomes, seconds = [one.outcome for one in verdicts], [one.seconds for one in verdicts]
+    counts = {outcome: outcomes.count(outcome) for outcome in ("pass", "fail", "inconclusive")}
+    counts |= {"by_cpu_time": sum(one.witness == "cpu time" for one in verdicts)}
+    counts |= {"noisy": sum(one.noisy for one in verdicts)}
+    off = statistics.median(one.ratio / (one.at_least * float(margin)) for one in verdicts)
+    times = {"median_s": statistics.median(seconds), "longest_s": max(seconds)}
+    return {"name": name, "runs": len(verdicts), **counts, "measured_over_true": off, **times}
 
 
-def rows(runs: int, beside: Sequence[int]) -> Iterator[dict[str, Any]]:
+def rows(runs: int) -> Iterator[dict[str, Any]]:
     """Yield one row for each margin and number of busy processes."""
     kinds = list(product(AT_LEAST, workloads()))
-    for processes in beside:
+    for processes in BUSY:
         where = "idle" if processes == 0 else f"beside {processes} busy process{'es' * (processes > 1)}"
         for name, margin in MARGINS.items():
             with busy(processes):
-                verdicts = []
-                for seed in range(runs):
-                    at_least, workload = kinds[seed % len(kinds)]
-                    verdicts.append(workload.verdict(at_least, margin, seed))
+                drawn = ((seed, *kinds[seed % len(kinds)]) for seed in range(runs))
+                verdicts = [verdict(workload, at_least, margin, seed) for seed, at_least, workload in drawn]
             yield row(f"{name}, {where}", margin, verdicts)
-
-
-def errors(row: dict[str, Any]) -> int:
-    """Return the number of verdicts that must not be: a fail for an honest function, a pass for slow code."""
-    return int(row["fail"] if row["name"].startswith("honest") else row["pass"])
 
 
 def main() -> int:
     """Print the table and write the record; return 1 if a verdict was wrong."""
-    parser = common.parser(__doc__)
-    parser.add_argument("--beside", type=int, nargs="+", default=BUSY, metavar="N", help="numbers of busy processes")
-    options = parser.parse_args()
+    options = common.parser(__doc__).parse_args()
     measured: list[dict[str, Any]] = []
-    for one in rows(QUICK_RUNS if options.quick else RUNS, options.beside):
+    for one in rows(QUICK_RUNS if options.quick else RUNS):
         measured.append(one)
-        common.finish(options, measured, ("unrolled", "numpy"))
-    wrong = sum(errors(one) for one in measured)
+        common.finish(options, measured)
+    wrong = sum(one["fail" if one["name"].startswith("honest") else "pass"] for one in measured)
     print("No honest function failed and no slow code passed." if not wrong else f"{wrong} verdicts are wrong.")
     return 1 if wrong else 0
 

@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import random
 import statistics
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -51,19 +52,19 @@ Side = tuple[Step, Callable[[], float]]
 """A step, and the norm of the last step's mean gradient."""
 
 
-def all_reduce(quick: bool) -> list[Row]:
+def all_reduce(chosen: Any) -> list[Row]:
     """Measure the sizes, and the gradient of source B's network."""
     sizes = {size_name(size): size for size in SIZES}
     sizes["the gradient of source B, 256 channels"] = int(WEAK.build().parameters.nbytes)
     rows = []
     for ranks in counts():
-        found = run_nccl(time_all_reduce, [list(sizes.values()), 5 if quick else 15], ranks=ranks, timeout=120)
+        found = run_nccl(time_all_reduce, [list(sizes.values()), 5 if chosen.quick else 15], ranks=ranks, timeout=120)
         for (name, size), *by_rank in zip(sizes.items(), *found, strict=True):
             slowest = {key: max(times[key] for times in by_rank) for key in KEYS}
             ratio = statistics.median(times["ratio"] for times in by_rank)
             bus = 2 * (ranks - 1) / ranks * size / slowest["ours_s"] / 1e9
             shown = {"name": f"all_reduce, {name}, {ranks} GPUs", "bytes": size, "peer": "bare NCCL"}
-            rows.append({"section": "all_reduce", **shown, **slowest, "ratio": ratio, "bus_gb_s": bus})
+            rows.append({**shown, **slowest, "ratio": ratio, "bus_gb_s": bus})
     return rows
 
 
@@ -109,24 +110,24 @@ def graphed(step: Step, rounds: int, calls: int = 20) -> float:
         return statistics.median(block(lambda: captured.launch(stream), 5) for _ in range(rounds)) / calls
 
 
-def weak(quick: bool) -> list[Row]:
+def weak(chosen: Any) -> list[Row]:
     """Measure a step with as many images a GPU, on more and more GPUs."""
     named = "weak scaling, source B, 256 channels, batch 512 a GPU"
-    return scaling("weak", named, dict.fromkeys((1, *counts()), WEAK), 8 if quick else 25, 3 if quick else 15)
+    return scaling(named, "efficiency", dict.fromkeys((1, *counts()), WEAK), 25, chosen.quick)
 
 
-def strong(quick: bool) -> list[Row]:
+def strong(chosen: Any) -> list[Row]:
     """Measure a step with as many images in all, shared by more and more GPUs."""
     rows = []
     for batch in STRONG:
         cases = {ranks: Case("strong", source_a, momentum, MNIST, batch // ranks) for ranks in (1, *counts())}
-        named = f"strong scaling, source A, batch {batch} in all"
-        rows += scaling("strong", named, cases, 50 if quick else 200, 3 if quick else 15)
+        rows += scaling(f"strong scaling, source A, batch {batch} in all", "speedup", cases, 200, chosen.quick)
     return rows
 
 
-def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds: int) -> list[Row]:
+def scaling(named: str, gain: str, cases: dict[int, Case], calls: int, quick: bool) -> list[Row]:
     """Measure ours, ours overlapped and PyTorch on each number of GPUs, all of them in turn."""
+    calls, rounds = (calls // 4, 3) if quick else (calls, 15)
     with contextlib.ExitStack() as stack:
         sides: dict[str, Ranks] = {}
         for ranks, case in cases.items():
@@ -139,10 +140,10 @@ def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds
             stack.callback(side.close)
         times = in_turns({name: partial(side.turn, calls) for name, side in sides.items()}, rounds)
     one = {side: statistics.median(times[f"{side} 1"]) for side in ("ours", "peer")}
-    gain, rows = "efficiency" if section == "weak" else "speedup", []
+    rows = []
     for ranks in cases:
         found = common.compared(times, f"ours {ranks}", f"peer {ranks}")
-        row = {"section": section, "name": f"{named}, {ranks} GPU{'s' * (ranks > 1)}", "gpus": ranks, **found}
+        row = {"name": f"{named}, {ranks} GPU{'s' * (ranks > 1)}", "gpus": ranks, **found}
         row |= {"peer": PEER if ranks > 1 else "PyTorch", f"peer_{gain}": one["peer"] / found["peer_s"]}
         row[gain] = one["ours"] / found["ours_s"]
         if ranks > 1:
@@ -274,17 +275,7 @@ def size_name(size: int) -> str:
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
-SECTIONS: dict[str, Callable[[bool], list[Row]]] = {section.__name__: section for section in (all_reduce, weak, strong)}
-
-
-def main() -> None:
-    """Measure the sections asked for; save after each, so that a run cut short leaves what it has."""
-    chosen = common.sections(__doc__, SECTIONS)
-    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # of all that this starts
-    gpu_common.measured(
-        chosen, lambda name, rows: SECTIONS[name](chosen.quick), {"gpus": gpus(), "nccl": load()[1].get_version()}
-    )
-
-
 if __name__ == "__main__":
-    main()
+    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # of all that this starts
+    sections = {section.__name__: section for section in (all_reduce, weak, strong)}
+    sys.exit(gpu_common.run(__doc__, sections, lambda: {"gpus": gpus(), "nccl": load()[1].get_version()}))

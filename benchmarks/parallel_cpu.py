@@ -24,7 +24,6 @@ import networks
 from networks import CIFAR, MNIST, source_a, source_b
 from unrolled import nn, parallel
 
-PACKAGES = ("unrolled", "numpy", "mpi4py", "mpich")
 AT_LEAST = 1.6
 RANKS = 2
 
@@ -100,22 +99,9 @@ def row(case: Case, quick: bool) -> dict[str, Any]:
     ]
     one, two, total = (statistics.median(times) for times in zip(*rounds, strict=True))
     speedup = statistics.median(alone / together for alone, together, _ in rounds)
-    return {
-        "name": case.name,
-        "one_rank_s": one,
-        "two_ranks_s": two,
-        "all_reduce_s": total,
-        "speedup": speedup,
-        "at_least": case.at_least,
-        "engine": "mpi",
-    }
-
-
-def main() -> None:
-    """Measure every case."""
-    chosen = common.options(__doc__)
-    common.finish(chosen, [row(case, chosen.quick) for case in CASES], PACKAGES)
+    row = {"name": case.name, "one_rank_s": one, "two_ranks_s": two, "all_reduce_s": total}
+    return row | {"speedup": speedup, "at_least": case.at_least, "engine": "mpi"}
 
 
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, lambda chosen: [row(case, chosen.quick) for case in CASES], ("mpi4py", "mpich"))

@@ -21,8 +21,6 @@ import common
 import cpu
 from unrolled import ops
 
-PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
-
 
 @dataclass(frozen=True)
 class Case(cpu.Operation):
@@ -69,22 +67,17 @@ CASES = (
 )
 
 
-def over_no_overlap(case: Case, chosen: Any) -> float:
-    """Return how many times longer ours takes than with windows that do not overlap."""
+def over_no_overlap(case: Case, chosen: Any) -> float | None:
+    """Return how many times longer ours takes than with windows that do not overlap, None where these do not."""
+    if case.stride == case.kernel:
+        return None
     cases = {"ours": case, "no overlap": replace(case, stride=case.kernel)}
     steps = {name: cpu.make("ours", each, chosen.threads)[0] for name, each in cases.items()}
     times, _ = common.side_by_side(steps, *common.rounds(chosen.quick))
     return common.compared(times, peer="no overlap")["ratio"]
 
 
-def main() -> None:
-    """Measure every case."""
-    chosen, rows = common.options(__doc__), []
-    for case in CASES:
-        overlap = over_no_overlap(case, chosen) if case.stride < case.kernel else None
-        rows.append(case.row(chosen, over_no_overlap=overlap))
-    common.finish(chosen, rows, PACKAGES)
-
-
 if __name__ == "__main__":
-    main()
+    common.run(
+        __doc__, lambda chosen: [case.row(chosen, over_no_overlap=over_no_overlap(case, chosen)) for case in CASES]
+    )

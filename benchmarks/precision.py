@@ -32,8 +32,6 @@ from unrolled.nn.smaller_layers import BinaryLinear
 from unrolled.ops import precision
 from unrolled.ops.precision.binary import COLUMNS, ROWS
 
-PACKAGES = ("unrolled", "numpy", "scipy", "threadpoolctl")
-
 
 def product_rows(quick: bool) -> list[Row]:
     """Return a row for each kind of product."""
@@ -121,16 +119,13 @@ def half_rows(train: data.Dataset, test: data.Dataset, epochs: int) -> list[Row]
     return [*rows, {"section": "training", "name": "trained in float16, mean of 3 seeds", **means}]
 
 
-def main() -> None:
+def rows(chosen: Any) -> list[Row]:
     """Measure the products, then the networks, then training."""
-    chosen = common.options(__doc__)
     twins.limit_threads(chosen.threads)
     train, test = data.digits().split() if chosen.quick else data.mnist()
-    rows = product_rows(chosen.quick)
-    rows += network_rows(train, test, 2)
-    rows += half_rows(train, test, 10 if chosen.quick else 1)
-    common.finish(chosen, rows, PACKAGES)
+    trainings = half_rows(train, test, 10 if chosen.quick else 1)
+    return product_rows(chosen.quick) + network_rows(train, test, 2) + trainings
 
 
 if __name__ == "__main__":
-    main()
+    common.run(__doc__, rows)

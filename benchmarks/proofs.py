@@ -41,7 +41,7 @@ def main() -> None:
         known = {row["name"]: row for row in json.loads(chosen.json.read_text(encoding="utf-8"))["rows"]}
     for row in rows(chosen.only or (QUICK if chosen.quick else names), chosen.seeds, chosen.draws):
         known[row["name"]] = row
-    common.finish(chosen, [known[name] for name in names if name in known], ["numpy"])
+    common.finish(chosen, [known[name] for name in names if name in known])
 
 
 if __name__ == "__main__":

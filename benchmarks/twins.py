@@ -103,6 +103,7 @@ def row(case: Case, steps: int, chosen: Any, epoch: int, **more: Any) -> dict[st
     A timed call makes so many steps. Returns besides the seconds of an epoch of so many images.
     """
     steps = max(1, steps // 8) if chosen.quick else steps
+    limit_threads(chosen.threads)
     check(case)
     found = common.both_modes(make, case, steps, chosen.threads, quick=chosen.quick, calls=common.CALLS)
     seconds = {key: found[key] / steps for key in ("ours_s", "peer_s")}

@@ -1,7 +1,7 @@
 """Random programs over all that the simulated GPU offers, as text: `twins_random.py` runs each on two modules.
 
 A program is a few lines of Python in which `cp` and `jit` are free, so it can be shown, and pasted into a table of
-tests. A chance that Hypothesis makes has them shrunk: what stands first in a tuple here is the simplest.
+tests. The grammar is twins.toml.
 """
 
 from __future__ import annotations
@@ -9,15 +9,23 @@ from __future__ import annotations
 import contextlib
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from twins_rows import KERNEL, POOLS, ROWS, WORDS
+import common
 
+GRAMMAR = common.table("twins")
+CLOSE, POOLS, WORDS, KERNEL = (GRAMMAR[name] for name in ("close", "pools", "words", "kernel"))
+ROWS: dict[str, tuple[str, list[str]]] = {}  # by operation: how close results are to be, and the ways to write it
+for _key, (_close, *_rows) in GRAMMAR["operations"].items():
+    _name, _, _signs = _key.partition(": ")
+    for _op in _signs.split() or _name.split(", "):
+        _filled = [row.replace("{op}", _op) for row in GRAMMAR["rows"].get(_rows[0], _rows)]
+        ROWS[_name.replace("{op}", _op) if _signs else _op] = _close, _filled
 _DTYPES = "float32 int32 bool float64 uint8 int64 float16 complex64 int8 uint32 int16 uint16 uint64 complex128"
 DTYPES = _DTYPES.split()
 REGISTERS = [name.replace("bool", "bool_") for name in DTYPES if "complex" not in name]
@@ -30,7 +38,7 @@ THREADS = 64
 
 @dataclass(frozen=True)
 class Line:
-    """A statement, the operation that it tries, and how close two results are to be: see `twins_rows.CLOSE`."""
+    """A statement, the operation that it tries, and how close two results are to be: see `CLOSE`."""
 
     text: str
     op: str = "input"
@@ -71,7 +79,7 @@ def text(lines: Program) -> str:
 class Drawing:
     """A program that is being drawn. NumPy runs along, so that shapes are known; what it cannot do is not used again.
 
-    {WORD} in a row becomes one of `WORDS`, or what the method `fill_WORD` gives. `x` is the array that was drawn last.
+    {WORD} in a row becomes one of `WORDS`, or what `FILLS` gives. `x` is the array that was drawn last.
     """
 
     def __init__(self, chance: Random, chosen: Palette) -> None:
@@ -84,12 +92,12 @@ class Drawing:
         """Add a line that does this operation."""
         self.result = self.inner = ""
         filled = self.row(op)
-        filled = filled if self.result else f"{self.fill_r()} = {filled}"
+        filled = filled if self.result else f"{self.name_result()} = {filled}"
         self.add(Line(filled, f"{op} of {self.inner}" if self.inner else op, ROWS[self.inner or op][0]))
 
     def row(self, op: str) -> str:
         self.text = ""
-        return self.filled(self.chance.choice(ROWS[op][1]).replace("{op}", op))
+        return self.filled(self.chance.choice(ROWS[op][1]))
 
     def filled(self, row: str) -> str:
         return re.sub(r"{(\w+)}", lambda word: self.word(word[1]), row)
@@ -97,7 +105,7 @@ class Drawing:
     def word(self, word: str) -> str:
         if word in WORDS:
             return self.filled(self.chance.choice(WORDS[word]))
-        return str(getattr(self, f"fill_{word}")())
+        return str(FILLS[word](self))
 
     def add(self, line: Line) -> None:
         self.lines.append(line)
@@ -127,79 +135,76 @@ class Drawing:
             self.x = eval(self.text, self.known)
         return self.text
 
-    def fill_r(self) -> str:
+    def name_result(self) -> str:
         self.result = self.result or next(self.letters)
         return self.result
 
-    def fill_x(self) -> str:
-        return self.see(SHAPES, VIEWS, () if self.chance.random() < 0.5 else self.arrays())
-
-    def fill_full(self) -> str:
-        """An array of at least one axis, none of them empty: CuPy does not look where it writes."""
-        return self.see([shape for shape in SHAPES if shape and 0 not in shape])
-
-    def fill_m(self) -> str:
-        return self.see(((2, 3), (3, 3), (1, 4), (4, 1), (0, 2), (16, 24)), ("", "", ".T"))
-
-    def fill_v(self) -> str:
-        return self.see(((3,), (1,), (40,)))
-
-    def fill_y(self) -> str:
-        """An array that broadcasts with x."""
+    def broadcasting(self) -> str:
+        """Return an array that broadcasts with x."""
         same = [name for name in self.arrays() if self.known[name].shape == self.x.shape]
         if same and self.chance.random() < 0.6:
             return self.chance.choice(same)
         thin = [self.chance.choice((n, n, 1)) for n in self.x.shape]
         return self.array(tuple(thin[self.chance.choice((0, 0, 0, 1)) :]))
 
-    def fill_right(self) -> str:
-        """A second factor of a matrix product."""
+    def factor(self) -> str:
+        """Return a second factor of a matrix product."""
         inner = self.x.shape[-1] if self.x.ndim else 2
         return self.array(self.chance.choice(((inner, 2), (inner,), (inner, 1), (2, inner, 3), (inner + 1, 2))))
 
-    def fill_axis(self) -> int:
+    def axis(self) -> int:
         return self.chance.randint(-self.x.ndim, max(0, self.x.ndim - 1))
 
-    def fill_axes(self) -> Any:
-        pair = tuple(self.chance.sample(range(self.x.ndim), min(2, self.x.ndim)))
-        return self.chance.choice((None, self.fill_axis(), self.fill_axis(), pair))
+    def order(self, most: int) -> tuple[int, ...]:
+        return tuple(self.chance.sample(range(self.x.ndim), min(most, self.x.ndim)))
 
-    def fill_order(self) -> Any:
-        return tuple(self.chance.sample(range(self.x.ndim), self.x.ndim))
+    def axes(self) -> Any:
+        pair = self.order(2)
+        return self.chance.choice((None, self.axis(), self.axis(), pair))
 
-    def fill_dtype(self) -> str:
-        return repr(self.chance.choice(self.palette.dtypes))
-
-    def fill_shape(self) -> Any:
-        """Another shape for the same values, now and then for others."""
+    def shape(self) -> Any:
+        """Return another shape for the same values, now and then for others."""
         n = self.x.size
         return self.chance.choice(((-1,), self.x.shape[::-1], (n, 1), (1, n), (-1, 2), (n + 1,)))
 
-    def fill_dims(self) -> Any:
-        return self.chance.choice(SHAPES)
-
-    def fill_wide(self) -> Any:
-        return self.chance.choice(((2, *self.x.shape), self.x.shape, (*self.x.shape, 2)))
-
-    def fill_index(self) -> str:
-        """An array of places on the first axis."""
+    def places(self) -> str:
+        """Return an array of places on the first axis."""
         n, kind = (self.x.shape or (1,))[0], self.chance.choice(("int64", "int32", "uint8", "int8"))
         n = min(n, 100)  # int8 holds no more
         places = [self.chance.randint(0 if kind == "uint8" else -n, max(0, n - 1)) for _ in range(3)]
         return f"cp.asarray(np.array({places}, {kind!r}))"
 
-    def fill_mask(self) -> str:
-        return self.chance.choice((f"{self.text} > 0", f"{self.text} == {self.text}", f"{self.text} > 9"))
-
-    def fill_call(self) -> str:
-        """An operation that is one expression: what a stream is given."""
+    def call(self) -> str:
+        """Return an operation that is one expression: what a stream is given."""
         ops = [op for op in self.palette.ops if "host" not in op and not any("{r}" in row for row in ROWS[op][1])]
         self.inner = self.chance.choice(ops or ["add"])
         self.expression = self.row(self.inner)
         return self.expression
 
-    def fill_again(self) -> str:
-        return self.expression
+
+FULL = [shape for shape in SHAPES if shape and 0 not in shape]  # CuPy does not look where it writes
+MATRICES = (2, 3), (3, 3), (1, 4), (4, 1), (0, 2), (16, 24)
+FILLS: dict[str, Callable[[Drawing], Any]] = {
+    "r": Drawing.name_result,
+    "x": lambda d: d.see(SHAPES, VIEWS, () if d.chance.random() < 0.5 else d.arrays()),
+    "full": lambda d: d.see(FULL),
+    "m": lambda d: d.see(MATRICES, ("", "", ".T")),
+    "v": lambda d: d.see(((3,), (1,), (40,))),
+    "y": Drawing.broadcasting,
+    "right": Drawing.factor,
+    "axis": Drawing.axis,
+    "axes": Drawing.axes,
+    "order": lambda d: d.order(d.x.ndim),
+    "dtype": lambda d: repr(d.chance.choice(d.palette.dtypes)),
+    "shape": Drawing.shape,
+    "dims": lambda d: d.chance.choice(SHAPES),
+    "wide": lambda d: d.chance.choice(((2, *d.x.shape), d.x.shape, (*d.x.shape, 2))),
+    "index": Drawing.places,
+    "mask": lambda d: d.chance.choice((f"{d.text} > 0", f"{d.text} == {d.text}", f"{d.text} > 9")),
+    "call": Drawing.call,
+    "again": lambda d: d.expression,
+}
+"""What else stands for a word."""
 
 
 def _figure(value: str, kind: np.dtype[Any]) -> str:

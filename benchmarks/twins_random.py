@@ -4,14 +4,13 @@
         [--kernels N] [--seconds N] [--processes N] [--first cupy] [--second unrolled.simgpu]
 
 After each line both sides are to have raised the same kind of error, or to hold the same values, dtypes and shapes:
-bits, or units in the last place where the hardware may differ (`twins_rows.CLOSE`). `EXPECTED` names what differs on
-purpose; what is left is unexplained, and is shrunk by Hypothesis. Exit code 1: something is unexplained.
+bits, or units in the last place where the hardware may differ (`CLOSE`). `EXPECTED` names what differs on purpose; what
+is left is unexplained, and smaller programs are sought for it. Exit code 1: something is unexplained.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import itertools
 import linecache
@@ -30,30 +29,18 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-import hypothesis
 import numpy as np
-from hypothesis import HealthCheck, Phase
-from hypothesis import strategies as st
-from hypothesis.errors import HypothesisException
 
 import common
 import gpu_common
 import twins_programs
-from twins_programs import NAMES, Line, Palette, Program
-from twins_rows import CLOSE
+from twins_programs import CLOSE, NAMES, Line, Palette, Program
 
-SHRINKING = hypothesis.settings(
-    max_examples=200,
-    database=None,
-    deadline=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-)
-SHRINK = 20.0  # seconds for one program
+DRAWS, SHRINK = 200, 20.0  # for one program: others that are tried, and seconds at most
 GRACE = 60.0  # seconds beyond the end after which a process is given up
 ANY = ("Exception", "BaseException", "object")
 NUMERIC = ("value", "nan", "zero's sign")
-CHUNK = 100  # programs that share a palette, so that CuPy compiles fewer kernels
+CHUNK = 100  # programs that share a process and a palette, so that CuPy compiles fewer kernels
 JIT = {"cupy": "cupyx.jit", "unrolled.simgpu": "unrolled.simgpu.jit"}
 _numbers = itertools.count()
 
@@ -78,10 +65,9 @@ class Difference:
     def key(self) -> tuple[str, tuple[str, ...], str]:
         return self.op, self.dtypes, self.kind
 
-
-def size(difference: Difference) -> tuple[int, int]:
-    """Return by what the smallest of some programs is found: its lines, and its letters."""
-    return len(difference.program), len(twins_programs.text(difference.program))
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.program), len(twins_programs.text(self.program))
 
 
 Expected = Callable[[Difference, Sequence[Any]], bool]
@@ -270,25 +256,25 @@ def drawn(seed: int, chunk: int, kernels: int) -> Iterator[Program]:
 
 @dataclass
 class Found:
-    """What was run, and what differed; `gone`: the device answers no more, so this process cannot go on."""
+    """What was run, and what differed."""
 
     lines: Counter[str]
     programs: int = 0
     differences: list[Difference] = field(default_factory=list)
-    gone: bool = False
 
 
 def search(seed: int, chunk: int, kernels: int, names: Sequence[str], end: float) -> Found:
-    """Run the programs of a chunk on the modules of these names, up to this time."""
+    """Run the programs of a chunk on the modules of these names, up to this time, as long as the device answers."""
     modules, found = [importlib.import_module(name) for name in names], Found(Counter())
     for program in drawn(seed, chunk, kernels):
-        if time.time() > end or found.gone:
+        if time.time() > end:
             break
         found.programs += 1
         found.lines.update(line.op for line in program)
         if difference := run(program, modules):
             found.differences.append(difference)
-            found.gone = not all(map(answers, modules))
+            if not all(map(answers, modules)):
+                break
     return found
 
 
@@ -303,54 +289,44 @@ def answers(module: ModuleType) -> bool:
 def shrunk(difference: Difference, names: Sequence[str], end: float) -> Difference:
     """Return the difference of the same key with the smallest program found, in `SHRINK` seconds or up to this time.
 
-    Lines are left out first. Then Hypothesis draws programs of the same operation and dtypes, and shrinks one.
+    Others of the same operation and dtypes are drawn; then lines are left out.
     """
     modules, best = [importlib.import_module(name) for name in names], difference
     end = min(end, time.time() + SHRINK)
 
-    def same(program: Program) -> bool:
+    def same(program: Program) -> None:
         nonlocal best
-        if time.time() > end or (other := run(program, modules)) is None or other.key != difference.key:
-            return False
-        best = min(best, other, key=size)
-        return True
+        if (other := run(program, modules)) and other.key == difference.key:
+            best = min(best, other, key=lambda each: each.size)
 
-    for line in reversed(difference.program):
-        same(tuple(other for other in best.program if other is not line))
-    text = twins_programs.text(best.program)
+    text = twins_programs.text(difference.program)
     dtypes = [name for name in twins_programs.DTYPES if re.search(rf"\b{name}\b", text)]
     ops = [{"input": "copy"}.get(op, op) for op in difference.op.split(" of ") if op != "jit"]
     chosen = Palette(ops, dtypes or twins_programs.DTYPES[:1])
-    programs = st.randoms(use_true_random=False).map(lambda chance: twins_programs.program(chance, chosen))
-    with contextlib.suppress(HypothesisException):  # there was none, or the time was up in the midst of it
-        hypothesis.find(programs, same, settings=SHRINKING, random=Random(0))
+    for number in range(DRAWS):
+        if time.time() < end:
+            same(twins_programs.program(Random(number), chosen))
+    for line in reversed(best.program):
+        same(tuple(other for other in best.program if other is not line))
     return best
 
 
-def lane(work: Sequence[Callable[..., Any]], end: float) -> list[Any]:
-    """Return what each piece of work gives, in a process beside this one: a new one where something broke."""
-    done: list[Any] = []
-    pool: Any = None
-    for piece in work:
-        pool = pool or ProcessPoolExecutor(1, get_context("spawn"))
+def apart(piece: Callable[[], Any], end: float) -> Any:
+    """Return what a piece of work gives in a process of its own, None if it breaks: then the others go on."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            done.append(pool.submit(piece).result(max(1, end + GRACE - time.time())))
-            going = not getattr(done[-1], "gone", False)
-        except Exception as error:  # the others go on: a machine with a GPU is not always there
+            return pool.submit(piece).result(max(1, end + GRACE - time.time()))
+        except Exception as error:
             print(f"{error!r} in {piece}"[:600], file=sys.stderr)
-            going = False
-        if not going:
             for process in pool._processes.values():  # one that hangs would be waited for
                 process.kill()
-            pool = pool.shutdown(wait=False, cancel_futures=True)
-    return done
+            return None
 
 
-def spread(work: Sequence[Callable[..., Any]], processes: int, end: float) -> list[Any]:
-    """Return what the work gives that so many processes do; what broke is left out."""
+def spread(work: Sequence[Callable[[], Any]], processes: int, end: float) -> list[Any]:
+    """Return what the work gives that so many processes do at a time; what broke is left out."""
     with ThreadPoolExecutor(processes) as threads:
-        parts = threads.map(lambda number: lane(work[number::processes], end), range(processes))
-        return [result for part in parts for result in part]
+        return [result for result in threads.map(partial(apart, end=end), work) if result is not None]
 
 
 def measured(chosen: argparse.Namespace) -> list[common.Row]:
@@ -381,7 +357,7 @@ def rows(found: Sequence[Found], shown: Any, chosen: argparse.Namespace, seconds
     for difference in shown.values():
         groups.setdefault(difference.reason or difference.name, []).append(difference)
     for name, alike in sorted(groups.items()):
-        least, count = min(alike, key=size), sum(times[difference.key] for difference in alike)
+        least, count = min(alike, key=lambda each: each.size), sum(times[difference.key] for difference in alike)
         row = {"section": "differences", "name": name, "times": count, "wrong": int(not least.reason)}
         text = twins_programs.text(least.program).splitlines()
         yield {**row, "program": text, "detail": least.detail.splitlines()}
@@ -406,7 +382,7 @@ def main() -> int:
     for row in made[1:]:
         if row["wrong"]:
             print(f"\n# {row['name']}", *row["program"], *(f"# {line}" for line in row["detail"]), sep="\n")
-    gpu_common.save(chosen, made, {"processes": chosen.processes})
+    common.save(chosen, made, **gpu_common.machine(), processes=chosen.processes)
     return int(made[0]["wrong"] > 0)
 
 

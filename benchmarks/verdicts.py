@@ -39,6 +39,7 @@ CORES = 2
 EXPECTED = {"honest": "pass", "slow": "fail"}
 WORDS = {"honest": "answers at 1.5 of what is asked", "slow": "answers at 2/3 of what is asked"}
 CALIBRATIONS = 3
+Found = Counter[tuple[str, str]]  # how often a part got a verdict
 MARGINS = {"honest": 3 / 2, "slow": 2 / 3}
 SLOW = """
 
@@ -65,31 +66,25 @@ def main() -> int:
     for beside, kind in itertools.product(options.beside, options.kinds):
         deadline = time.monotonic() + options.within
         rows.append(row(kind, beside, *tally(kind, count, beside, options.sets, deadline)))
-        common.finish(options, rows, ["numpy", "ipython"])  # after every row: what was found outlives a later failure
+        common.finish(options, rows)  # after every row: what was found outlives a later failure
     return int(any(line["erred"] for line in rows))
 
 
 def small(lesson: str) -> NotebookNode:
     """Return a lesson's solution: its first cell, its exercises, the functions that they call, and the checks."""
     nb = cells.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
-    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    code = [(cell, parsed(cell.source)) for cell in nb.cells if cell.cell_type == "code"]
     wanted = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
-    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in wanted))
-    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in wanted or defined(cell.source) & used]
+    nodes = (node for cell, tree in code if grade_id(cell) in wanted for node in ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    called = [any(isinstance(node, ast.FunctionDef) and node.name in used for node in tree.body) for _, tree in code]
+    called[0] = True
+    nb.cells = [cell for (cell, _), so in zip(code, called, strict=True) if so or grade_id(cell) in wanted]
     return nb
 
 
-def names(source: str) -> set[str]:
-    """Return every name in a cell."""
-    return {node.id for node in ast.walk(parsed(source)) if isinstance(node, ast.Name)}
-
-
-def defined(source: str) -> set[str]:
-    """Return the functions that a cell defines."""
-    return {node.name for node in parsed(source).body if isinstance(node, ast.FunctionDef)}
-
-
 def parsed(source: str) -> ast.Module:
+    """Return the tree of a cell, without what only a notebook understands."""
     return ast.parse("\n".join(line for line in source.split("\n") if not line.lstrip().startswith(("%", "!"))))
 
 
@@ -113,9 +108,9 @@ def judged(nb: NotebookNode, lesson: str, names: Iterable[str]) -> Any:
 
 def timed_lessons() -> dict[str, list[str]]:
     """Return the checks with points for speed, by lesson."""
+    every = checks.lessons().items()
     found = {
-        lesson: [name for name, spec in specs.items() if spec.speed is not None and spec.speed.points]
-        for lesson, specs in checks.lessons().items()
+        lesson: [name for name, spec in specs.items() if spec.speed and spec.speed.points] for lesson, specs in every
     }
     return {lesson: names for lesson, names in found.items() if names}
 
@@ -141,9 +136,9 @@ def work_to_do(kind: str) -> dict[str, int]:
     return repeats
 
 
-def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
+def grading(kind: str, repeats: dict[str, int]) -> Found:
     """Make one grading; return how often each part got each verdict."""
-    found: Counter[tuple[str, str]] = Counter()
+    found = Found()
     for lesson, names in timed_lessons().items():
         verdicts = judged(slowed(lesson, repeats), lesson, names)
         for score in verdicts.scores:
@@ -155,25 +150,21 @@ def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
     return found
 
 
-def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Counter[tuple[str, str]], int]:
+def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Found, int]:
     """Make up to `count` gradings, on `sets` pairs of cores at a time; return verdicts, and how many they were."""
     shares = [count // sets + (number < count % sets) for number in range(sets)]
     jobs = [(kind, share, beside, number, sets, deadline) for number, share in enumerate(shares) if share]
     with multiprocessing.get_context("spawn").Pool(sets) as pool:
         found = pool.starmap(several, jobs, chunksize=1)
-    return sum((verdicts for verdicts, _ in found), Counter[tuple[str, str]]()), sum(made for _, made in found)
+    return sum((verdicts for verdicts, _ in found), Found()), sum(made for _, made in found)
 
 
-def several(
-    kind: str, count: int, beside: int, number: int, sets: int, deadline: float
-) -> tuple[Counter[tuple[str, str]], int]:
+def several(kind: str, count: int, beside: int, number: int, sets: int, deadline: float) -> tuple[Found, int]:
     """Make gradings one after the other, on one pair of cores; return verdicts, and how many were made in time."""
     if sets > 1:
         os.sched_setaffinity(0, range(number * CORES, number * CORES + CORES))
     tempfile.tempdir = tempfile.mkdtemp(prefix="verdicts-")  # locks of its own: other cores are other machines here
-    total: Counter[tuple[str, str]] = Counter()
-    repeats = work_to_do(kind)
-    done = 0
+    total, repeats, done = Found(), work_to_do(kind), 0
     with busy(beside):
         while done < count and time.monotonic() < deadline:
             started = time.monotonic()
@@ -183,7 +174,8 @@ def several(
     return total, done
 
 
-def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> dict[str, Any]:
+def row(kind: str, beside: int, found: Found, count: int) -> dict[str, Any]:
+    """Return counts of verdicts, and what is not as expected."""
     verdicts = Counter[str]()
     for (_, verdict), times in found.items():
         verdicts[verdict] += times
@@ -191,15 +183,10 @@ def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> 
     erred = verdicts.total() - verdicts["pass"] - verdicts["inconclusive"]
     if kind == "slow":
         erred = verdicts["pass"] + (verdicts["inconclusive"] if beside == 0 else 0)
-    return {
-        "name": f"{WORDS[kind]}, {f'beside {beside} busy processes' if beside else 'on a quiet machine'}",
-        "gradings": count,
-        "parts": verdicts.total(),
-        "verdicts": dict(verdicts),
-        "inconclusive_share": verdicts["inconclusive"] / max(1, verdicts.total()),
-        "erred": erred,
-        "not_as_expected": wrong,
-    }
+    name = f"{WORDS[kind]}, {f'beside {beside} busy processes' if beside else 'on a quiet machine'}"
+    counts = {"gradings": count, "parts": verdicts.total(), "verdicts": dict(verdicts)}
+    share = verdicts["inconclusive"] / max(1, verdicts.total())
+    return {"name": name, **counts, "inconclusive_share": share, "erred": erred, "not_as_expected": wrong}
 
 
 if __name__ == "__main__":

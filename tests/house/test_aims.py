@@ -1,4 +1,4 @@
-"""Each figure of a record meets the aim that stands beside it, or a line of benchmarks/aims.py says why not."""
+"""Each figure of a record meets the aim that stands beside it, or a line of benchmarks/aims.toml says why not."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def test_each_recorded_figure_meets_its_aim_or_has_a_reason(aims, measurements):
         for name, record in measurements.records().items()
         for row, aim in aims.missed(record["rows"])
     }
-    assert missed - {*aims.FALLS_SHORT} == set(), "say in benchmarks/aims.py why"
-    assert {*aims.FALLS_SHORT} - missed == set(), "is met, or gone: take the line out of benchmarks/aims.py"
+    assert missed - {*aims.FALLS_SHORT} == set(), "say in benchmarks/aims.toml why"
+    assert {*aims.FALLS_SHORT} - missed == set(), "is met, or gone: take the line out of benchmarks/aims.toml"
 
 
 def test_each_aim_of_a_record_is_understood(aims, measurements):

@@ -21,9 +21,8 @@ def record(rows, command="taskset -c 2,3 python benchmarks/x.py --threads 1 --js
     return {"command": command, "date": "2026-11-24T02:06:25+00:00", "machine": machine, "rows": rows}
 
 
-def joined(every, known, seen, plan=None, failed=""):
-    rows = {row["name"]: row for row in seen}
-    return every.joined("x", known, every.Seen(plan or every.Plan([[]]), rows, failed))
+def joined(every, known, seen, why="not in this run", failed=""):
+    return every.joined("x", known, every.Seen(why, {row["name"]: row for row in seen}, failed))
 
 
 STEP = {"name": "step", "peer": "P", "ours_s": 0.2, "at_most_s": 0.15, "ratio": 0.5, "at_most": 0.6, "batch": 8}
@@ -34,19 +33,16 @@ def test_all_figures_and_aims_of_a_row_stand_beside_its_record(every, capsys):
     rows = joined(every, known, [{"name": "step", "ours_s": 0.1, "ratio": 0.7}, {"name": "judge", "erred": 0}])
     assert rows[0]["numbers"].items() >= {"ours_s": [0.2, 0.1], "ratio": [0.5, 0.7], "batch": [8, None]}.items()
     every.print_figures(rows)
-    every.print_aims(rows)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[:7] == [
         "",
         "x.json, 2026-11-24",
-        "name figure recorded here here / recorded",
-        "step ratio 0.5 0.7 1.4",
-        "ours_s 0.2 0.1 0.5",
+        "name figure recorded here here / recorded aim",
+        "step ratio 0.5 0.7 1.4 at most 0.6: met, missed",
+        "ours_s 0.2 0.1 0.5 at most 0.15: missed, met",
         "judge erred 0 0",  # nothing is divided by a recorded zero
         "1 row not measured: not in this run",
     ]
-    assert "step ratio at most 0.6 0.5 met 0.7 missed" in lines
-    assert "step ours_s at most 0.15 0.2 missed 0.1 met" in lines
 
 
 @pytest.mark.parametrize(
@@ -74,46 +70,33 @@ def test_what_failed_is_named_and_what_it_left_counts(every):
 @pytest.mark.parametrize(
     ("machine", "gpus", "runs", "why"),
     [
-        (CPU, 0, [["--threads", "1"]], ""),
+        (CPU, 0, [["--threads", "1"]], "not in this run"),
         (GPU, 0, [], "needs a GPU"),
-        (GPU, 1, [["--threads", "1"]], ""),
+        (GPU, 1, [["--threads", "1"]], "not in this run"),
         ({**GPU, "gpus": 2}, 1, [], "needs two GPUs"),
-        ({**GPU, "gpus": 2}, 2, [["--threads", "1"]], ""),
+        ({**GPU, "gpus": 2}, 2, [["--threads", "1"]], "not in this run"),
     ],
 )
 def test_what_needs_gpus_runs_where_they_are(every, machine, gpus, runs, why):
     known = record([{"name": "step", "ratio": 0.5}], machine=machine)
-    plan = every.planned("x", known, False, gpus)
-    assert plan.runs == runs
-    (row,) = joined(every, known, [], plan)
-    assert row["why"] == (why or "not in this run")
-
-
-def test_without_a_gpu_the_rows_of_the_host_are_measured(every):
-    rows = [{"name": "a", "section": "one layer", "ratio": 1.0}, {"name": "b", "section": "CPU", "ratio": 1.0}]
-    plan = every.planned("x", known := record(rows, machine=GPU), True, 0)
-    assert plan.runs == [["--quick", "--only", "CPU", "--threads", "1"]]
-    found = joined(every, known, [{"name": "b", "ratio": 0.5}], plan)
-    assert [(row["numbers"]["ratio"][1], row["why"]) for row in found] == [(None, "needs a GPU"), (0.5, "")]
+    assert every.planned("x", known, False, gpus) == (runs, why)
+    (row,) = joined(every, known, [], why)
+    assert row["why"] == why
 
 
 def test_the_commands_of_a_record_are_run_again_and_the_short_form_once(every):
     command = "python benchmarks/x.py --beside 0 --json x.json; python benchmarks/x.py --beside 3 --picture docs/x.png"
     known = record([{"name": "step", "ratio": 0.5}], command)
-    assert every.planned("x", known, False, 0).runs == [["--beside", "0"], ["--beside", "3"]]
-    plan = every.planned("x", known, True, 0)
-    assert plan.runs == [["--quick"]]
-    assert joined(every, known, [], plan)[0]["why"] == "not in the short form"
+    assert every.planned("x", known, False, 0)[0] == [["--beside", "0"], ["--beside", "3"]]
+    assert every.planned("x", known, True, 0) == ([["--quick"]], "not in the short form")
 
 
 def test_a_short_form_that_computes_something_else_is_left_out(every):
     known = record([{"name": "int8", "ratio": 0.5}], "python benchmarks/precision.py --json x.json")
-    plan = every.planned("precision", known, True, 0)
-    assert plan.runs == []
-    (row,) = joined(every, known, [], plan)
-    assert "smaller" in row["why"]
-    long = record([{"name": "errs", "erred": 0}], "python benchmarks/verdicts.py")
-    assert "long" in joined(every, long, [], every.planned("verdicts", long, True, 0))[0]["why"]
+    runs, why = every.planned("precision", known, True, 0)
+    assert runs == []
+    assert "smaller" in why
+    assert "long" in every.planned("verdicts", record([], "python benchmarks/verdicts.py"), True, 0)[1]
 
 
 PROGRAM = """\
@@ -160,7 +143,7 @@ def test_a_benchmark_that_fails_is_named_and_the_rest_goes_on(staged):
 def test_every_record_has_a_benchmark_and_each_row_a_figure_that_is_printed(every):
     records, programs = every.measurements.records(), every.benchmarks(BENCHMARKS)
     assert set(records) <= set(programs)
-    assert [name for name in (*every.LONG, *every.SMALLER) if name not in programs] == []
+    assert [name for name in every.LEFT_OUT if name not in programs] == []
     for name, known in records.items():
         assert every.planned(name, known, True, 8)
         rows = joined(every, known, [])
