@@ -96,8 +96,8 @@ def compare_blocks(
         raise ValueError(f"at_least is {at_least}; expected a positive factor")
     start = clock()
     seed = secrets.randbits(32) if seed is None else seed
-    race = _Race(candidate, baseline, random.Random(seed), clock, time_limit, shortest, "pass" in cpu_witness)
-    race.announce = announce
+    by_cpu = "pass" in cpu_witness
+    race = _Race(candidate, baseline, random.Random(seed), clock, time_limit, shortest, by_cpu, announce)
     enough = min(shortest, MIN_BLOCK) / 2  # to plan blocks by
     race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, enough)
     race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, enough)
