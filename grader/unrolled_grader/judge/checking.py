@@ -30,6 +30,8 @@ _bandwidth = functools.cache(timing.copy_bandwidth)
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
+LEAST_BANDWIDTH = 2e9
+"""Bytes a second that the memory of any machine moves. To measure what this one moves takes 256 MB in each judge."""
 HONEST_FACTOR = 10.0
 """How many times as fast as the reference a right answer may be, where a check of correctness times both, before a
 person should look at it: several times what work of one's own has reached."""
@@ -209,7 +211,6 @@ def _implausible(spec: Spec, verdict: timing.Verdict | None, ratio: float | None
     example = spec.speed.draw_inputs(0, 1)[0]
     size = sum(value.nbytes for value in (*example.values(), spec.timed_result(example)) if hasattr(value, "nbytes"))
     seconds = statistics.median(pair.candidate.wall / pair.candidate.calls for pair in verdict.pairs)
-    bound = CACHE_FACTOR * _bandwidth()
-    if size <= bound * seconds:
+    if size <= CACHE_FACTOR * LEAST_BANDWIDTH * seconds or size <= CACHE_FACTOR * _bandwidth() * seconds:
         return ""
     return f"{size / seconds / 1e9:.0f} GB/s of inputs and results: memory here moves {_bandwidth() / 1e9:.0f} GB/s"
