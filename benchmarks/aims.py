@@ -14,6 +14,7 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     "at_most": ("ratio",),
     "at_most_eager": ("ratio_eager",),
     "at_most_s": ("ours_s",),
+    "at_most_mb": ("above_one_mb",),
     "at_least": ("faster", "speedup", "accuracy"),
 }
 EAGER = "the eager step calls and copies more than it has to; `nn.compiled` is ahead (compiled_cpu.json)"

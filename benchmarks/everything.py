@@ -40,7 +40,7 @@ from unrolled.show import words
 HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
 WITHOUT_GPU = "CPU"  # the section of a benchmark for GPUs that runs on the host
-SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (WITHOUT_GPU,)}
+SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (WITHOUT_GPU,), "memory": ()}
 """Benchmarks whose short form takes smaller arrays or other data, and the sections that stay as they are."""
 LONG = ("grading", "operating_curve", "verdicts")
 """What takes a minute or more even in its short form: many verdicts, and gradings of whole classes."""
@@ -52,7 +52,8 @@ COUNTS = ("erred", "pass", "fail", "inconclusive", "points", "wrong", "launches"
 SECONDS = ("ours_s", "epoch_s", "eager_s", "slowest_s", "two_ranks_s", "median_s", "gpu_s", "seconds")
 MICROSECONDS = ("us", "device_us", "host_us", "waits_us", "modelled_us", "lowest_us", "highest_us")
 RATES = ("bus_gb_s", "gb_per_s", "gflops", "tflops")
-CLAIMED = (*RATIOS, *MODELLED, *FACTORS, *SHARES, *COUNTS, *SECONDS, *MICROSECONDS, *RATES)
+MEMORY = ("peak_mb", "above_one_mb")
+CLAIMED = (*RATIOS, *MODELLED, *FACTORS, *SHARES, *COUNTS, *SECONDS, *MICROSECONDS, *RATES, *MEMORY)
 """The figures of a row that are printed."""
 Row = Mapping[str, Any]
 
