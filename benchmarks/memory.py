@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,9 +91,13 @@ def graded(lesson: str, students: int, timed: bool, jobs: int) -> tuple[float, f
         command[0] = str(grading.SCRIPTS / command[0])
         start, peak = time.perf_counter(), 0.0
         with Path(folder, "said").open("w") as said, subprocess.Popen(command, cwd=root, stdout=said) as process:
+            with suppress(PermissionError):  # a busy machine must not keep this process from looking
+                os.setpriority(os.PRIO_PROCESS, 0, -10)
             while process.poll() is None:
                 peak = max(peak, sum(map(pss_mb, descendants(os.getpid()))))
                 time.sleep(INTERVAL)
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
         if process.returncode:
             raise RuntimeError(f"not all of {students} were graded: {Path(folder, 'said').read_text()[-2000:]}")
     return peak, time.perf_counter() - start
