@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,7 @@ PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 IMAGES, BATCH = 60_000, 128
 CASE = SOURCE_A[BATCH]
 STATUS = "/proc/self/status"
+Section = Callable[[argparse.Namespace], Iterator[common.Row]]
 
 
 def main() -> None:
@@ -198,7 +199,8 @@ def peer() -> Any:
 
     def epoch(images: Any, labels: Any) -> None:
         x, y = twins.tensors((images, labels), np)
-        for batch in torch.randperm(len(x)).split(BATCH):
+        order = torch.randperm(len(x))
+        for batch in (order[start : start + BATCH] for start in range(0, len(x), BATCH)):
             optimizer.zero_grad()
             torch.autograd.backward(torch.nn.functional.cross_entropy(network(x[batch]), y[batch]))
             optimizer.step()
@@ -206,7 +208,11 @@ def peer() -> Any:
     return epoch
 
 
-SECTIONS = {**{name: partial(gradings, name) for name in GRADINGS}, "kernels": kernels, "training": trainings}
+SECTIONS: dict[str, Section] = {
+    **{name: partial(gradings, name) for name in GRADINGS},
+    "kernels": kernels,
+    "training": trainings,
+}
 
 if __name__ == "__main__":
     main()
