@@ -270,3 +270,9 @@ def test_one_piece_of_html_takes_bounded_time(markup: str) -> None:
     page = shown(text_html=markup, text_plain="plain")
     assert time.process_time() - before < 8
     assert page == "<pre>plain</pre>"
+
+
+def test_cells_that_no_class_shares_are_not_kept() -> None:
+    kept = feedback._markdown.cache_info().currsize
+    page_of(new_markdown_cell("word " * feedback.SOURCE_LIMIT), new_markdown_cell("short"), new_markdown_cell("short"))
+    assert feedback._markdown.cache_info().currsize == kept + 1

@@ -133,6 +133,14 @@ def test_the_names_that_a_cell_binds(source: str, names: set[str]) -> None:
     assert opening.bound(source) - {"files"} == names - {"files"}
 
 
+def test_no_more_is_kept_than_one_notebook_binds() -> None:
+    """A class may hand in gigabytes of cells."""
+    for number in range(3):
+        opening.bound(f"x{number} = 1")
+        problem(json.dumps(notebook()).encode())
+    assert opening._bound.cache_info().currsize <= 1
+
+
 def place(submitted: Path, student: str, data: bytes | None, lesson: str = LESSON) -> Path:
     folder = submitted / student / lesson
     folder.mkdir(parents=True)

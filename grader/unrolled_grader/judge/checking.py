@@ -28,10 +28,11 @@ from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.judge.race import derived, time_against_baseline
 
 _bandwidth = functools.cache(timing.copy_bandwidth)
-SLOWEST_MEMORY = 4e9  # bytes per second that any memory moves; to measure this one's takes half a second
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
+LEAST_BANDWIDTH = 4e9
+"""Bytes per second that any memory moves. To measure what this machine's does takes each judge 256 MB and 0.5 s."""
 HONEST_FACTOR = 10.0
 """How many times as fast as the reference a right answer may be, where a check of correctness times both, before a
 person should look at it: several times what work of one's own has reached."""
@@ -213,6 +214,6 @@ def _implausible(spec: Spec, verdict: timing.Verdict | None, ratio: float | None
     example = spec.speed.draw_inputs(0, 1)[0]
     size = sum(value.nbytes for value in (*example.values(), spec.timed_result(example)) if hasattr(value, "nbytes"))
     seconds = statistics.median(pair.candidate.wall / pair.candidate.calls for pair in verdict.pairs)
-    if size <= CACHE_FACTOR * SLOWEST_MEMORY * seconds or size <= CACHE_FACTOR * _bandwidth() * seconds:
+    if size <= CACHE_FACTOR * LEAST_BANDWIDTH * seconds or size <= CACHE_FACTOR * _bandwidth() * seconds:
         return ""
     return f"{size / seconds / 1e9:.0f} GB/s of inputs and results: memory here moves {_bandwidth() / 1e9:.0f} GB/s"

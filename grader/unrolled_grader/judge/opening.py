@@ -41,6 +41,7 @@ class RefusedError(ValueError):
 
 def opened(data: bytes, lesson: str, checks: Collection[str]) -> NotebookNode:
     """Return the notebook of `lesson` (with these checks) in a file's bytes, clean and valid. Raises RefusedError."""
+    _bound.cache_clear()  # the cells of one notebook at a time: all of a class may be large
     try:
         content = _parsed(data)
         nb = _clean(content)

@@ -43,7 +43,7 @@ from unrolled_grader.box import wire
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 
 DISTINCT = 512  # different inputs of a block, at most
-DISTINCT_BYTES = 64 * 2**20  # bytes of a block's inputs, and of its results, at most
+DISTINCT_BYTES = 32 * 2**20  # bytes of a block's inputs, and of its results, at most
 SAMPLE = 4  # results of a block that are verified
 SHORTEST = 0.02  # seconds of a block, at least: long beside the message that starts it, which takes 0.1 to 0.2 ms
 TRANSPORT = 0.02  # of a block's time: more than this must not go into the message that starts it

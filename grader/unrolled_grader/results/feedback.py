@@ -28,7 +28,8 @@ from unrolled_grader.results import inert, pictures
 
 PAGE_LIMIT = 5_000_000  # characters of outputs on one page
 SOURCE_LIMIT = 5_000
-"""Characters of a code cell that are shown in colour: for some text the lexer's time grows with their square."""
+"""Characters of a code cell that are shown in colour: for some text the lexer's time grows with their square. A longer
+text is not kept as HTML, either."""
 COLOURED_LIMIT = 200_000  # characters that are shown in colour on one page; a lesson has 21,000
 EFFORT_LIMIT = 10**9
 """Of parsing a page's markdown and HTML, as `inert.effort` counts it: some fifteen seconds of the worst there is."""
@@ -145,7 +146,8 @@ def _source(cell: NotebookNode, room: _Room) -> str:
         if not room.affords(words):
             markup = inert.terminal(words)
         else:
-            markup = _markdown(text) if words == text else inert.markdown(text, cell.get("attachments"))
+            shared = words == text and len(text) <= SOURCE_LIMIT
+            markup = _markdown(text) if shared else inert.markdown(text, cell.get("attachments"))
         return f'<div class="told held">{markup}</div>'
     if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
         return f'<div class="code held">{inert.terminal(text)}</div>'
