@@ -40,7 +40,9 @@ HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
 LEFT_OUT = {
     **dict.fromkeys(("grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"),
-    **dict.fromkeys(("gpu_kernels", "precision", "lstm", "memory"), "left out: --quick would compute something smaller"),
+    **dict.fromkeys(
+        ("gpu_kernels", "precision", "lstm", "memory"), "left out: --quick would compute something smaller"
+    ),
 }
 """Benchmarks that have no short form here, and why."""
 FIGURES = """ratio ratio_graph ratio_compiled ratio_eager ratio_apart over_no_overlap modelled_ratio host_ratio
