@@ -163,7 +163,9 @@ class Fake:
 
 
 def side(worker: Any) -> racing._Side:
-    return racing._Side(worker, racing._Stream(SPEC, SEED), nullcontext, verified=True)
+    stream = racing._Stream(SPEC, SEED)
+    stream.distinct = 150  # so many inputs of a block are different, whatever memory they take
+    return racing._Side(worker, stream, nullcontext, verified=True)
 
 
 def test_a_second_core_buys_nothing() -> None:
