@@ -61,7 +61,7 @@ def under(verdicts: Verdicts, check: str) -> str:
 def race_of(seconds: float, pairs: int = 8, control: float = 1.0) -> Any:
     """A race in which the candidate takes so many seconds a call, the baseline one, and in its control `control`."""
 
-    def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
+    def race(worker: Any, spec: Any, seed: int, cores: Any, alone: Any) -> Verdict:
         raced, controlled = (Pair(TimedBlock(1, 1.0), TimedBlock(1, took)) for took in (seconds, control))
         return conclude([raced] * pairs, [controlled] * 8, spec.speed.at_least)
 
