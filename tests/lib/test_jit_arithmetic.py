@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jit_programs import kernel
 
@@ -88,7 +88,6 @@ FLOATS = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(INTEGERS.map(lambda made: (made, "int32")) | FLOATS.map(lambda made: (made, "float32")))
 def test_expressions(made: tuple[Expression, str]) -> None:
     check(*made)
@@ -122,7 +121,6 @@ def statements(draw: st.DrawFn, depth: int = 0, loop: bool = False) -> list[str]
     return lines
 
 
-@settings(max_examples=60)
 @given(statements())
 def test_control_flow(lines: list[str]) -> None:
     body = "\n".join(_block(lines, 1))
@@ -212,7 +210,6 @@ def finds(text: str, blocks: int) -> Any:
     return None
 
 
-@settings(max_examples=200)
 @given(STATEMENTS, st.sampled_from([("s", 3, 1), ("y", 1, 1), ("y", 2, 2)]))
 def test_races_in_shared_and_global_memory(statements: list[Statement], where: tuple[str, int, int]) -> None:
     """Blocks share nothing of shared memory."""

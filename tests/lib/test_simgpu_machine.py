@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from simgpu_commands import empty, get, put, view_of
 
@@ -81,7 +81,6 @@ views = st.builds(
 
 
 @given(views)
-@settings(max_examples=400, deadline=None)
 @example(View(2, 0, (8,), (8,), "float64"))
 @example(View(2, 57, (1,), (8,), "float64"))
 @example(View(2, -1, (1,), (1,), "int8"))
@@ -249,7 +248,6 @@ actions = st.lists(
 
 
 @given(actions)
-@settings(max_examples=150, deadline=None)
 def test_laws_of_time(steps: list[tuple[str, Any, int]]) -> None:
     machine = LocalMachine("H200")
     buffers = [machine.allocate(4 * 10**5) for _ in range(4)]  # one for each stream: no two of them race

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled import ops, simgpu
@@ -333,7 +333,6 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=300, deadline=None)
 def test_a_race_is_where_no_path_leads_from_one_access_to_the_other(steps: list[tuple[str, int, int, int]]) -> None:
     order, history = ordering.Order(), ordering.History()
     before: list[int] = []  # for each thing that is done, a bit for each that comes before it

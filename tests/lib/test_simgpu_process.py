@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from simgpu_commands import HALVE, empty, get, halved, put, serving, start
 
@@ -319,7 +319,6 @@ ops = st.sampled_from(["add", "sum", "getitem", "setitem", "add.at", "fused", "r
         plain,
     ),
 )
-@settings(max_examples=300, deadline=None)
 def test_no_launch_brings_the_serving_down(op: str, inputs: list[Any], options: dict[str, Any]) -> None:
     machine = LocalMachine("T4", memory_limit=100_000, limits=MachineLimits(elements=1000, flops=10**6))
     put(machine, np.zeros(2, "float32"))
