@@ -1,7 +1,7 @@
 """Whose a file is, by the names that Canvas, Moodle and people give to files."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lms_exports import CLASS, Student, Upload, canvas_name, moodle_name, roster_csv
 
@@ -33,6 +33,7 @@ def test_everyone_is_found_in_both_platforms_forms(people: roster.Roster) -> Non
             assert whose(moodle_name(mine, folders=folders, old=old), people) == student.id
 
 
+@settings(max_examples=150)
 @given(st.sampled_from(CLASS), FILES, st.booleans(), st.integers(1, 10**9))
 def test_no_name_that_a_student_gives_a_file_makes_it_anothers(
     student: Student, name: str, late: bool, file: int

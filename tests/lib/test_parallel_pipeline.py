@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled import nn, parallel
@@ -62,6 +62,7 @@ def runs(schedule, stages, micro_batches):
     return done == {(kind, stage, i) for kind in "FB" for stage in range(stages) for i in range(micro_batches)}
 
 
+@settings(max_examples=400)
 @given(st.integers(1, 4), st.integers(1, 5), st.sampled_from([gpipe, one_forward_one_backward]), st.data())
 def test_a_changed_schedule_is_taken_if_it_runs_and_refused_if_not(stages, micro_batches, make, data):
     schedule = make(stages, micro_batches)

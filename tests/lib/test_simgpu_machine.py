@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from simgpu_commands import empty, get, put, view_of
 
@@ -80,6 +80,7 @@ views = st.builds(
 )
 
 
+@settings(max_examples=400)
 @given(views)
 @example(View(2, 0, (8,), (8,), "float64"))
 @example(View(2, 57, (1,), (8,), "float64"))
@@ -247,6 +248,7 @@ actions = st.lists(
 )
 
 
+@settings(max_examples=150)
 @given(actions)
 def test_laws_of_time(steps: list[tuple[str, Any, int]]) -> None:
     machine = LocalMachine("H200")

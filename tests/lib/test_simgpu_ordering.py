@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled import ops, simgpu
@@ -332,6 +332,7 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=300)
 @given(STEPS)
 def test_a_race_is_where_no_path_leads_from_one_access_to_the_other(steps: list[tuple[str, int, int, int]]) -> None:
     order, history = ordering.Order(), ordering.History()

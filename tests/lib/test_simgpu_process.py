@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from simgpu_commands import HALVE, empty, get, halved, put, serving, start
 
@@ -309,6 +309,7 @@ plain = st.recursive(
 ops = st.sampled_from(["add", "sum", "getitem", "setitem", "add.at", "fused", "random", "einsum", "matmul", "arange"])
 
 
+@settings(max_examples=300)
 @given(
     op=ops,
     inputs=st.lists(st.one_of(st.just(VIEW), plain), max_size=3),

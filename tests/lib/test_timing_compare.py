@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.timing import BlockTime, Verdict, blocks, compare_blocks, rule
@@ -184,6 +184,7 @@ def wavering(machine: Machine) -> float:
     return machine.rng.choice((1.0, 2.0)) if machine.log else 1.0
 
 
+@settings(max_examples=300)
 @given(st.floats(1e-7, 2.0), st.floats(1e-7, 2.0))
 def test_blocks_are_even_long_enough_and_not_too_long(baseline: float, candidate: float) -> None:
     calls = block_calls(baseline, candidate)
