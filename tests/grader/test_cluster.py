@@ -105,7 +105,7 @@ def test_an_order_that_kills_its_workers_is_given_up_and_no_other(
 ) -> None:
     monkeypatch.setattr(queue._Cluster, "slots", lambda _: 40)  # so that others stand behind it
     with scheduler(tmp_path, failures=0) as (address, _), ExitStack() as workers:
-        for _ in range(2):
+        for _ in range(3):
             workers.enter_context(worker(address, "TIMING=1,GPU=1"))
         order = {"folder": str(tmp_path), "resources": {"TIMING": 1, "GPU": 1}}
         orders = [{**order, "number": number, "dies": 9 * (number == 0)} for number in range(40)]
