@@ -147,7 +147,7 @@ def test_what_is_no_zip_is_refused_in_words(data: bytes, said: str) -> None:
         read(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_zip_gives_a_reason_and_never_another_error(data: st.DataObject) -> None:
     zip_bytes = bytearray(zipped([("ada/02.ipynb", b"{}" * 30), ("太郎", b"x" * 99), ("c", b"")]))
@@ -161,7 +161,7 @@ def test_a_damaged_zip_gives_a_reason_and_never_another_error(data: st.DataObjec
     assert all(len(one.data) <= SMALL.member and one.names for one in found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=30))
 def test_any_name_in_utf8_survives_with_and_without_the_flag(name: str) -> None:
     for flag in (True, False):

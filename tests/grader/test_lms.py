@@ -33,7 +33,7 @@ def test_everyone_is_found_in_both_platforms_forms(people: roster.Roster) -> Non
             assert whose(moodle_name(mine, folders=folders, old=old), people) == student.id
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(CLASS), FILES, st.booleans(), st.integers(1, 10**9))
 def test_no_name_that_a_student_gives_a_file_makes_it_anothers(
     student: Student, name: str, late: bool, file: int

@@ -6,7 +6,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
@@ -45,7 +45,6 @@ def texts(cell: NotebookNode) -> list[str]:
     return [output.get("text") or output.data["text/plain"] for output in cell.outputs]
 
 
-@settings(deadline=None)
 @given(st.lists(EVENTS | STREAMS, max_size=15))
 @example([{"display": {"x/yjson": {"a": 1}}}])
 @example([{"error": [1], "value": {}, "traceback": [[1], None, "line"]}])

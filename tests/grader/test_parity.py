@@ -126,7 +126,7 @@ KINDS = {
     "nan in it": "np.where(y > 2, np.nan, y).astype(y.dtype)",
     "-0.0": "y * np.float32(-0.0)",
     "too large": "np.zeros((100, 1000))",
-    "huge": "np.zeros(2**27)",
+    "huge": "np.zeros(4 * 10**7)",
     "sparse": "scipy.sparse.csr_matrix(y)",
     "asks for itself as an array": "Asked(y)",
     "its input": "x",

@@ -1,13 +1,9 @@
 """A run that is killed loses nothing: the next one goes on."""
 
-import random
-import select
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -37,30 +33,23 @@ sys.exit(commands.grade_class(course, jobs=2))
 
 @pytest.mark.usefixtures("_small_specs")
 def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) -> None:
-    """`kill -9` of the coordinator at random moments; its processes end with it, and the next run goes on."""
+    """`kill -9` of the coordinator when one is graded; its processes end with it, and the next run goes on."""
     root = small_course.make(tmp_path / "checkout")
     students = [f"s{number:02}" for number in range(8)]
     for number, student in enumerate(students):
         hand_in(root, student, answered(root, GOOD if number % 2 else {}))
     command = [sys.executable, "-c", RUN, str(Path(__file__).parent), str(root)]
-    for graded in (0, 2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
-            assert run.stdout is not None
-            seen = (line for line in run.stdout if line.startswith("["))
-            if len(list(islice(seen, graded))) < graded:
-                assert run.wait() == 0  # while this process was held up, the others graded everybody
-            if graded:
-                time.sleep(random.uniform(0, 0.1))  # a quick machine grades four in that time
-            else:
-                select.select([run.stdout], [], [], random.uniform(0, 2))  # as it starts, or with its first line
-            run.kill()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        next(line for line in run.stdout if line.startswith("["))  # others are on their way
+        run.kill()
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     grades, feedback = root / "grades", root / "grader" / "feedback"
     states = record.states(grades)
     assert {student for student, _ in states} == {*students}
     assert {state for state, _ in states.values()} == {"done"}
-    assert all(1 <= attempts <= 3 for _, attempts in states.values())
+    assert all(1 <= attempts <= 2 for _, attempts in states.values())
     with closing(sqlite3.connect(grades / record.TABLE)) as table:
         assert table.execute("SELECT count(*) FROM earlier").fetchone() == (0,)  # nobody was graded twice
     found = list(record.load_all(grades))

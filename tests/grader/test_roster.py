@@ -117,7 +117,7 @@ def test_two_people_whose_names_can_be_turned_into_each_other_both_fit() -> None
     assert ids(read.with_name(["Kim Lee"])) == {"a", "b"}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(NAMES), st.integers(0, 3), st.sampled_from(["NFC", "NFD", "NFKC"]), st.booleans())
 def test_any_turn_case_and_form_of_a_name_finds_its_owner_alone(name: str, turn: int, form: str, upper: bool) -> None:
     words = name.split()
@@ -127,7 +127,7 @@ def test_any_turn_case_and_form_of_a_name_finds_its_owner_alone(name: str, turn:
     assert [person.name for person in found] == [name]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200) | st.text('id,;\n"namé=', max_size=60).map(str.encode))
 def test_whatever_the_file_holds_nothing_raises(data: bytes) -> None:
     read = roster.read(data)

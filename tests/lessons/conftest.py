@@ -1,7 +1,20 @@
+from collections.abc import Iterator
+
 import pytest
+
+from unrolled.checks.exercises.l13_capstone import against_the_clock, own
 
 ALONE = "test_fact_1_the_solution_of_an_exercise_is_right"
 OF_THE_COURSE = "test_there_are_five_right_answers"  # a class may add an exercise with fewer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_capstone() -> Iterator[None]:
+    """The two exercises of lesson 13 that train for seconds do so less often: they take a fifth of all these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(against_the_clock, "RUNS", 2)
+        patch.setattr(own, "TURNS", 3)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from facts import QUICKLY, SMALL, names
 from lessons_found import ROOT
-from nbformat.v4 import new_notebook
+from nbformat.v4 import new_code_cell, new_notebook
 
 from unrolled import checks
 from unrolled.checks import choices
@@ -61,21 +61,38 @@ def what_a_variant_touches(notebook, exercise, name):
     return kept
 
 
-@each_variant
-def test_a_variant_earns_nothing_untouched_and_everything_solved(lesson, exercise, suffix, tmp_path):
-    """One kernel runs both. The cells that no variant can touch are run by the first of the four facts."""
+def cells_to_run(lesson: str, exercise: str, suffix: str):
+    """A variant's own cells untouched, then what its solution touches. The first of the four facts runs all others."""
     untouched, solved = (built(lesson, {exercise: suffix}, folder) for folder in ("notebooks", "solutions"))
     assert "BEGIN SOLUTION" not in nbformat.writes(untouched)
     name = f"{exercise}_{suffix}"
     ours = {cell.source for cell in jupytext.read(file_of(lesson, exercise, suffix), fmt="py:percent").cells}
     ours |= {cell.source for cell in untouched.cells if cells.grade_id(cell) == name or "check.start(" in cell.source}
     touched = what_a_variant_touches(solved, exercise, name)
-    before = [SMALL, *(cell for cell in untouched.cells if cell.source in ours)]
-    untouched.cells = [*before, *(cell for cell in solved.cells if cell.source in touched)]
-    result = run.execute(untouched, cwd=tmp_path, env=QUICKLY, cell_timeout=600)
+    for part, notebook, sources in (("untouched", untouched, ours), ("solved", solved, touched)):
+        for number, cell in enumerate(cell for cell in notebook.cells if cell.source in sources):
+            cell.id = f"{name}-{part}-{number}"
+            yield cell
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The cells of all variants, executed: one kernel runs them, which forgets the names of the variant before."""
+    notebook = new_notebook(cells=[SMALL])
+    for chosen in CHOSEN:
+        notebook.cells += [*cells_to_run(*chosen), new_code_cell("%reset -f")]
+    result = run.execute(notebook, cwd=tmp_path_factory.mktemp("variants"), env=QUICKLY, cell_timeout=600)
     assert [str(error) for error in result.errors] == []
-    first, then = result.notebook.cells[: len(before)], result.notebook.cells[len(before) :]
-    nothing, everything = (run.reports(new_notebook(cells=part)) for part in (first, then))
+    return result.notebook.cells
+
+
+@each_variant
+def test_a_variant_earns_nothing_untouched_and_everything_solved(lesson, exercise, suffix, executed):
+    name = f"{exercise}_{suffix}"
+    nothing, everything = (
+        run.reports(new_notebook(cells=[cell for cell in executed if cell.id.startswith(f"{name}-{part}-")]))
+        for part in ("untouched", "solved")
+    )
     assert {check: found.report().points for check, found in nothing.items()} == {name: 0}
     assert set(everything) == {name}
     report = everything[name].report()

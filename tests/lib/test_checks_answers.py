@@ -248,8 +248,10 @@ def test_what_trials_found_earns_nothing(name, used):
 
 
 @pytest.mark.parametrize(("name", "spec"), checks.all_specs().items())
-def test_no_function_of_the_library_is_the_answer(name, spec):
+def test_no_function_of_the_library_is_the_answer(name, spec, monkeypatch):
     """Neither those that a spec is made of, nor what it allows."""
+    monkeypatch.setattr("unrolled.checks.exercises.l13_capstone.own.TURNS", 1)  # whose digits take long to draw
+    monkeypatch.setattr("unrolled.checks.exercises.l13_capstone.against_the_clock.RUNS", 1)
     tried = [spec.reference, *([spec.speed.baseline] if spec.speed else [])]
     for allowed in spec.allows:
         tried += map(vars(allowed).get, allowed.__all__) if inspect.ismodule(allowed) else [allowed]

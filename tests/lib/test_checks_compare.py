@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from characters import CHARACTERS
@@ -21,7 +21,6 @@ def values(*shape, seed=0, dtype=np.float32):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(0, 2**16), st.floats(0.01, 10))
 def test_a_single_wrong_value_is_found_where_it_is(shape, seed, by):
     expected = values(*shape, seed=seed)
@@ -31,7 +30,6 @@ def test_a_single_wrong_value_is_found_where_it_is(shape, seed, by):
     assert f"first at {list(index)}" in words_of(got, expected)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.permutations(range(4)).filter(lambda axes: list(axes) != [0, 1, 2, 3]))
 def test_permuted_axes_are_recognized(axes):
     expected = values(2, 3, 4, 5)
@@ -154,7 +152,6 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(ANYTHING, st.integers(4, 80))
 def test_a_shortened_value_begins_as_it_is_written(value, length):
     written = " ".join(str(value).split())

@@ -15,56 +15,6 @@ SPECS = checks.all_specs()
 WITH_ANSWERS = dataclasses.replace(HERE, withhold=False)
 
 
-def every_pth(comm, x):
-    """A ring whose chunks hold every p-th number, sent from the last one to the first."""
-    y, p, right, left = x.copy(), comm.size, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    for k in range(2 * (p - 1)):
-        comm.send(y[(comm.rank - k) % p :: p][::-1].copy(), right)
-        mine = y[(comm.rank - k - 1) % p :: p][::-1]
-        came = comm.receive(np.empty(mine.shape, np.float32), left)
-        mine[...] = came + (mine if k < p - 1 else 0)
-    return y
-
-
-def counted_from_0(comm, x):
-    """A ring whose ranks begin with the chunk of their own number."""
-    return ring.ring_allreduce(comm, x, first=0)
-
-
-def bias_on_rank_0(comm, x, weight1, bias1, weight2, bias2):
-    term = np.maximum(x @ weight1 + bias1, 0) @ weight2
-    return comm.all_reduce(term + bias2 if comm.rank == 0 else term)
-
-
-def count_first(comm, weight, x, labels):
-    own = programs.gradient_and_count(weight, x, labels, comm.size)[0].astype(np.float32)
-    total = comm.all_reduce(np.append(own[-1], own[:-1].reshape(weight.shape).T.ravel()))
-    return np.ascontiguousarray((total[1:] / total[0]).reshape(weight.shape[::-1]).T)
-
-
-def count_as_a_row(comm, weight, x, labels):
-    own = programs.own(weight, x, labels) * np.float32(len(x))
-    total = comm.all_reduce(np.vstack([own, np.full((1, weight.shape[1]), len(x), np.float32)]))
-    return total[:-1] / total[-1]
-
-
-HONEST = [
-    ("data_parallel_step", count_as_a_row),
-    ("ring_allreduce", every_pth),
-    ("ring_allreduce", counted_from_0),
-    ("column_row_linear", bias_on_rank_0),
-    ("data_parallel_step", count_first),
-]
-
-
-@pytest.mark.parametrize(("name", "function"), HONEST, ids=lambda value: getattr(value, "__name__", value))
-@pytest.mark.parametrize("seed", range(5))
-def test_other_honest_ways_earn_everything(name, function, seed):
-    untimed = dataclasses.replace(SPECS[name], speed=None)
-    report = checks.run(name, untimed, function, seed=seed, place=WITH_ANSWERS)
-    assert report.passed, str(report)
-
-
 def test_a_rank_knows_what_came_to_it_and_its_own():
     network = Network(3, keep=True)
     arrays = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]], np.float32)

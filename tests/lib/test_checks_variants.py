@@ -15,14 +15,12 @@ from unrolled.checks.exercises.l05_train_a_cnn.training import (
     train_with_each_seed,
 )
 from unrolled.checks.exercises.l05_train_a_cnn.variants import (
-    any_unbalanced,
     balanced_and_shuffled,
-    balanced_batches,
     unbalanced,
 )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_smoothed_labels_cost_as_in_pytorch(seed):
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
     inputs = any_smoothed(np.random.default_rng(seed))
@@ -34,20 +32,6 @@ def test_smoothed_labels_cost_as_in_pytorch(seed):
     ours, grad = smoothed_cross_entropy(**inputs)
     assert float(ours) == pytest.approx(loss.item(), rel=1e-4, abs=1e-5)
     np.testing.assert_allclose(grad, scores.grad.numpy(), rtol=1e-4, atol=1e-5)
-
-
-def mixed_batches(images, labels, per_class, seed):
-    """Right, in another way: images of a batch in any order."""
-    rng = np.random.default_rng([seed, 5])
-    for batch_images, batch_labels in balanced_batches(images, labels, per_class, seed):
-        order = rng.permutation(len(batch_labels))
-        yield batch_images[order], batch_labels[order]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_balanced_batches_may_hold_their_images_in_any_order(seed):
-    inputs = any_unbalanced(np.random.default_rng(seed))
-    assert balanced_and_shuffled(six_epochs(mixed_batches, inputs), None, inputs) is None
 
 
 def inside_batches(rng, places, size):

@@ -122,7 +122,6 @@ def statements(draw: st.DrawFn, depth: int = 0, loop: bool = False) -> list[str]
     return lines
 
 
-@settings(max_examples=60)
 @given(statements())
 def test_control_flow(lines: list[str]) -> None:
     body = "\n".join(_block(lines, 1))

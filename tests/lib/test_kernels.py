@@ -11,7 +11,7 @@ import cuda_on_cpu
 import numpy as np
 import pytest
 from compiled_cases import NETWORKS, OPTIMIZERS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ops_cases import Geometry, geometries, pooling_geometries
 from strict_arrays import StrictArray, strict
@@ -75,7 +75,6 @@ def same(function: Callable[..., Any], *arguments: Any, tolerance: float = 1e-10
     return expected
 
 
-@settings(max_examples=40, deadline=None)
 @given(geometries(), st.booleans())
 def test_convolution_and_columns_both_ways(g: Geometry, with_bias: bool) -> None:
     x, weight, bias = g.arrays()
@@ -89,7 +88,6 @@ def test_convolution_and_columns_both_ways(g: Geometry, with_bias: bool) -> None
 PALETTES = st.sampled_from([(0.0, 1.0, 2.0), (0.0, -0.0, np.nan), (-np.inf, np.inf, 0.0), (-np.inf, -np.inf, 1.0)])
 
 
-@settings(max_examples=60, deadline=None)
 @given(pooling_geometries(), PALETTES)
 def test_pooling_both_ways(g: Geometry, palette: Any) -> None:
     """Maxima with their first places, and means."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -52,7 +52,6 @@ def test_amdahl_refuses_what_is_no_fraction_and_no_factor(fraction: float, facto
         ops.amdahl_speedup(fraction, factor)
 
 
-@settings(max_examples=60, deadline=None)
 @given(arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, min_side=0, max_side=4), elements=st.floats(-3, 3)))
 def test_gradient_of_sines(x: Any) -> None:
     gradient = ops.numeric_gradient(lambda x: np.sin(x).sum(), x)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from ops_cases import Call, agrees_with_torch
@@ -47,7 +47,6 @@ every = pytest.mark.parametrize("a", ACTIVATIONS.values(), ids=ACTIVATIONS.keys(
 
 
 @every
-@settings(max_examples=40, deadline=None)
 @given(
     shape=arrays.array_shapes(min_dims=0, max_dims=4, max_side=5),
     size=st.sampled_from([1.0, 10.0, 600.0]),
@@ -93,7 +92,6 @@ def test_a_grad_that_does_not_fit_is_named_with_both_shapes(a: Activation) -> No
 RNG = np.random.default_rng(3)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 64), st.integers(1, 30), st.integers(1, 10), st.sampled_from([ops.affine, ops.affine_one_by_one]))
 def test_affine_and_its_gradients_are_pytorchs(n: int, d: int, m: int, affine: Any) -> None:
     x, weight, bias = (np.random.default_rng(n).normal(size=shape) for shape in ((n, d), (m, d), (m,)))
@@ -119,7 +117,6 @@ def drawn(seed: int, *shape: int) -> Any:
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(2, 5))
 
 
-@settings(max_examples=30, deadline=None)
 @given(shape=shapes, seed=st.integers(0, 99), epsilon=st.sampled_from([1e-5, 0.1]))
 def test_both_passes_are_those_of_torch(shape: Any, seed: int, epsilon: float) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
@@ -158,7 +155,6 @@ def generator(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     x=arrays.arrays(
         np.float32, arrays.array_shapes(min_dims=0), elements=st.floats(-1e3, 1e3, width=32) | st.just(np.nan)
@@ -199,7 +195,6 @@ def test_cross_entropy_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 4e-6)])
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 16), st.integers(1, 10), st.integers(0, 999), st.sampled_from([0.1, 1.0, 30.0, 1e4]))
 def test_losses_of_pytorch(dtype: Any, tolerance: float, n: int, m: int, seed: int, size: float) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ops_cases import Geometry, agrees_with_torch, pooling_geometries
 
@@ -32,7 +32,6 @@ def first_maxima(x: Any, kernel_size: Any, stride: Any, padding: Any) -> tuple[A
     return windows.max(axis=-1), row * x.shape[3] + column
 
 
-@settings(max_examples=60, deadline=None)
 @given(pooling_geometries())
 def test_pooling_and_its_gradients_are_pytorchs(g: Geometry) -> None:
     """Of few different values, most windows have several maxima, and the first of them must get the gradient."""
@@ -57,7 +56,6 @@ def test_pooling_and_its_gradients_are_pytorchs(g: Geometry) -> None:
 PALETTES = np.array([0, 1, 2], np.uint8), np.array([-3, -2]), np.array([0.0, -0.0, 1.0]), np.array([0.0, np.nan, 2.0])
 
 
-@settings(max_examples=60, deadline=None)
 @given(pooling_geometries(), st.sampled_from(PALETTES), st.sampled_from([1, 500, maxima.BLOCK_BYTES]))
 def test_the_first_maximum_of_every_window_is_found(g: Geometry, palette: Any, block_bytes: int) -> None:
     x, options = np.random.default_rng(g.seed).choice(palette, (g.n, g.c, *g.size)), g[4:7]
@@ -118,7 +116,6 @@ def by_index(values: Any, x: Any, *options: Any) -> Any:
 EVERY_WAY = (by_index, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward)
 
 
-@settings(max_examples=60, deadline=None)
 @given(pooling_geometries())
 def test_every_way_gives_the_same(g: Geometry) -> None:
     rng = np.random.default_rng(g.seed)
@@ -131,7 +128,6 @@ def test_every_way_gives_the_same(g: Geometry) -> None:
         np.testing.assert_allclose(unpool(values, x, *options), expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(pooling_geometries())
 def test_without_overlap_it_is_pytorchs(g: Geometry) -> None:
     """Where windows overlap, PyTorch keeps one of the values that meet on a pixel; ours add up."""

@@ -270,7 +270,6 @@ def program(comm, steps, who, when, fault):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 5), st.lists(st.sampled_from(STEPS), min_size=1, max_size=12), st.data())
 def test_a_rank_that_fails_at_any_moment_ends_all_of_them(fault, ranks, steps, data):
     who, when = data.draw(st.integers(0, ranks - 1)), data.draw(st.integers(0, len(steps) - 1))

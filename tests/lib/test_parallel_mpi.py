@@ -219,11 +219,6 @@ WRONG = {
         parallel.DeadlockError,
         "rank 1 waits in barrier in .*; rank 0 has returned|rank 0 has returned; rank 1 waits in barrier in ",
     ),
-    "a sender that returns early": (
-        lambda comm: comm.rank and comm.receive(np.empty(3), 0),
-        parallel.DeadlockError,
-        f"{waits(1)} .*; rank 0 has returned",
-    ),
     "a message that nobody receives": (
         unheard,
         parallel.RankError,
@@ -243,9 +238,8 @@ WRONG = {
         "rank 1 raised TypeError: the result of rank 1 cannot go to another process: cannot pickle 'generator'",
     ),
     "a kill": (killed, parallel.RankError, "rank 1 died"),
-    "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
 }
-IN_VAIN = {name for name in WRONG if name.startswith(("a deadlock", "a sender", "an endless", "a frozen"))}
+IN_VAIN = {name for name in WRONG if name.startswith(("a deadlock", "an endless", "a frozen"))}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -331,7 +325,7 @@ with parallel.world(timeout=float(patience)) as comm:
         exec(fault)
     comm.all_reduce(np.ones(2**20))
 """
-KILL, STOP = (f"os.kill(os.getpid(), signal.SIG{name})" for name in ("KILL", "STOP"))
+STOP = "os.kill(os.getpid(), signal.SIGSTOP)"
 FROZEN = "rank 1 waits in all_reduce .*; the process that listens at .* does not answer"
 
 
@@ -345,7 +339,6 @@ def script(tmp_path, text):
     ("fault", "who", "says"),
     [
         ("1 / 0", "0", "RankError: rank 0 raised ZeroDivisionError"),
-        (KILL, "1", "RankError: rank 1 died|Killed .signal 9"),
         (STOP, "0", FROZEN),
         (STOP, "1 outside", r"Timeout \(0:00:05\)!(.|\n)*script.py"),
     ],

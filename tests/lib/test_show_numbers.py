@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pictures import CHANNELS, HISTORY, KERNEL, KERNELS, SQUARE, TIED, TRAINING_ONLY, bowl
 from pictures import NETWORK as NET
-from scipy.signal import correlate2d
 
 from unrolled import ops, show
 from unrolled.show import words
@@ -259,6 +258,8 @@ def test_numbers_stand_in_their_cells_and_those_too_small_to_read_are_left_out()
 
 def reference(x: np.ndarray, w: np.ndarray, stride: int | tuple[int, int], padding: int) -> np.ndarray:
     """The convolution by SciPy, channel by channel."""
+    from scipy.signal import correlate2d  # takes a second to load, which processes that do not run this save
+
     padded = np.pad(x, ((0, 0), (padding, padding), (padding, padding)))
     down, right = (stride, stride) if isinstance(stride, int) else stride
     return sum(correlate2d(a, b, "valid") for a, b in zip(padded, w, strict=True))[::down, ::right]

@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from simgpu_cases import DTYPES, arrays, kept, keys, on, placed, same
 
 from unrolled import simgpu as cp
-
-settings.register_profile("simgpu", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("simgpu")
 
 ELEMENTWISE = """
     add subtract multiply divide maximum minimum greater less_equal equal not_equal

@@ -80,8 +80,8 @@ views = st.builds(
 )
 
 
+@settings(max_examples=400)
 @given(views)
-@settings(max_examples=400, deadline=None)
 @example(View(2, 0, (8,), (8,), "float64"))
 @example(View(2, 57, (1,), (8,), "float64"))
 @example(View(2, -1, (1,), (1,), "int8"))
@@ -248,8 +248,8 @@ actions = st.lists(
 )
 
 
+@settings(max_examples=150)
 @given(actions)
-@settings(max_examples=150, deadline=None)
 def test_laws_of_time(steps: list[tuple[str, Any, int]]) -> None:
     machine = LocalMachine("H200")
     buffers = [machine.allocate(4 * 10**5) for _ in range(4)]  # one for each stream: no two of them race

@@ -332,8 +332,8 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=300)
 @given(STEPS)
-@settings(max_examples=300, deadline=None)
 def test_a_race_is_where_no_path_leads_from_one_access_to_the_other(steps: list[tuple[str, int, int, int]]) -> None:
     order, history = ordering.Order(), ordering.History()
     before: list[int] = []  # for each thing that is done, a bit for each that comes before it

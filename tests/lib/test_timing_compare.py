@@ -88,7 +88,6 @@ def test_the_interval_is_the_narrowest_that_covers_the_median_with_95_percent() 
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=40))
-@settings(max_examples=50)
 def test_the_interval_lies_within_the_values_and_around_their_middle(values: list[float]) -> None:
     low, high = rule.median_interval(values)
     middle = sorted(values)[len(values) // 2]
@@ -185,8 +184,8 @@ def wavering(machine: Machine) -> float:
     return machine.rng.choice((1.0, 2.0)) if machine.log else 1.0
 
 
-@given(st.floats(1e-7, 2.0), st.floats(1e-7, 2.0))
 @settings(max_examples=300)
+@given(st.floats(1e-7, 2.0), st.floats(1e-7, 2.0))
 def test_blocks_are_even_long_enough_and_not_too_long(baseline: float, candidate: float) -> None:
     calls = block_calls(baseline, candidate)
     lengths = calls[0] * baseline, calls[1] * candidate

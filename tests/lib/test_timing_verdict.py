@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_gpu import PaperClock
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -98,7 +98,6 @@ some_pairs = st.lists(st.builds(Pair, block, block, st.sampled_from(["baseline",
 
 
 @given(some_pairs, some_pairs, st.floats(0.1, 100))
-@settings(max_examples=50)
 def test_through_json_and_back(measured: list[Pair], control: list[Pair], at_least: float) -> None:
     verdict = conclude(measured, control, at_least, threads="1 thread", seconds=0.5, seed=3)
     text = json.dumps(verdict.to_dict(), allow_nan=False)  # NaN would be no JSON for a browser

@@ -25,13 +25,8 @@ def by_einsum(images):
     return np.einsum("nchw,chw->n", images, weight)
 
 
-def flattened_first(images):
-    flat = images.copy().reshape(len(images), -1)
-    return np.average(flat, axis=-1)
-
-
 HONEST = {"ink": [image_by_image, sum_divided]}
 
 LOOP = {"ink": pixel_by_pixel}
 
-RIGHT = {"ink": [axis_by_axis, by_einsum, flattened_first]}
+RIGHT = {"ink": [axis_by_axis, by_einsum]}

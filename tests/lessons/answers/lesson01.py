@@ -85,30 +85,12 @@ def merge_recursively(a, b):
     return [a[0], *merge_recursively(a[1:], b)] if a[0] <= b[0] else [b[0], *merge_recursively(a, b[1:])]
 
 
-def rows_of_scaled_rows(a, b):
-    y = np.zeros((len(a), b.shape[1]), dtype=a.dtype)
-    for k, column in enumerate(a.T):
-        y += column[:, None] * b[k]
-    return y
-
-
 def lines_walked(shape, strides, axis):
     lines, last, address = 0, -1, 0
     for _ in range(shape[axis]):
         lines += address // 64 != last
         last, address = address // 64, address + strides[axis]
     return lines
-
-
-def affine_by_dot(x, weight, bias):
-    y = np.dot(x, np.transpose(weight))
-    y += bias.reshape(1, -1)
-    return y
-
-
-class Affine:
-    def __call__(self, x, weight, bias):
-        return np.tile(bias, (len(x), 1)) + np.inner(x, weight)
 
 
 def speedup_exactly(fraction, factor):
@@ -133,8 +115,6 @@ LOOP = {"matmul_rows": rows_dot_by_dot, "batch_affine": affine_sample_by_sample}
 RIGHT = {
     "merge": [merge_from_copies, merge_from_the_back, merge_by_inserting, merge_recursively],
     "matmul_rows": [
-        rows_of_scaled_rows,
-        lambda a, b: np.array([row @ b for row in a], dtype=a.dtype),
         lambda a, b: (a[:, :, None] * b[None]).sum(axis=1),
     ],
     "lines_touched": [
@@ -143,7 +123,7 @@ RIGHT = {
         lambda shape, strides, axis: len(dict.fromkeys((i * strides[axis]) >> 6 for i in range(shape[axis]))),
         lambda shape, strides, axis: float(min(shape[axis], (shape[axis] - 1) * strides[axis] // 64 + 1)),
     ],
-    "batch_affine": [affine_by_dot, Affine(), lambda x, weight, bias: np.einsum("nd,md->nm", x, weight) + bias],
+    "batch_affine": [lambda x, weight, bias: np.einsum("nd,md->nm", x, weight) + bias],
     "amdahl_speedup": [
         speedup_exactly,
         lambda fraction, factor: 100.0 / (100.0 * (1 - fraction) + 100.0 * fraction / factor),

@@ -273,6 +273,6 @@ RIGHT = {
     ],
     "max_unpool2d": [unpool_value_by_value, unpool_images_in_turn, unpool_from_first_pixels, unpool_by_counting],
     "max_unpool2d_mask": [unpool_value_after_value, unpool_with_places_left],
-    "max_pool2d_overlapping": [pool_by_sorting, pool_in_two_steps, pool_in_lists],
+    "max_pool2d_overlapping": [pool_by_sorting, pool_in_two_steps],
     "max_unpool2d_overlapping": [unpool_value_after_value, unpool_with_places_left],
 }

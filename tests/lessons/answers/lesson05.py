@@ -57,13 +57,6 @@ def batches_with_replacement(images, labels, batch_size, seed):
         yield images[chosen], labels[chosen]
 
 
-def batches_of_halves(images, labels, batch_size, seed):
-    rng, half = np.random.default_rng(seed), len(images) // 2
-    order = np.append(rng.permutation(half), half + rng.permutation(len(images) - half))
-    for start in range(0, len(images), batch_size):
-        yield images[order[start : start + batch_size]], labels[order[start : start + batch_size]]
-
-
 # evaluate
 
 
@@ -341,7 +334,6 @@ MUTANTS = {
     "minibatches": [
         Mutant(batches_in_order, "in the order of the data set: shuffle"),
         Mutant(batches_with_replacement, "each must come once an epoch"),
-        Mutant(batches_of_halves, "images stay near their old place"),
         Mutant(
             lambda images, labels, batch_size, seed: data.minibatches((images, labels), batch_size, seed % 100),
             "is all of `seed` used?",

@@ -157,17 +157,6 @@ def activated_on_a_copy(kind, x):
     return xp.maximum(y, y * (0.01 if kind == "leaky_relu" else 0))
 
 
-def convolved_by_einsum(x, weight, bias, padding=0):
-    xp, p = device.array_module(x), padding
-    kh, kw = weight.shape[2:]
-    padded = xp.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
-    oh, ow = padded.shape[2] - kh + 1, padded.shape[3] - kw + 1
-    places = [padded[:, :, i : i + oh, j : j + ow] for i in range(kh) for j in range(kw)]
-    columns = xp.stack(places, axis=2)
-    y = xp.einsum("nckp,ock->nop", columns.reshape(*columns.shape[:3], -1), weight.reshape(*weight.shape[:2], -1))
-    return y.reshape(len(x), len(weight), oh, ow) + bias.reshape(-1, 1, 1)
-
-
 def pooled(x, kernel_size, choose):
     """The largest of each window by `choose(places, shape)`, whose result is the place inside of it."""
     xp, k = device.array_module(x), kernel_size
@@ -255,7 +244,7 @@ RIGHT = {
             ("xp.maximum(x, 0.01 * x)", "xp.where(x < 0, x * 0.01, x)"),
         ),
     ],
-    "conv2d_port": [convolved_by_einsum, convolved_from_a_list],
+    "conv2d_port": [convolved_from_a_list],
     "max_pool2d_port": [
         lambda x, kernel_size: pooled(x, kernel_size, lambda xp, stacked: stacked.argmax(axis=0)),
         lambda x, kernel_size: pooled(x, kernel_size, first_of_equals),

@@ -62,17 +62,6 @@ def of_a_padded_image(x, weight, bias, padding=0):
     return xp.fft.irfft2(products, lengths)[:, :, kh - 1 : h, kw - 1 : w] + bias[:, None, None]
 
 
-def of_all_frequencies(x, weight, bias, padding=0):
-    """Complex transforms; the conjugates take the place of flipping."""
-    xp, (kh, kw) = device.array_module(x), weight.shape[2:]
-    padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    h, w = padded.shape[2:]
-    waves = xp.fft.fft2(padded)[:, None] * xp.fft.fft2(weight, (h, w)).conj()
-    y = xp.empty((len(x), len(weight), h - kh + 1, w - kw + 1), x.dtype)
-    xp.copyto(y, xp.fft.ifft2(waves.sum(axis=2)).real[:, :, : h - kh + 1, : w - kw + 1])
-    return y + bias[:, None, None]
-
-
 # count_multiplications
 
 
@@ -147,10 +136,6 @@ def always_fft(n, c, o, size, kernel):
     return "fft"
 
 
-def never_winograd(n, c, o, size, kernel):
-    return "fft" if kernel >= 11 and min(c, o) < 32 else "gemm"
-
-
 def winograd_for_all(n, c, o, size, kernel):
     return "winograd"
 
@@ -158,15 +143,6 @@ def winograd_for_all(n, c, o, size, kernel):
 def or_winograd(rule, least=128):
     """Choose Winograd for 3 x 3 kernels with so many channels and more, else by the rule."""
     return lambda n, c, o, size, kernel: "winograd" if kernel == 3 and c >= least else rule(n, c, o, size, kernel)
-
-
-BY_ONE_SIZE = [
-    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 11 else "gemm"),
-    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and n > 1 else "gemm"),
-    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and o < 10 else "gemm"),
-    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and size > 20 else "gemm"),
-    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel >= 15 else "gemm", least=2),
-]
 
 
 def cut_to_the_image(image, kernel, step, convolve):
@@ -214,9 +190,7 @@ MUTANTS = {
     "winograd_conv2d": [Mutant(winograd_summed_late, "operations, at most")],
     "choose_algorithm": [
         Mutant(always_gemm, "times the time of the fastest is allowed"),
-        Mutant(never_winograd, "times the time of the fastest is allowed"),
         Mutant(winograd_for_all, "can be chosen"),
-        *(Mutant(rule, "times the time of the fastest is allowed") for rule in BY_ONE_SIZE),
         Mutant(lambda n, c, o, size, kernel: None, "you return None"),
     ],
     "overlap_add": [
@@ -249,7 +223,6 @@ RIGHT = {
         ),
     ],
     "fft_conv2d": [
-        of_all_frequencies,
         *in_place(
             "fft_conv2d",
             (
