@@ -92,37 +92,41 @@ def outputs(x: Array, layer: LSTMWeights, h: Array, c: Array) -> tuple[Array, Ar
         np.multiply(layer.weight_ih[rows], half, out=block[:, hidden:-1])
         np.multiply(layer.bias[rows], half, out=block[:, -1])
     state, known = np.empty((5, hidden, n), x.dtype), np.ones((weights.shape[2], n), x.dtype)
-    products = _strips(weights.reshape(4 * hidden, -1), state[:4].reshape(4 * hidden, n))
+    products = strips(weights.reshape(4 * hidden, -1), state[:4].reshape(4 * hidden, n))
     gates, sigmoids, o, cells = state[:4], state[:3], state[0], state[4]
-    now, inputs_now, pair = known[:hidden], known[hidden:-1], np.empty((2, hidden, n), x.dtype)
-    now[...], cells[...] = h.T, c.T
-    y = np.empty((steps, n, hidden), x.dtype)
-    for t in range(steps):
-        inputs_now[...] = x[t].T
-        for strips, sums in products:
-            np.matmul(strips, known, out=sums)
+    i_and_f, g_and_c, pair = state[1:3], state[3:], np.empty((2, hidden, n), x.dtype)
+    new, old = pair
+    h_now, x_now, y = known[:hidden], known[hidden:-1], np.empty((steps, n, hidden), x.dtype)
+    h_now[...], cells[...] = h.T, c.T
+    for x_t, y_t in zip(x.transpose(0, 2, 1), y.transpose(0, 2, 1), strict=True):
+        x_now[...] = x_t
+        for rows_of_weights, sums in products:
+            np.matmul(rows_of_weights, known, out=sums)
         np.tanh(gates, out=gates)
         sigmoids *= 0.5
         sigmoids += 0.5
-        np.multiply(state[1:3], state[3:], out=pair)
-        np.add(pair[0], pair[1], out=cells)
-        np.tanh(cells, out=pair[0])
-        np.multiply(o, pair[0], out=now)
-        y[t] = now.T
+        np.multiply(i_and_f, g_and_c, out=pair)
+        np.add(new, old, out=cells)
+        np.tanh(cells, out=new)
+        np.multiply(o, new, out=h_now)
+        y_t[...] = h_now
     return y, cells.T.copy()
 
 
-def _strips(weights: Array, sums: Array) -> list[tuple[Array, Array]]:
-    """Cut weights (R, K) and sums (R, N) into strips of rows, all but the last in one array: small products, if BLAS
-    has kernels for these. A larger one it first copies into blocks, all weights in each step."""
+def strips(weights: Array, sums: Array) -> list[tuple[Array, Array]]:
+    """Cut weights (R, K) and sums (R, N) into strips of rows, all but the last in one array, where BLAS is faster so.
+
+    It copies the weights of a large product into blocks first, here in each step. Those of a small one it may read as
+    they lie.
+    """
     (rows, known), n = weights.shape, sums.shape[1]
     height = threads.SMALL_PRODUCT // max(1, known * n)
     if not STRIP <= height < rows or not threads.multiplies_as_it_lies():
         return [(weights, sums)]
     count = rows // height
     end = count * height
-    strips = weights[:end].reshape(count, height, known), sums[:end].reshape(count, height, n)
-    return [strips, (weights[end:], sums[end:])]
+    whole = weights[:end].reshape(count, height, known), sums[:end].reshape(count, height, n)
+    return [whole, (weights[end:], sums[end:])]
 
 
 def back(weight_hh: Array, kept: LSTMGates, c_first: Array) -> Back:

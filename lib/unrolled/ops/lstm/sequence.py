@@ -38,6 +38,9 @@ def lstm(
     is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding. Where `mask` (T, N) is False
     a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
 
+    In NumPy the fastest form keeps nothing here but outputs, where no mask is given and a cache holds the weights
+    (`unrolled.ops.lstm.columns.outputs`): its last digits are not those of `lstm_with_gates`.
+
     The same call repeats its bits on the host. On a GPU it multiplies by cuBLAS, which promises them only while a
     single stream is active, or where the environment has CUBLAS_WORKSPACE_CONFIG=:4096:8: see "Results reproducibility"
     in its documentation. Seen on an H200 that four processes shared: "streams", "fused" and "transposed" varied, the
