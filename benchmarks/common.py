@@ -28,6 +28,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from unrolled import data, device
 
@@ -237,13 +238,17 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Return processor, cores, memory in GB and system; nothing that names the machine itself."""
+    """Return processor, cores, memory in GB, system and the kernels that NumPy's BLAS chose, which may be too old ones.
+
+    Nothing names the machine itself.
+    """
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None
     return {
         "processor": device.describe()["cpu"],
         "cores": os.cpu_count(),
         "memory_gb": round(pages / 1e9, 1) if pages else None,
         "system": f"{platform.system()} {platform.machine()}",
+        "blas": next((found.get("architecture") for found in threadpool_info() if found["user_api"] == "blas"), None),
     }
 
 

@@ -4,7 +4,8 @@
 
 On a GPU (`one layer`, `four layers`, `training step`): hidden size and inputs 512, 64 samples, 100 steps, float32. TF32
 is off, but for the peer's second row, "PyTorch, TF32": that is how PyTorch's LSTM runs unless told otherwise. On the
-CPU (`CPU`): 256 and 256, 32 samples, 100 steps; every side in a process of its own. Results, and for `training step`
+CPU (`CPU`): 256 and 256, 32 samples, 100 steps; every side in a process of its own, "the products alone" among them:
+no form in NumPy takes less. Results, and for `training step`
 all gradients, are compared first: with float64, or with the peer's; `error` is the largest difference, of the largest
 value. Medians of calls of all sides in turn; `low_s` and `high_s` are their quartiles.
 
@@ -29,6 +30,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 
 import common
@@ -36,12 +38,13 @@ import gpu_common
 from common import Row
 from cpu import limit_threads
 from unrolled import device, kernels, ops, simgpu
-from unrolled.ops.lstm import FORMS, cell, forms, sequence
+from unrolled.ops.lstm import FORMS, cell, columns, forms, sequence
 from unrolled.ops.products import matmul
 from unrolled.simgpu.profiles import H200
 
 PEER, PEER_TF32 = "PyTorch", "PyTorch, TF32"
 OTHER_ORDER = "at once, not fused"
+PRODUCTS = "the products alone"
 CPU_FORMS = tuple(form for form in FORMS if form not in ("streams", "persistent"))
 Sides = Mapping[str, Callable[[], Any]]
 
@@ -256,7 +259,11 @@ def on_cpu(side: str, case: Case, threads: int) -> tuple[common.Step, common.Ste
     layers, x = case.peer("cpu")
     weights = weights_of(layers, torch.Tensor.numpy)
 
+    products = products_alone(case, weights[0])
+
     def step(x: torch.Tensor) -> Any:
+        if side == PRODUCTS:
+            return products()
         if side != PEER:
             return ops.lstm(x.numpy(), weights, form=side)[0]
         with torch.no_grad():
@@ -265,9 +272,23 @@ def on_cpu(side: str, case: Case, threads: int) -> tuple[common.Step, common.Ste
     return lambda: step(x), lambda: step(x[:2])
 
 
+def products_alone(case: Case, layer: ops.LSTMWeights) -> common.Step:
+    """Return what makes the products of one layer, as `ops.lstm` cuts them, and nothing else."""
+    weights = np.concatenate((layer.weight_hh, layer.weight_ih, layer.bias[:, None]), axis=1)
+    known, sums = (np.ones((rows, case.samples), np.float32) for rows in weights.shape[::-1])
+    cut = columns.strips(weights, sums)
+
+    def step() -> None:
+        for _ in range(case.steps):
+            for rows, out in cut:
+                np.matmul(rows, known, out=out)
+
+    return step
+
+
 def cpu_rows(section: str, prefix: str, case: Case, quick: bool, threads: int) -> list[Row]:
     """Measure the forms for the CPU and PyTorch's, each in a process of its own."""
-    sides = (*CPU_FORMS, PEER)
+    sides = (*CPU_FORMS, PRODUCTS, PEER)
     expected = torch.from_numpy(on_cpu(PEER, case, threads)[0]())
     for form in CPU_FORMS:
         compare(f"{prefix}, {form}", on_cpu(form, case, threads)[0](), expected)

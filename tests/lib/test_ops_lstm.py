@@ -10,6 +10,8 @@ from lstm_cases import Case, case
 from ops_cases import Call
 
 from unrolled import ops, simgpu
+from unrolled.ops import threads
+from unrolled.ops.lstm import columns
 from unrolled.ops.lstm.sequence import FORMS, ON_GPU
 from unrolled.simgpu.timeline import Timeline
 
@@ -72,6 +74,18 @@ def test_all_forms_for_the_cpu_are_pytorch(
     there = case(steps, n, inputs, hidden, layers, seed)
     for form in (*ON_CPU, None):
         there.check(form, 1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 12, None])
+def test_strips_of_weights_and_weights_that_no_cache_holds(rows: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = case(4, 3, 2, 3, 2)
+    if rows:
+        monkeypatch.setattr(columns, "STRIP", 1)
+        monkeypatch.setattr(threads, "SMALL_PRODUCT", rows * 3 * (3 + 2 + 1))
+        monkeypatch.setattr(threads, "multiplies_as_it_lies", lambda: True)
+    else:
+        monkeypatch.setattr(columns, "CACHED_BYTES", 0)
+    there.check(None, 1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -68,9 +68,12 @@ class LSTM(Layer):
 
     def forward(self, x: Array, training: bool = False) -> Array:
         sequence, weights = x.transpose(1, 0, 2).copy(), self._weights()  # ops has the steps first
-        kept, _ = ops.lstm_with_gates(sequence, weights)
-        self._kept = (sequence, weights, kept) if training else None
-        return kept[-1].y.transpose(1, 0, 2) if self.return_sequences else kept[-1].y[-1]
+        if training:
+            kept, _ = ops.lstm_with_gates(sequence, weights)
+            self._kept, y = (sequence, weights, kept), kept[-1].y
+        else:
+            self._kept, (y, _) = None, ops.lstm(sequence, weights)
+        return y.transpose(1, 0, 2) if self.return_sequences else y[-1]
 
     def backward(self, grad: Array) -> Array | None:
         sequence, weights, kept = self.kept()

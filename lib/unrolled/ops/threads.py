@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 T = TypeVar("T")
+SMALL_PRODUCT = 10**6  # multiplications, at most: OpenBLAS has kernels for these that copy nothing first
+SMALL_KERNELS = ("SkylakeX", "Cooperlake", "SapphireRapids")  # and these processors' names for them: all with AVX-512
 PASS_BYTES = 512 << 10  # that a thread passes over before it takes the next part: half of a second-level cache
 
 
@@ -112,6 +114,15 @@ def _share(team: _Team, work: Callable[[Iterator[T]], None], rest: Iterator[T], 
         errors = [error for each in started if not each.cancel() and (error := each.exception())]
     if errors:
         raise errors[0]
+
+
+def multiplies_as_it_lies() -> bool:
+    """Return whether BLAS has kernels for small products, and one thread: a larger product would not be shared."""
+    libraries = _blas()
+    return bool(libraries) and all(
+        library.get_num_threads() == 1 and getattr(library, "architecture", "") in SMALL_KERNELS
+        for library in libraries
+    )
 
 
 @cache

@@ -13,10 +13,14 @@ from typing import TypeAlias
 import numpy as np
 
 from unrolled.device import Array
+from unrolled.ops import threads
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
 
 Back: TypeAlias = Callable[[int, Array, Array, Array, Array], "tuple[Array, Array]"]
 """back(t, grad_y, grad_h, grad_c, by_sums): writes by_sums (N, 4 * H), and returns the next grad_h, grad_c (N, H)."""
+
+CACHED_BYTES = 4 << 20  # of weights that each step reads: near the processor, though not nearest
+STRIP = 16  # rows, at least: more calls than these cost more than small products save
 
 
 def in_columns(a: Array) -> Array:
@@ -67,6 +71,62 @@ def inputs_at_once(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Callable[[i
         np.multiply(o, part, out=kept.y[t].T)
 
     return step
+
+
+def cached(layer: LSTMWeights) -> bool:
+    """Return whether `outputs` pays for such a layer: each step reads all weights, so they have to stay in a cache."""
+    return bool(layer.weight_ih.nbytes + layer.weight_hh.nbytes <= CACHED_BYTES)
+
+
+def outputs(x: Array, layer: LSTMWeights, h: Array, c: Array) -> tuple[Array, Array]:
+    """Return y (T, N, H) and the last cell states (N, H); gates and cells of all steps share one buffer in a cache.
+
+    One product a step, of all weights and the bias with [h; x; 1], leaves nothing to add. The gates' order is o, i, f,
+    g, then c: the sigmoids lie together, and the pairs (i, f) and (g, c) are multiplied in one call.
+    """
+    (steps, n, inputs), hidden = x.shape, h.shape[1]
+    weights = np.empty((4, hidden, hidden + inputs + 1), x.dtype)
+    for block, gate in zip(weights, (3, 0, 1, 2), strict=True):
+        rows, half = slice(gate * hidden, (gate + 1) * hidden), 1 if gate == 2 else 0.5  # as in inputs_at_once
+        np.multiply(layer.weight_hh[rows], half, out=block[:, :hidden])
+        np.multiply(layer.weight_ih[rows], half, out=block[:, hidden:-1])
+        np.multiply(layer.bias[rows], half, out=block[:, -1])
+    state, known = np.empty((5, hidden, n), x.dtype), np.ones((weights.shape[2], n), x.dtype)
+    products = strips(weights.reshape(4 * hidden, -1), state[:4].reshape(4 * hidden, n))
+    gates, sigmoids, o, cells = state[:4], state[:3], state[0], state[4]
+    i_and_f, g_and_c, pair = state[1:3], state[3:], np.empty((2, hidden, n), x.dtype)
+    new, old = pair
+    h_now, x_now, y = known[:hidden], known[hidden:-1], np.empty((steps, n, hidden), x.dtype)
+    h_now[...], cells[...] = h.T, c.T
+    for x_t, y_t in zip(x.transpose(0, 2, 1), y.transpose(0, 2, 1), strict=True):
+        x_now[...] = x_t
+        for rows_of_weights, sums in products:
+            np.matmul(rows_of_weights, known, out=sums)
+        np.tanh(gates, out=gates)
+        sigmoids *= 0.5
+        sigmoids += 0.5
+        np.multiply(i_and_f, g_and_c, out=pair)
+        np.add(new, old, out=cells)
+        np.tanh(cells, out=new)
+        np.multiply(o, new, out=h_now)
+        y_t[...] = h_now
+    return y, cells.T.copy()
+
+
+def strips(weights: Array, sums: Array) -> list[tuple[Array, Array]]:
+    """Cut weights (R, K) and sums (R, N) into strips of rows, all but the last in one array, where BLAS is faster so.
+
+    It copies the weights of a large product into blocks first, here in each step. Those of a small one it may read as
+    they lie.
+    """
+    (rows, known), n = weights.shape, sums.shape[1]
+    height = threads.SMALL_PRODUCT // max(1, known * n)
+    if not STRIP <= height < rows or not threads.multiplies_as_it_lies():
+        return [(weights, sums)]
+    count = rows // height
+    end = count * height
+    whole = weights[:end].reshape(count, height, known), sums[:end].reshape(count, height, n)
+    return [whole, (weights[end:], sums[end:])]
 
 
 def back(weight_hh: Array, kept: LSTMGates, c_first: Array) -> Back:

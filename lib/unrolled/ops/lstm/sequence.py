@@ -38,6 +38,9 @@ def lstm(
     is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding. Where `mask` (T, N) is False
     a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
 
+    In NumPy the fastest form keeps nothing here but outputs, where no mask is given and a cache holds the weights
+    (`unrolled.ops.lstm.columns.outputs`): its last digits are not those of `lstm_with_gates`.
+
     The same call repeats its bits on the host. On a GPU it multiplies by cuBLAS, which promises them only while a
     single stream is active, or where the environment has CUBLAS_WORKSPACE_CONFIG=:4096:8: see "Results reproducibility"
     in its documentation. Seen on an H200 that four processes shared: "streams", "fused" and "transposed" varied, the
@@ -46,6 +49,14 @@ def lstm(
     float32 in, float32 out; integers count as float32. Raises ValueError, which names the argument, for shapes that do
     not fit, for no steps, and for a form that is unknown or cannot run here.
     """
+    x, weights, state, form = _arguments(x, weights, state, form, mask)
+    if _in_columns(x, form) and mask is None and all(map(columns.cached, weights)):
+        y, last = x, []
+        for layer, h, c in zip(weights, *state, strict=True):
+            y, c = columns.outputs(y, layer, h, c)
+            last.append((y[-1], c))
+        h, c = map(np.stack, zip(*last, strict=True))
+        return y, (h, c)
     kept, state = lstm_with_gates(x, weights, state, form=form, mask=mask)
     y = kept[-1].y
     return y if mask is None else y * mask[:, :, None], state
@@ -64,13 +75,8 @@ def lstm_with_gates(
 
     Arguments and errors are those of `lstm`. Where mask is False, y and c are the states that stay.
     """
-    x, weights = check_stack(x, weights)
-    layers, n, hidden = len(weights), x.shape[1], weights[0].weight_hh.shape[1]
-    check_states("state", state, (layers, n, hidden), x)
-    check_mask(mask, x)
-    module, form = array_module(x), chosen(form, x, hidden, layers, mask)
-    h, c = state or [module.zeros((layers, n, hidden), dtype=x.dtype)] * 2
-    h, c = (a.astype(x.dtype, copy=False) for a in (h, c))
+    x, weights, (h, c), form = _arguments(x, weights, state, form, mask)
+    module = array_module(x)
     if form == "wavefront":
         kept = wavefront(x, weights, (h, c))
     else:
@@ -78,6 +84,24 @@ def lstm_with_gates(
         for number, layer in enumerate(weights):
             kept.append(_layer(kept[-1].y if kept else x, layer, h[number], c[number], form, mask))
     return kept, tuple(module.concatenate(tuple(layer[k][-1:] for layer in kept)) for k in range(2))
+
+
+def _arguments(
+    x: Array, weights: Sequence[LSTMWeights], state: tuple[Array, Array] | None, form: str | None, mask: Array | None
+) -> tuple[Array, list[LSTMWeights], tuple[Array, Array], str]:
+    """x, the layers and the states (h, c), each (L, N, H), checked and in one float dtype, and the form's name."""
+    x, weights = check_stack(x, weights)
+    layers, n, hidden = len(weights), x.shape[1], weights[0].weight_hh.shape[1]
+    check_states("state", state, (layers, n, hidden), x)
+    check_mask(mask, x)
+    h, c = state or [array_module(x).zeros((layers, n, hidden), dtype=x.dtype)] * 2
+    states = h.astype(x.dtype, copy=False), c.astype(x.dtype, copy=False)
+    return x, weights, states, chosen(form, x, hidden, layers, mask)
+
+
+def _in_columns(x: Array, form: str) -> bool:
+    """Whether this form has a column for each sample here: in NumPy."""
+    return form == "inputs_at_once" and array_module(x) is np
 
 
 def chosen(form: str | None, x: Array, hidden: int, layers: int, mask: Array | None) -> str:
@@ -112,7 +136,7 @@ def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str, mask: Ar
         inputs = sums, layer.weight_hh, layer.bias, h, c
         kernels.lstm_persistent(inputs, kept, kernels.constants(hidden=shape[2]))
         return kept
-    if form == "inputs_at_once" and array_module(x) is np:
+    if _in_columns(x, form):
         kept = columns.kept_in_columns(kept)
         step = columns.inputs_at_once(x, layer, kept)
     else:
