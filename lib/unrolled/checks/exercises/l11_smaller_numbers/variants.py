@@ -32,6 +32,7 @@ prune_filters = variant(
         ),
         # The share is 3.75 rows, of which 3 go.
         random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
+        random_case("nearly equal sums", fewer.nearly_equal, 12, 1),
         case("no update", weight=FOUR, fraction=0.5, updates=[]),
         case("equal sums", weight=array([1, -1], [-2, 0], [0, 2], [3, 3]), fraction=0.5, updates=[FOUR]),
         case("no update, and none goes", weight=FOUR, fraction=0.2, updates=[]),

@@ -49,7 +49,8 @@ replayed_epoch = Spec(
     allows=(kernels.matmul,),
     numbers={"launches": A_STEP},
     cases=[
-        gpu_case("twenty steps on batches of 4", FEW, **steps.epoch(4, 3, 2)),
+        gpu_case("two steps, each on one image of two", FEW, **steps.epoch(1, 1, 2, steps=2, images=2)),
+        gpu_case("eight steps on batches of 2", FEW, **steps.epoch(2, 3, 3, images=9)),
     ],
     domain=random_gpu_case("any size, any steps", steps.any_epoch, replace(FEW, launches=A_STEP * steps.MOST + 30)),
     points=3,
