@@ -209,7 +209,7 @@ evaluate = Spec(
     allows=(ops.softmax_cross_entropy,),
     cases=[
         random_case("40 images, 8 at a time", batches.graded, 40, 8),
-        random_case("10 images, room for 64", batches.graded, 10, 64),
+        random_case("50 images, 16 at a time", batches.graded, 50, 16),
     ],
     domain=random_case("any number", batches.any_graded),
     points=3,
