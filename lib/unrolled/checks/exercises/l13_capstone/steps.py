@@ -16,7 +16,7 @@ from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal, norma
 from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
-STEPS = 8  # of an epoch
+STEPS = 20  # of an epoch
 MOST = 4  # of an epoch that is drawn
 RESULTS = ("weight", "velocity", "rate")
 KEPT = ("x", "target")
@@ -287,7 +287,7 @@ EPOCH_MISTAKES = (
         order=lambda order: order[: len(order) // 2 * 2],
     ),
     given(
-        "always as many steps are taken, whatever order has: a launch for each of its rows",
+        "always twenty steps are taken, whatever order has: a launch for each of its rows",
         order=lambda order: order[np.arange(STEPS) % len(order)],
     ),
     given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
