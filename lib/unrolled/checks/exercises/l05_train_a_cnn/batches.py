@@ -80,7 +80,7 @@ def judge_of_epochs(*problems: Problem, orders: Callable[[Inputs], int]) -> Comp
         first, again, *others = (epoch.numbers for epoch in epochs)
         if not np.array_equal(first, again):
             return Mismatch(("the same seed gave two different orders: draw from np.random.default_rng(seed) alone",))
-        own_labels = len(set(inputs["labels"].tolist())) == len(first)
+        own_labels = len(set(inputs["labels"].tolist())) == len(inputs["labels"])
         for seed, other in zip(_steps(inputs), others, strict=True):
             if np.array_equal(first, other) and orders(inputs) > MANY:
                 return Mismatch((f"another seed, {seed:,} higher, gave the same order: is all of `seed` used?",))
@@ -103,7 +103,7 @@ def _by_chance(count: int) -> int:
 
 def _alike(one: Array, other: Array) -> int:
     """Count the neighbours that two orders have in common, or the images that are as far apart; the larger of these."""
-    shared, most = list[int](), int(one.max(initial=0)) + 1
+    shared, most = list[int](), int(max(one.max(initial=0), other.max(initial=0))) + 1
     for theirs in (other, other[::-1]):
         after = np.full(most, -1)
         after[theirs[:-1]] = theirs[1:]

@@ -28,7 +28,10 @@ prune_filters = variant(
     reference=prune_rows,
     cases=[
         case(
-            "four filters, half of them", weight=FOUR, fraction=0.5, updates=[array([3, -1], [-5, 5], [1, 1], [1, 1])]
+            "four filters, half of them",
+            weight=FOUR,
+            fraction=0.5,
+            updates=[array([3, -1], [-5, 5], [1, 1], [1, 1]), array([1, 1], [1, 1], [2, 2], [0, 1])],
         ),
         # The share is 3.75 rows, of which 3 go.
         random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
