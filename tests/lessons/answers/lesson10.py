@@ -161,7 +161,7 @@ def or_winograd(rule, least=128):
 
 
 BY_ONE_SIZE = [
-    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 11 else "gemm"),
+    or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 16 else "gemm"),
     or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and n > 1 else "gemm"),
     or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and o < 10 else "gemm"),
     or_winograd(lambda n, c, o, size, kernel: "fft" if kernel > 3 and size > 20 else "gemm"),
@@ -233,10 +233,8 @@ RULES = [
     lambda n, c, o, size, kernel: (
         "fft" if kernel**2 > 10 * c * o else "gemm" if c * o < 150**2 or kernel > 3 else "winograd"
     ),
-    or_winograd(lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15]),
-    or_winograd(
-        lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 200 * (c * o + n * c + n * o) else "fft"
-    ),
+    or_winograd(lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15 and c < 20]),
+    or_winograd(lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel > 10**4 or kernel < 8 else "fft"),
 ]
 RIGHT = {
     "count_multiplications": [
