@@ -363,7 +363,7 @@ MUTANTS = {
     "evaluate": [
         Mutant(evaluated_with_all_labels, "take the labels of this batch alone"),
         Mutant(evaluated_as_vectors, "give it slices of images, as they are"),
-        Mutant(evaluated_at_once, "you gave the network 40 images in one call; its memory has room for 8"),
+        Mutant(evaluated_at_once, "you gave the network 50 images in one call; its memory has room for 16"),
     ],
     "train": [
         Mutant(trained_by_centroids, "it learns, but not far enough"),

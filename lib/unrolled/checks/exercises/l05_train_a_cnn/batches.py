@@ -303,7 +303,7 @@ def graded(rng: np.random.Generator, count: int, batch_size: int, classes: int =
 def any_graded(rng: np.random.Generator) -> Inputs:
     """Draw up to 30 images, and now and then more than a thousand, of more classes than digits have."""
     if rng.random() < 0.12:
-        return graded(rng, many(rng), 350, 12, 100)
+        return graded(rng, many(rng), 700, 12, 100)
     return graded(rng, edge_size(rng, 30), edge_size(rng, 12), edge_size(rng, 6, 2))
 
 
