@@ -532,9 +532,8 @@ show.bars(peaks, "B", title=f"memory to compute the scores of {len(known.images[
 # **Core**, about 12 minutes.
 #
 # Compute the mean loss and the accuracy over all images, with at most `batch_size` of them in the network at
-# once, and in as few calls as that takes. The
-# check's network counts what you give it. Mind the last batch: it may be smaller, and then its mean must count for
-# less.
+# once, and in as few calls as that takes. The check's network counts what you give it, and takes images as they are,
+# (n, C, H, W). Mind the last batch: it may be smaller, and then its mean must count for less.
 
 
 # %% nbgrader={"grade": false, "grade_id": "evaluate", "locked": false, "schema_version": 3, "solution": true, "task": false}

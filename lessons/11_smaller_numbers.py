@@ -434,7 +434,7 @@ print(f"your CPU, 128 x 128: int8 with sums of int32 takes {exact / single:.1f} 
 # **Core**, about 9 minutes.
 #
 # Set the smallest magnitudes of `weight` to 0, `int(fraction * weight.size)` of them, whichever of equal ones. Then
-# fine-tune: subtract each of `updates` in turn, and see to it that what was pruned stays 0.
+# fine-tune: subtract each of `updates` in turn, and see to it that what was pruned stays 0. `fraction` may be 0 or 1.
 
 
 # %% nbgrader={"grade": false, "grade_id": "prune", "locked": false, "schema_version": 3, "solution": true, "task": false}

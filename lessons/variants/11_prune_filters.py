@@ -5,7 +5,7 @@
 #
 # Leave out **whole filters**, so that the matrix really becomes smaller. `weight` is (O, K), a row for each filter. Set
 # the rows with the smallest sums of magnitudes to 0, `int(fraction * O)` of them, whichever of equal ones. Then
-# fine-tune: subtract each of `updates` in turn, and see to it that what was pruned stays 0.
+# fine-tune: subtract each of `updates` in turn, and see to it that what was pruned stays 0. `fraction` may be 0 or 1.
 
 
 # %% nbgrader={"grade": false, "grade_id": "prune_filters", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -53,9 +53,9 @@ SOURCE = """
 def f(x, n):
     'Say 1 + 1.'
     for i in range(n):
-        if i < 2:
+        if i < 2 and n > 4:
             x[i, n] += 1
-    return x, n
+    return x.argsort(), n
 """
 
 
@@ -70,7 +70,9 @@ def test_a_slip_changes_one_place_and_leaves_the_rest():
         "a value is put where it is to be added",
         "results are exchanged",
         "a statement is left out",
+        "one condition, with another number, stands for all",
     } <= set(found)
+    assert "x.round(4).argsort()" in found["nearly equal values count as equal"]
     assert "range(0, n - 1)" in found["a loop's last turn is missing"]
     assert all("Say 1 + 1." in changed and changed != plain(SOURCE) for changed in found.values())
 

@@ -28,6 +28,7 @@ class Calls:
 
     features: list[set[str]] = field(default_factory=list)
     arrays: set[str] = field(default_factory=set)  # the arguments that were arrays
+    functions: set[str] = field(default_factory=set)  # and those that were functions
     axes: int = 0  # of results, at most
     dtypes: set[str] = field(default_factory=set)  # of results
 
@@ -45,6 +46,7 @@ def watched(function: Function, calls: Calls) -> Function:
         given = arguments(function, positional, named)
         calls.features.append(set(features_of(given)))
         calls.arrays |= {name for name, x in given.items() if hasattr(x, "dtype") and x.ndim}
+        calls.functions |= {name for name, x in given.items() if callable(x)}
         y = function(*positional, **named)
         for each in y if isinstance(y, tuple) else (y,):
             if hasattr(each, "dtype"):
@@ -74,6 +76,9 @@ def slips(calls: Calls, share: float) -> Iterator[Slip]:
         yield "the first alone", text, functools.partial(_first, axis=axis)
     for name in sorted(calls.arrays):
         yield "an input is changed", f"adds 1 to {name} after all is done", functools.partial(_changing, name=name)
+    for name in sorted(calls.functions):
+        text = f"{name} gets arrays of two axes"
+        yield "an array is flattened on its way", text, functools.partial(_flattening, name=name)
     if calls.arrays and calls.dtypes:
         yield "a result is kept", "gives what it gave before for arrays of such shapes", _keeping
     if calls.dtypes & {"float32", "float64"}:
@@ -129,6 +134,22 @@ def _changing(right: Function, name: str) -> Function:
         return y
 
     return wrong
+
+
+def _flattening(right: Function, name: str) -> Function:
+    @functools.wraps(right)
+    def wrong(*positional: Any, **named: Any) -> Any:
+        bound = inspect.signature(right).bind(*positional, **named)
+        given = bound.arguments.get(name)
+        if given is not None:
+            bound.arguments[name] = lambda *arrays: given(*map(_flat, arrays))
+        return right(*bound.args, **bound.kwargs)
+
+    return wrong
+
+
+def _flat(x: Any) -> Any:
+    return x.reshape(len(x), -1) if getattr(x, "ndim", 0) > 2 else x
 
 
 def _keeping(right: Function) -> Function:

@@ -20,14 +20,14 @@ Inputs = dict[str, Any]
 Drawing = Callable[[np.random.Generator], Inputs]
 State = Mapping[str, Any]  # of a generator
 
-SAMPLE, COMMON = 200, 0.03
+SAMPLE, COMMON = 100, 0.03
 """Inputs that are looked at once, and the share of these that has what each check shows. Of features that a tenth of
-all inputs have, one in 25,000 is not that frequent among them."""
+all inputs have, one in 500 is not that frequent among them."""
 FEWEST, MOST = 2, 12  # inputs of a check, besides one of a fixed case with other values
 TRIED = 40  # inputs of the sample of which each of these is the best
 LIST = 8  # numbers that are drawn at once to decide on sizes, at most
-LARGE = 6  # a size above this is one that no loop was unrolled for by hand
-VALUES = 1000  # of an array that are looked at
+LARGE, MANY = 6, 1000  # a size above these is one that no loop was unrolled for by hand, or that nobody looked at
+VALUES = 200  # of an array that are looked at
 FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -66,11 +66,11 @@ def cover(draw: Drawing, seed: tuple[int, ...], shown: Container[str] = ()) -> l
     They are like those of a sample that have what is missing: alike in what single numbers decide, such as sizes, with
     other values unless it is these that count. Any inputs fill up to `FEWEST`.
     """
-    bits, sample = _common(draw)
+    bits, having = _common(draw)
     rng, chosen = np.random.default_rng(seed), list[Drawing]()
-    missing = _mask(bits, (feature for feature in bits if feature not in shown))
+    missing = sum(bit for feature, bit in bits.items() if feature not in shown)
     while missing and len(chosen) < MOST:
-        alike = [each for each in sample if each[1] & missing & -missing]
+        alike = having[missing & -missing]
         tried = (alike[place] for place in rng.integers(len(alike), size=TRIED).tolist())
         state, likely = max(tried, key=lambda each: (each[1] & missing).bit_count())
         inputs, again = _drawn(draw, rng, state)
@@ -82,8 +82,8 @@ def cover(draw: Drawing, seed: tuple[int, ...], shown: Container[str] = ()) -> l
 
 
 @functools.cache
-def _common(draw: Drawing) -> tuple[dict[str, int], list[tuple[State, int]]]:
-    """A bit for each common feature, the rarest lowest; what each input of the sample was drawn from, and its bits."""
+def _common(draw: Drawing) -> tuple[dict[str, int], dict[int, list[tuple[State, int]]]]:
+    """A bit for each common feature, the rarest lowest; by bit, the inputs that have it: their decisions and bits."""
     rng, found = np.random.default_rng(0), list[tuple[State, set[str]]]()
     for _ in range(SAMPLE):
         state = rng.bit_generator.state
@@ -91,7 +91,8 @@ def _common(draw: Drawing) -> tuple[dict[str, int], list[tuple[State, int]]]:
     counts = Counter(feature for _, features in found for feature in features)
     common = sorted((count, feature) for feature, count in counts.items() if count >= COMMON * SAMPLE)
     bits = {feature: 1 << place for place, (_, feature) in enumerate(common)}
-    return bits, [(state, _mask(bits, features)) for state, features in found]
+    sample = [(state, _mask(bits, features)) for state, features in found]
+    return bits, {bit: [each for each in sample if each[1] & bit] for bit in bits.values()}
 
 
 def _mask(bits: Mapping[str, int], features: Iterable[str]) -> int:
@@ -114,6 +115,7 @@ def features_of(inputs: Mapping[str, Any]) -> Iterator[str]:
             whole[name] = int(value)
         elif isinstance(value, float):
             yield f"{name} < 1" if value < 1 else f"{name} >= 1"
+            yield from [f"{name} == 0"] if value == 0 else ()
             yield f"{name} % 1 == 0" if value % 1 == 0 else f"{name} % 1 > 0"
         elif isinstance(getattr(value, "shape", None), tuple):
             numbers = isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
@@ -176,7 +178,7 @@ class _Deciding(np.random.Generator):
 @functools.lru_cache(maxsize=10_000)
 def _sized(name: str, size: int) -> tuple[str, ...]:
     exact = (f"{name} == {size}",) if size in (0, 1, 2) else ()
-    return (*exact, *((f"{name} > {LARGE}",) if size > LARGE else ()), f"{name} % 2 == {size % 2}")
+    return (*exact, *(f"{name} > {than}" for than in (LARGE, MANY) if size > than), f"{name} % 2 == {size % 2}")
 
 
 @functools.lru_cache(maxsize=10_000)

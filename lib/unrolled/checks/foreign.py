@@ -15,12 +15,15 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 LIBRARIES = (
     *("torch", "torchvision", "scipy", "skimage", "cv2", "sklearn", "jax", "tensorflow", "keras", "onnxruntime"),
     *("mxnet", "paddle", "mlx", "tinygrad"),
 )
 HARMLESS = ("scipy.fft.next_fast_len",)  # picks a length, and transforms nothing
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+DATA = (np.ndarray, int, float, bool, str)  # have no library's code
 
 
 def used_by(function: Any) -> str | None:
@@ -57,7 +60,9 @@ def _in_code(code: CodeType, space: Mapping[str, Any], seen: set[CodeType]) -> I
     seen.add(code)
     used = (*code.co_names, *code.co_freevars, *code.co_cellvars)
     named = [space[name] for name in used if name in space]
-    ours = all(isinstance(thing, ModuleType) and not _is_foreign(thing.__name__) for thing in named)
+    ours = all(
+        type(thing) in DATA or (isinstance(thing, ModuleType) and not _is_foreign(thing.__name__)) for thing in named
+    )
     steps = [] if ours and not any(map(_is_foreign, used)) else list(dis.get_instructions(code))
     for place, step in enumerate(steps):
         if step.opname == "IMPORT_NAME":

@@ -216,6 +216,11 @@ def _both(node: ast.BoolOp) -> Iterator[Change]:
     )
     for value in node.values:
         yield "a condition is left out", value
+        limit = value.comparators[0] if isinstance(value, ast.Compare) else None
+        if isinstance(value, ast.Compare) and isinstance(limit, ast.Constant) and isinstance(limit.value, int):
+            for number in (limit.value * 3 // 2, limit.value * 2 // 3):
+                other = ast.Compare(value.left, value.ops, [ast.Constant(number)])
+                yield "one condition, with another number, stands for all", other
 
 
 def _sign(node: ast.UnaryOp) -> Iterator[Change]:
@@ -277,11 +282,26 @@ def _called(node: ast.Call) -> Iterator[Change]:
         yield "a call is left out", node.func.value
     elif len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
         yield "a call is left out", node.args[0]
+    if ast.unparse(node.func).rpartition(".")[2] in SORTS and (node.args or isinstance(node.func, ast.Attribute)):
+        yield "nearly equal values count as equal", _rounded(node)
     if isinstance(node.func, ast.Subscript) and isinstance(node.func.slice, ast.Tuple):  # a kernel[blocks, threads]
         blocks, *rest = node.func.slice.elts
         many = "16 * {0} if isinstance({0}, int) else (16 * {0}[0], *{0}[1:])".format(ast.unparse(blocks))
         wide = ast.Tuple([ast.parse(many, mode="eval").body, *rest], ast.Load())
         yield "there are 16 times the blocks", ast.Call(ast.Subscript(node.func.value, wide, ast.Load()), node.args, [])
+
+
+def _rounded(node: ast.Call) -> ast.Call:
+    """A call that sorts, of values that are rounded before: of its first argument, or of that whose method it is."""
+    if not node.args:
+        assert isinstance(node.func, ast.Attribute)
+        values = ast.Attribute(_in_steps(node.func.value), node.func.attr, ast.Load())
+        return ast.Call(values, [], node.keywords)
+    return ast.Call(node.func, [_in_steps(node.args[0]), *node.args[1:]], node.keywords)
+
+
+def _in_steps(values: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(values, "round", ast.Load()), [ast.Constant(4)], [])
 
 
 def _indexed(node: ast.Subscript) -> Iterator[Change]:
@@ -361,6 +381,7 @@ NAMES: dict[str, list[str]] = {}
 for _one, _other in PAIRS:
     NAMES.setdefault(_one, []).append(_other)
     NAMES.setdefault(_other, []).append(_one)
+SORTS = ("sort", "argsort", "partition", "argpartition", "argmax", "argmin")
 CHANGES = ("astype", "copy", "transpose", "swapaxes", "reshape", "ravel", "clip", "round")
 
 OPERATORS: tuple[tuple[type, Callable[[Any], Iterator[Change]]], ...] = (

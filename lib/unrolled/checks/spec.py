@@ -10,6 +10,7 @@ import copy
 import zlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from .compare import Mismatch, Remark
 from .domain import Drawing as Drawing
 from .domain import Inputs as Inputs
-from .domain import cover
+from .domain import cover, shown_by
 from .mistakes import Function as Function
 from .mistakes import Mistake as Mistake
 
@@ -105,6 +106,16 @@ class Case:
     def varies(self) -> bool:
         """Whether another seed gives other inputs."""
         return self.draw is not None or any(isinstance(value, Draw) for value in self.arguments.values())
+
+    @cached_property
+    def calls_back(self) -> bool:
+        """Whether the arguments are functions, some of them."""
+        return any(map(callable, self.inputs(0).values()))
+
+    @cached_property
+    def shown(self) -> set[str] | None:
+        """The features that its inputs show; None where they are others at another seed."""
+        return None if self.varies else shown_by(self.inputs(0))
 
     def inputs(self, seed: int) -> Inputs:
         """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
@@ -260,7 +271,7 @@ class Spec:
             for place, draw in enumerate(cover(domain.draw, start, shown))
         ]
         again = sorted((case for case in self.cases if case.varies), key=lambda case: case.draw is not None)[:1]
-        plain = (case for case in again if not self.ranks and not any(map(callable, case.inputs(seed).values())))
+        plain = (case for case in again if not self.ranks and not case.calls_back)
         return [*drawn, *(_repeated(case, seed + 1, domain.anywhere) for case in plain)]
 
     def timed_result(self, inputs: Mapping[str, Any]) -> Any:

@@ -104,6 +104,10 @@ def trained_to_say_one_thing(images, labels, test_images, seed):
 # batch_norm2d
 
 
+def evaluated_as_vectors(forward, images, labels, batch_size):
+    return evaluated_by_averages(lambda images: forward(images.reshape(len(images), -1)), images, labels, batch_size)
+
+
 def evaluated_with_all_labels(forward, images, labels, batch_size):
     return loss_and_right(lambda images: forward(images[: batch_size // 2]), images, labels)
 
@@ -350,7 +354,8 @@ MUTANTS = {
     "adam_step": [Mutant(result_of("adam_step", itemgetter(0)), "expected a tuple of 3")],
     "evaluate": [
         Mutant(evaluated_with_all_labels, "take the labels of this batch alone"),
-        Mutant(evaluated_at_once, "you gave the network 40 images in one call; its memory has room for 8"),
+        Mutant(evaluated_as_vectors, "give it slices of images, as they are"),
+        Mutant(evaluated_at_once, "you gave the network 50 images in one call; its memory has room for 16"),
     ],
     "train": [
         Mutant(trained_by_centroids, "it learns, but not far enough"),

@@ -207,10 +207,8 @@ RULES = [
     lambda n, c, o, size, kernel: (
         "fft" if kernel**2 > 10 * c * o else "gemm" if c * o < 150**2 or kernel > 3 else "winograd"
     ),
-    or_winograd(lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15]),
-    or_winograd(
-        lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel**2 < 200 * (c * o + n * c + n * o) else "fft"
-    ),
+    or_winograd(lambda n, c, o, size, kernel: ("gemm", "fft")[kernel >= 15 and c < 20]),
+    or_winograd(lambda n, c, o, size, kernel: "gemm" if n * c * o * kernel > 10**4 or kernel < 8 else "fft"),
 ]
 RIGHT = {
     "count_multiplications": [

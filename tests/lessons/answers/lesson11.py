@@ -94,7 +94,7 @@ def all_updates_in_one(weight, fraction, updates):
 
 
 def masked_updates(weight, fraction, updates):
-    gone = np.argpartition(np.abs(weight), int(weight.size * fraction), axis=None)[: int(weight.size * fraction)]
+    gone = np.argpartition(np.abs(weight), int(weight.size * fraction) - 1, axis=None)[: int(weight.size * fraction)]
     stays = np.isin(np.arange(weight.size), gone, invert=True).reshape(weight.shape)
     return reduce(lambda w, update: np.where(stays, w - update, w), updates, np.where(stays, weight, np.float32(0)))
 

@@ -45,7 +45,9 @@ def random_sizes(rng: np.random.Generator, kernels: int = 4, room: int = 9) -> I
     """Size, kernel of at most `kernels` each way, stride and padding that fit, for one image."""
     kernel = tuple(edge_size(rng, kernels) for _ in range(2))
     stride, padding = edge_size(rng, 3), edge_size(rng, 2, low=0)
-    size = tuple(max(1, k - 2 * padding) + edge_size(rng, room, low=0) for k in kernel)
+    # Some window meets the image: it does not lie between two of them.
+    least = (max(1, k - 2 * padding, stride if k <= padding else 1) for k in kernel)
+    size = tuple(low + edge_size(rng, room, low=0) for low in least)
     return {"size": size, "kernel_size": kernel, "stride": stride, "padding": padding}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,31 +33,55 @@ FAR = 4 * 27_720_000  # seeds so far apart are the same modulo each of 1 to 12, 
 STEPS = (1, FAR, 2, 3)
 
 
-def six_epochs(function: Function, inputs: Inputs) -> list[Any]:
-    """Return the batches of six epochs: twice with one seed, then with the next, one far off, and two more."""
+def _steps(inputs: Inputs) -> Sequence[int]:
+    """How far other seeds are from the first: of many images one may have the same place with two."""
+    return STEPS if len(inputs["images"]) >= LARGE else STEPS[:2]
+
+
+def some_epochs(function: Function, inputs: Inputs) -> list[Any]:
+    """Return the batches of epochs: twice with one seed, then with the next, one far off; of many images two more."""
     seed, most = inputs["seed"], len(inputs["images"]) + 1  # most: some iterators never end
     return [
         list(islice(batches, most)) if isinstance(batches, Iterable) else batches
-        for batches in (function(**inputs | {"seed": seed + step}) for step in (0, 0, *STEPS))
+        for batches in (function(**inputs | {"seed": seed + step}) for step in (0, 0, *_steps(inputs)))
     ]
 
 
-def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines], orders: Callable[[Inputs], int]) -> Compare:
-    """Return a judge of epochs: the first `problem(batches, inputs)` that has words, then if the seed alone decides.
+class Epoch(NamedTuple):
+    """The images and labels of all batches of an epoch, in order, and how many each batch has.
+
+    `numbers` are those of the images: the first pixel of an image is its number.
+    """
+
+    sizes: list[int]
+    images: Array
+    labels: Array
+    numbers: Array
+
+
+Problem = Callable[[Epoch, Inputs], Lines]
+
+
+def judge_of_epochs(*problems: Problem, orders: Callable[[Inputs], int]) -> Compare:
+    """Return a judge of epochs: the first `problem(epoch, inputs)` that has words, then if the seed alone decides.
 
     `orders(inputs)` counts the orders that an epoch may have: of few, two seeds may draw the same.
     """
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+        epochs = list[Epoch]()
         for batches in got:
-            for problem in (no_pairs, *problems):
-                if lines := problem(batches, inputs):
+            if lines := no_pairs(batches, inputs):
+                return Mismatch(lines)
+            epochs.append(_joined(batches, inputs))
+            for problem in problems:
+                if lines := problem(epochs[-1], inputs):
                     return Mismatch(lines)
-        first, again, *others = map(numbers_of, got)
+        first, again, *others = (epoch.numbers for epoch in epochs)
         if not np.array_equal(first, again):
             return Mismatch(("the same seed gave two different orders: draw from np.random.default_rng(seed) alone",))
-        own_labels = len(set(inputs["labels"].tolist())) == len(first)
-        for seed, other in zip(STEPS, others, strict=True):
+        own_labels = len(set(inputs["labels"].tolist())) == len(inputs["labels"])
+        for seed, other in zip(_steps(inputs), others, strict=True):
             if np.array_equal(first, other) and orders(inputs) > MANY:
                 return Mismatch((f"another seed, {seed:,} higher, gave the same order: is all of `seed` used?",))
             if own_labels and _alike(first, other) > _by_chance(len(first)):
@@ -79,9 +103,12 @@ def _by_chance(count: int) -> int:
 
 def _alike(one: Array, other: Array) -> int:
     """Count the neighbours that two orders have in common, or the images that are as far apart; the larger of these."""
-    pairs, theirs, turned = (set(pairwise(each)) for each in map(list, (one, other, other[::-1])))
-    apart = np.unique((one - other) % (one.max(initial=0) + 1), return_counts=True)[1]
-    return max(len(pairs & theirs), len(pairs & turned), int(apart.max(initial=0)))
+    shared, most = list[int](), int(max(one.max(initial=0), other.max(initial=0))) + 1
+    for theirs in (other, other[::-1]):
+        after = np.full(most, -1)
+        after[theirs[:-1]] = theirs[1:]
+        shared.append(int((after[one[:-1]] == one[1:]).sum()))
+    return max(*shared, int(np.bincount((one - other) % most).max(initial=0)))
 
 
 def no_pairs(batches: Any, inputs: Inputs) -> Lines:
@@ -106,74 +133,76 @@ def _shape(value: Any) -> str:
     return str(value.shape) if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
 
 
-def _wrong_sizes(batches: Any, inputs: Inputs) -> Lines:
+def _joined(batches: list[tuple[Array, Array]], inputs: Inputs) -> Epoch:
+    images = np.concatenate([inputs["images"][:0], *(images for images, _ in batches)])
+    labels = np.concatenate([inputs["labels"][:0], *(labels for _, labels in batches)])
+    with np.errstate(invalid="ignore"):  # a pixel that is no number is none of the data set's, either
+        numbers = images[:, 0, 0, 0].astype(np.int64)
+    return Epoch([len(labels) for _, labels in batches], images, labels, numbers)
+
+
+def _wrong_sizes(epoch: Epoch, inputs: Inputs) -> Lines:
     """Say which batch sizes of an epoch are wrong."""
-    sizes, size, count = [len(labels) for _, labels in batches], inputs["batch_size"], len(inputs["labels"])
+    size, count = inputs["batch_size"], len(inputs["labels"])
     expected = [min(size, count - start) for start in range(0, count, size)]
-    if sizes == expected:
+    if epoch.sizes == expected:
         return ()
-    if sizes == [each for each in expected if each == size]:
+    if epoch.sizes == [each for each in expected if each == size]:
         return (f"the last batch is missing: {count} images, {size} at a time, leave one of {count % size}",)
-    return (f"your batches hold {_short(sizes)} images; expected {_short(expected)}",)
+    return (f"your batches hold {_short(epoch.sizes)} images; expected {_short(expected)}",)
 
 
 def _short(sizes: Sequence[int]) -> str:
     return str(list(sizes)) if len(sizes) <= 8 else f"[{', '.join(map(str, sizes[:6]))}, ..., {sizes[-1]}]"
 
 
-def numbers_of(batches: Any) -> Array:
-    """Return the numbers of all images of these batches, in order: the first pixel of an image is its number."""
-    with np.errstate(invalid="ignore"):  # a pixel that is no number is none of the data set's, either
-        return np.concatenate([[], *(images[:, 0, 0, 0] for images, _ in batches)]).astype(np.int64)
-
-
-def strangers(batches: Any, inputs: Inputs) -> Lines:
+def strangers(epoch: Epoch, inputs: Inputs) -> Lines:
     """Say whether some of the images are none of the data set's."""
-    numbers, found = numbers_of(batches), np.concatenate([inputs["images"][:0], *(images for images, _ in batches)])
-    known = np.isin(numbers, np.arange(len(inputs["labels"]))).all()
-    if known and np.array_equal(found, inputs["images"][numbers]):
+    known = ((epoch.numbers >= 0) & (epoch.numbers < len(inputs["labels"]))).all()
+    if known and np.array_equal(epoch.images, inputs["images"][epoch.numbers]):
         return ()
     return ("some of your images are none of the data set: take them as they are, images[...]",)
 
 
-def strange_labels(batches: Any, inputs: Inputs) -> Lines:
+def strange_labels(epoch: Epoch, inputs: Inputs) -> Lines:
     """Say whether some images have labels of others."""
-    labels = np.concatenate([inputs["labels"][:0], *(labels for _, labels in batches)])
-    apart = (labels != inputs["labels"][numbers_of(batches)]).any()
+    apart = (epoch.labels != inputs["labels"][epoch.numbers]).any()
     return ("labels and images come apart: take both with the same indices",) if apart else ()
 
 
-def _not_each_once(batches: Any, inputs: Inputs) -> Lines:
+def _not_each_once(epoch: Epoch, inputs: Inputs) -> Lines:
     """Say whether images never come, or more than once."""
     count = len(inputs["labels"])
-    times = np.bincount(numbers_of(batches), minlength=count)
+    times = np.bincount(epoch.numbers, minlength=count)
     line = f"{(times == 0).sum()} of {count} images never come and {(times > 1).sum()} come more than once"
     advice = "each must come once an epoch: draw an order (rng.permutation), not each batch on its own"
     return (line, advice) if (times != 1).any() else ()
 
 
-def _not_shuffled(batches: Any, inputs: Inputs) -> Lines:
+def _not_shuffled(epoch: Epoch, inputs: Inputs) -> Lines:
     """Say whether the order of the images has a pattern that so many images have by chance once in MANY epochs."""
-    epoch, count = [numbers_of([batch]) for batch in batches], len(inputs["labels"])
-    steps = np.diff(np.concatenate(epoch))
+    count, steps = len(inputs["labels"]), np.diff(epoch.numbers)
     if len(steps) > 10 and (steps == 1).all():
         return ("the images come in the order of the data set: shuffle them",)
-    neighbours = all(np.ptp(numbers) < len(numbers) for numbers in epoch)
-    splits = math.factorial(count) // math.prod(math.factorial(len(numbers)) for numbers in epoch)
-    if neighbours and splits > MANY * math.factorial(len(epoch)):
-        line = "only the order of the batches, or that inside each, is shuffled: shuffle the images, then cut batches"
-        return (line,)
+    parts = np.split(epoch.numbers, np.cumsum(epoch.sizes)[:-1])
+    if all(np.ptp(numbers) < len(numbers) for numbers in parts):
+        splits = math.factorial(count) // math.prod(map(math.factorial, epoch.sizes))
+        if splits > MANY * math.factorial(len(parts)):
+            line = (
+                "only the order of the batches, or that inside each, is shuffled: shuffle the images, then cut batches"
+            )
+            return (line,)
     if np.bincount(steps % count).max(initial=0) > _by_chance(count):
         return ("from one image to the next it is often the same step: draw an order, rng.permutation(count)",)
     return ()
 
 
-def _near(batches: Any, inputs: Inputs) -> Lines:
+def _near(epoch: Epoch, inputs: Inputs) -> Lines:
     """Say whether many images move too little, or a first batch of 80 and more leaves out a quarter of the data set.
 
     The mean distance is n / 3 after an honest shuffle; of 300 images, n / 12 is nearly seven standard deviations of it.
     """
-    numbers, count = numbers_of(batches), len(inputs["labels"])
+    numbers, count = epoch.numbers, len(inputs["labels"])
     distance = np.abs(numbers - np.arange(count)).mean()
     quarters = np.unique(4 * numbers[: inputs["batch_size"]] // count)
     if count < LARGE or (abs(distance - count / 3) < count / 12 and len(quarters) == 4):
@@ -202,15 +231,27 @@ def numbered(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
     return {**numbered_images(rng, count), "batch_size": batch_size, "seed": int(rng.integers(1000))}
 
 
+def any_numbered(rng: np.random.Generator) -> Inputs:
+    """Draw up to 40 numbered images, and now and then more than a thousand."""
+    if rng.random() < 0.12:
+        return numbered(rng, many(rng), int(rng.integers(80, 300)))
+    return numbered(rng, edge_size(rng, 40), edge_size(rng, 12))
+
+
+def many(rng: np.random.Generator) -> int:
+    """Draw how many images a data set has that nobody counts by hand."""
+    return int(rng.integers(1001, 1500))
+
+
 class SpyNetwork:
-    """Scores from one matrix product. It remembers how many images each call was given."""
+    """Scores from one matrix product. It remembers the shapes of the images that each call was given."""
 
     def __init__(self, weight: Array) -> None:
         self.weight = weight
-        self.calls: list[int] = []
+        self.shapes: list[tuple[int, ...]] = []
 
     def __call__(self, images: Array) -> Array:
-        self.calls.append(len(images))
+        self.shapes.append(images.shape)
         return images.reshape(len(images), -1) @ self.weight
 
 
@@ -228,14 +269,18 @@ def evaluated(forward: Function, images: Array, labels: Array, batch_size: int) 
 
 
 def in_bounded_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Judge whether the values are right, from batches as large as allowed and no larger, each image once."""
-    calls, most, count = inputs["forward"].calls, inputs["batch_size"], len(inputs["images"])
-    found = mismatch(got, expected, 1e-4)
+    """Judge whether the values are right, from batches as large as allowed and no larger, each image once as it is."""
+    shapes, most, (count, *image) = inputs["forward"].shapes, inputs["batch_size"], inputs["images"].shape
+    calls, found = [shape[0] for shape in shapes], mismatch(got, expected, 1e-4)
+    if strange := next((shape for shape in shapes if list(shape[1:]) != image), None):
+        came = f"you gave the network an array {strange}, and images are (n, {', '.join(map(str, image))})"
+        return Mismatch.of(f"{came}: give it slices of images, as they are", *(found.lines if found else ()))
     if calls and max(calls) > most:
         line = f"you gave the network {max(calls)} images in one call; its memory has room for {most} (batch_size)"
         return Mismatch((line, *(found.lines if found else ("the values are right",))))
-    if found is None and sum(calls) != count:
-        return Mismatch((f"right, but the network was given {sum(calls)} images, and there are {count}",))
+    if sum(calls) != count:
+        lines = found.lines if found else ("the values are right",)
+        return Mismatch((*lines, f"the network was given {sum(calls)} images, and there are {count}"))
     if found is None and len(calls) > -(-count // most):
         return Mismatch((f"right, but in {len(calls)} calls: give the network batch_size = {most} images at a time",))
     return found
@@ -253,6 +298,13 @@ def graded(rng: np.random.Generator, count: int, batch_size: int, classes: int =
     last = count % batch_size or 1
     labels[-last:] = scores[-last:].argmin(axis=1)
     return {"forward": SpyNetwork(weight), "images": images, "labels": labels, "batch_size": batch_size}
+
+
+def any_graded(rng: np.random.Generator) -> Inputs:
+    """Draw up to 30 images, and now and then more than a thousand, of more classes than digits have."""
+    if rng.random() < 0.12:
+        return graded(rng, many(rng), 700, 12, 100)
+    return graded(rng, edge_size(rng, 30), edge_size(rng, 12), edge_size(rng, 6, 2))
 
 
 def only(says: str, chosen: Callable[[int, int], slice]) -> Mistake:

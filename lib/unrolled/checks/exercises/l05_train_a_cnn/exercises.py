@@ -121,9 +121,8 @@ minibatches = Spec(
         random_case("23 images, 8 at a time", batches.numbered, 23, 8),
         random_case("25 images, 8 at a time", batches.numbered, 25, 8),
         random_case("12 images, 20 at a time", batches.numbered, 12, 20),
-        random_case("300 images, 80 at a time", batches.numbered, 300, 80),
     ],
-    domain=random_case("any number", lambda rng: batches.numbered(rng, edge_size(rng, 40), edge_size(rng, 12))),
+    domain=random_case("any number", batches.any_numbered),
     points=2,
     hints=(
         "Shuffle indices, not images: then images and labels stay together, and nobody's arrays change.",
@@ -135,7 +134,8 @@ minibatches = Spec(
         "    yield images[chosen], (their labels)",
     ),
     compare=batches.each_once_and_shuffled,
-    call=batches.six_epochs,
+    call=batches.some_epochs,
+    expected=lambda inputs: None,  # any shuffle is right
 )
 
 momentum_step = Spec(
@@ -208,13 +208,9 @@ evaluate = Spec(
     reference=batches.evaluated,
     allows=(ops.softmax_cross_entropy,),
     cases=[
-        random_case("40 images, 8 at a time", batches.graded, 40, 8),
-        random_case("800 images, 350 at a time, 12 classes, large scores", batches.graded, 800, 350, 12, 100),
-        random_case("10 images, room for 64", batches.graded, 10, 64),
+        random_case("50 images, 16 at a time", batches.graded, 50, 16),
     ],
-    domain=random_case(
-        "any number", lambda rng: batches.graded(rng, edge_size(rng, 30), edge_size(rng, 12), edge_size(rng, 6, 2))
-    ),
+    domain=random_case("any number", batches.any_graded),
     points=3,
     hints=(
         "Go through the images a batch at a time, in order, and keep two sums: of the losses, and of the right "

@@ -194,11 +194,8 @@ max_pool2d_port = Spec(
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),
         case("ties, NumPy", x=small_integers(2, 3, 6, 4), kernel_size=2),
-        gpu_case("the seminar's image, GPU", WINDOWS_OF_2, x=SEMINAR_X, kernel_size=2),
         gpu_case("14 x 14 windows of 2, GPU", WINDOWS_OF_2, x=normal(2, 3, 28, 28), kernel_size=2),
-        gpu_case("ties, GPU", WINDOWS_OF_2, x=small_integers(2, 3, 20, 24), kernel_size=2),
-        gpu_case("windows of 3, an edge is left over, GPU", WINDOWS_OF_3, x=normal(2, 1, 26, 31), kernel_size=3),
-        gpu_case("windows of 5, GPU", Budget(EACH * 25 + BESIDES, float64=0), x=normal(1, 1, 10, 11), kernel_size=5),
+        gpu_case("windows of 5, GPU", Budget(EACH * 25 + BESIDES, float64=0), x=normal(1, 1, 11, 12), kernel_size=5),
     ],
     domain=random_gpu_case("any sizes, GPU", _any_pooling, WINDOWS_OF_3),
     points=3,

@@ -137,8 +137,8 @@ winograd_conv2d = Spec(
 
 choose_algorithm = Spec(
     reference=methods.best,
-    cases=[case("eleven convolutions", shapes=methods.SHAPES)],
-    domain=random_case("eleven others", methods.any_convolutions),
+    cases=[case("twelve convolutions", shapes=methods.SHAPES)],
+    domain=random_case("twelve others", methods.any_convolutions),
     numbers={"most": methods.MOST},
     points=2,
     hints=(

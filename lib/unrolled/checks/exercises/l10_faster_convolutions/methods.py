@@ -111,7 +111,7 @@ TURNS = 5
 Make = Callable[[Array, Array, str], None]
 SHAPES = [
     (4, 1, 2, 64, 19),  # a product takes four times as long as frequencies
-    (2, 4, 4, 48, 21),  # the same, with channels to sum over
+    (4, 4, 8, 14, 21),  # and twice as long for small images, with channels to sum over
     (1, 4, 10, 24, 21),  # nearly twice as long, for one small image and more filters
     (1, 8, 8, 48, 5),  # frequencies take three times as long and more, for a large image and few filters
     (4, 2, 12, 24, 5),  # and more than twice as long for several images
@@ -120,6 +120,7 @@ SHAPES = [
     (1, 48, 48, 14, 3),  # frequencies take ten times as long
     (1, 48, 48, 12, 7),  # too many transforms: frequencies take six times as long as a product
     (1, 48, 48, 8, 13),  # and twice as long and more even here
+    (1, 64, 64, 16, 21),  # and as much longer for the largest kernel, on images that are no smaller than others
     (4, 256, 256, 14, 3),  # a product takes one and a half times as long as Winograd
 ]
 

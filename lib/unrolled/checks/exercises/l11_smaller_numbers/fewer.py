@@ -37,10 +37,11 @@ def whichever_goes(pruned: Callable[..., Array], there: Callable[[Array], Array]
     """Return a comparison with `pruned`, where of equal ones those go that went in a result; the others are `there`."""
 
     def judge(got: Any, expected: Array, inputs: Inputs) -> Mismatch | None:
-        if isinstance(got, np.ndarray) and got.shape == expected.shape:
+        found = mismatch(got, expected, 1e-4, inputs)
+        if found and isinstance(got, np.ndarray) and got.shape == expected.shape:
             unpruned = updated(inputs["weight"], inputs["updates"])  # an update may take it to 0, too
-            expected = pruned(**inputs, late=2 * there(got) + ~there(unpruned))
-        return mismatch(got, expected, 1e-4, inputs)
+            found = mismatch(got, pruned(**inputs, late=2 * there(got) + ~there(unpruned)), 1e-4, inputs)
+        return found
 
     return judge
 
@@ -53,19 +54,29 @@ def masked(weight: Array, mask: Array, updates: list[Array]) -> Array:
 
 
 def any_pruning(rng: np.random.Generator, fewest: int = 1, most: int = 4) -> Inputs:
-    """Draw weights with so many axes, at times whole, and updates, of which the first may take some to 0."""
+    """Draw weights with so many axes, at times whole, a share, at times 0 or 1, and updates.
+
+    The first update may take some to 0.
+    """
     shape = [edge_size(rng, 5) for _ in range(rng.integers(fewest, most + 1))]
     weight, *updates = rng.standard_normal((1 + edge_size(rng, 3, 0), *shape)).astype(np.float32)
     weight = np.round(weight) if rng.random() < 0.4 else weight  # many have equal magnitudes
     if updates:
         updates[0] = np.where(rng.random(shape) < 0.3, weight, updates[0])
-    return {"weight": weight, "fraction": float(rng.uniform(0, 1)), "updates": updates}
+    return {"weight": weight, "fraction": float(np.clip(rng.uniform(-0.15, 1.15), 0, 1)), "updates": updates}
 
 
 def one_update(rng: np.random.Generator, fraction: float, *shape: int) -> Inputs:
     """Draw weights of this shape and an update."""
     weight, update = rng.standard_normal((2, *shape)).astype(np.float32)
     return {"weight": weight, "fraction": fraction, "updates": [update]}
+
+
+def nearly_equal(rng: np.random.Generator, *shape: int) -> Inputs:
+    """Draw weights that differ in their last digits, half of which go, and an update."""
+    inputs = one_update(rng, 0.5, *shape)
+    sizes = 1 + rng.integers(8) / 8 + 2.0**-22 * rng.permutation(inputs["weight"].size)
+    return inputs | {"weight": np.copysign(sizes.reshape(shape), inputs["weight"]).astype(np.float32)}
 
 
 def updated(weight: Array, updates: list[Array]) -> Array:
@@ -109,6 +120,10 @@ PRUNE_MISTAKES = (
         lambda weight, fraction, updates: masked(
             weight, np.abs(weight) > np.abs(weight).max(initial=-1, where=kept(weight, fraction) == 0), updates
         ),
+    ),
+    Mistake(
+        "magnitudes that are nearly equal are not equal: compare them as they are, not rounded",
+        lambda weight, fraction, updates: masked(weight, kept(np.round(weight, 4), fraction), updates),
     ),
     given("an update is subtracted, and not added", updates=lambda updates: [-update for update in updates]),
     given(

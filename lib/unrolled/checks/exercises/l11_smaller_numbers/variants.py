@@ -7,7 +7,7 @@ import numpy as np
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l11_smaller_numbers import exercises, fewer
 from unrolled.checks.mistakes import Mistake, given
-from unrolled.checks.spec import case, random_case, variant
+from unrolled.checks.spec import case, normal, random_case, variant
 from unrolled.device import Array
 
 
@@ -28,11 +28,15 @@ prune_filters = variant(
     reference=prune_rows,
     cases=[
         case(
-            "four filters, half of them", weight=FOUR, fraction=0.5, updates=[array([3, -1], [-5, 5], [1, 1], [1, 1])]
+            "four filters, half of them",
+            weight=FOUR,
+            fraction=0.5,
+            updates=[array([3, -1], [-5, 5], [1, 1], [1, 1]), array([1, 1], [1, 1], [2, 2], [0, 1])],
         ),
         # The share is 3.75 rows, of which 3 go.
         random_case("five filters, and a share that does not come out even", fewer.one_update, 0.75, 5, 4),
-        case("no update", weight=FOUR, fraction=0.5, updates=[]),
+        random_case("nearly equal sums", fewer.nearly_equal, 12, 1),
+        case("no update", weight=normal(4, 2), fraction=0.5, updates=[]),
         case("equal sums", weight=array([1, -1], [-2, 0], [0, 2], [3, 3]), fraction=0.5, updates=[FOUR]),
         case("no update, and none goes", weight=FOUR, fraction=0.2, updates=[]),
     ],

@@ -29,6 +29,7 @@ data_parallel_step = Spec(
     mistakes=programs.STEP_MISTAKES,
     compare=programs.all_reduces(programs.MEAN_BROUGHT, programs.gradient_and_count, programs.appended),
     call=programs.on_network,
+    expected=programs.all_samples,
     ranks=True,
     # Two ranks can be twice as fast at most. So there is no room for honest answers at 1.5 T, nor for half of what the
     # reference reaches: T is what was asked for, and a machine that cannot show it excuses.
@@ -123,6 +124,7 @@ column_row_linear = Spec(
     mistakes=programs.SPLIT_MISTAKES,
     compare=programs.all_reduces(programs.TERM_BROUGHT, programs.terms, programs.stay),
     call=programs.on_network,
+    expected=programs.whole_layers,
     crash_advice=programs.stay_besides,
     ranks=True,
 )

@@ -115,6 +115,12 @@ def on_one_rank(weight: Array, x: Array, labels: Array) -> Array:
     return x.T @ (by_scores / np.float32(len(x)))
 
 
+def all_samples(inputs: Inputs) -> list[Array]:
+    """Return what `data_parallel_step` gives on each rank, without ranks."""
+    weights, x, labels = zip(*inputs["arguments"], strict=True)
+    return [on_one_rank(weights[0], np.concatenate(x), np.concatenate(labels))] * len(x)
+
+
 def rows_of_rank(inputs: Inputs, rank: int, ranks: int) -> tuple[Array, Array, Array]:
     """Return a rank's arguments: all of the weight, and its part of the samples."""
     mine = shard(len(inputs["x"]), rank, ranks)
@@ -190,6 +196,15 @@ def column_row_linear(
     """Return relu(x @ W1 + b1) @ W2 + b2 (N, M); this rank has columns of W1, b1's share, and rows of W2."""
     hidden = np.maximum(x @ weight1 + bias1, 0)
     return comm.all_reduce(hidden @ weight2) + bias2
+
+
+def whole_layers(inputs: Inputs) -> list[Array]:
+    """Return what `column_row_linear` gives on each rank, without ranks."""
+    arguments: Sequence[tuple[Array, ...]] = inputs["arguments"]
+    total = np.sum(
+        [np.maximum(x @ weight1 + bias1, 0) @ weight2 for x, weight1, bias1, weight2, _ in arguments], axis=0
+    )
+    return [total + arguments[0][-1]] * len(arguments)
 
 
 def _layers(

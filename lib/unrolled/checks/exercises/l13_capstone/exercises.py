@@ -1,12 +1,13 @@
 """Lesson 13: a step and an epoch without Python, training against the clock, what each cause gains, an own network."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from unrolled import data, kernels, nn, ops
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
-from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
+from unrolled.checks.spec import Budget, Spec, Speed, draw_all, gpu_case, random_case, random_gpu_case
 
 CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=2)  # those of `graphs.replayed`
 TWICE = replace(CAPTURED, graphs=2)
@@ -49,7 +50,8 @@ replayed_epoch = Spec(
     allows=(kernels.matmul,),
     numbers={"launches": A_STEP},
     cases=[
-        gpu_case("twenty steps on batches of 4", FEW, **steps.epoch(4, 3, 2)),
+        random_gpu_case("twenty steps on batches of 4", partial(draw_all, steps.epoch(4, 3, 3)), FEW),
+        gpu_case("two steps, each on one image of two", FEW, **steps.epoch(1, 1, 2, steps=2, images=2)),
     ],
     domain=random_gpu_case("any size, any steps", steps.any_epoch, replace(FEW, launches=A_STEP * steps.MOST + 30)),
     points=3,

@@ -17,7 +17,7 @@ from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
 STEPS = 20  # of an epoch
-MOST = 7  # of an epoch that is drawn
+MOST = 4  # of an epoch that is drawn
 RESULTS = ("weight", "velocity", "rate")
 KEPT = ("x", "target")
 PLAIN_RATE = 0.05  # the fixed rate of `descend`, which has no rate of its own
@@ -231,8 +231,8 @@ def epoch(batch: int, inputs: int, outputs: int, *, steps: int = STEPS, images: 
 def any_epoch(rng: np.random.Generator) -> Inputs:
     """Draw an epoch of any sizes and 2 to `MOST` steps: so few that a graph may hold two."""
     batch, steps = edge_size(rng, 6), edge_size(rng, MOST, low=2)
-    images = batch + int(rng.integers(0, 20))
-    return draw_all(epoch(batch, edge_size(rng, 6), edge_size(rng, 5, low=2), steps=steps, images=images), rng)
+    images = batch + int(rng.integers(6, 20))
+    return draw_all(epoch(batch, edge_size(rng, 6), edge_size(rng, 5, low=3), steps=steps, images=images), rng)
 
 
 def _stale(images: Array, targets: Array, order: Array, weight: Array, x: bool) -> Array:
