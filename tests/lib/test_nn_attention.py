@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from unrolled import data, nn, simgpu
 
@@ -32,6 +33,14 @@ def test_it_learns_digits_and_comes_back_from_a_file(tmp_path: Path) -> None:
     assert steps.reason == "no program has Attention(7) at that place"
     half = ours.half()
     assert (half.predict(test.images) == ours.predict(test.images)).mean() > 0.98
+
+
+def test_first_weights_have_the_range_of_pytorchs() -> None:
+    first = nn.Sequential(nn.Attention(1)).build((2, 64)).layers[0].parameters
+    for name, most in {"in_proj_weight": np.sqrt(6 / 256), "out_proj.weight": 1 / 8}.items():
+        assert np.abs(first[name]).max() == pytest.approx(most, rel=0.01)
+    assert not first["in_proj_bias"].any()
+    assert not first["out_proj.bias"].any()
 
 
 def test_on_the_gpu_nothing_is_waited_for() -> None:

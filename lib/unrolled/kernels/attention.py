@@ -6,7 +6,6 @@ memory sees q, k, v and the output, and no scores. float32 and float16 come in; 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import inf, sqrt
 
 import numpy as np
@@ -19,25 +18,18 @@ LARGEST_D, DOWN, THREADS = 128, 16, 128  # as in the source
 ROWS = 8, 4, 2, 1  # queries of a thread
 
 
-def attends(q: Array) -> bool:
-    """Return whether the kernel takes queries (N, H, T, D) like these, with keys and values of the same dtype."""
-    module = array_module(q)
-    if q.dtype.char not in "fe" or not runs_on(module) or q.shape[-1] > LARGEST_D:
-        return False
-    return _rows(q.shape[-1], room(module)[1]) > 0
+def attention_constants(q: Array, causal: bool) -> Constants | None:
+    """Return the kernel's constants for queries (N, H, T, D), None if it does not take such.
 
-
-def attention_constants(q: Array, causal: bool) -> Constants:
-    """Return the kernel's constants for queries (N, H, T, D); T and S come with each launch, and compile nothing."""
-    d = q.shape[-1]
-    return constants(d=d, heads=q.shape[1], causal=causal, rows=_rows(d, room(array_module(q))[1]))
-
-
-@lru_cache(maxsize=256)
-def _rows(d: int, most: float) -> int:
-    """The most queries a thread, so that a block's shared memory fits; 0 if none do."""
+    A block has as many queries as its shared memory has room for. T and S come with each launch: they compile nothing.
+    """
+    module, (_, heads, _, d) = array_module(q), q.shape
+    if q.dtype.char not in "fe" or not runs_on(module) or d > LARGEST_D:
+        return None
+    most = room(module)[1]
     sizes = (rows for rows in ROWS[d > 64 :] if _shared({"d": d, "rows": rows}) <= most)
-    return next(sizes, 0)
+    rows = next(sizes, None)
+    return None if rows is None else constants(d=d, heads=heads, causal=causal, rows=rows)
 
 
 def _shared(options: Options) -> int:
@@ -81,6 +73,5 @@ attention = Kernel(
     threads=_threads,
     block=THREADS,
     shared_bytes=_shared,
-    is_product=True,
 )
 """(q (N, H, T, D), k, v (N, H, S, D), lengths (N,) of int64) to (y, logsumexp (N, H, T) of float32)."""

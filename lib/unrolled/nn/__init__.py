@@ -13,19 +13,8 @@ from unrolled.nn.summary import Summary
 from unrolled.nn.training import EarlyStop
 from unrolled.nn.watch import NonFiniteError
 
-__all__ = ["LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
-__all__ += [
-    "LSTM",
-    "Attention",
-    "AvgPool2d",
-    "BatchNorm2d",
-    "Conv2d",
-    "Dropout",
-    "Flatten",
-    "Layer",
-    "Linear",
-    "MaxPool2d",
-]
+__all__ = ["Attention", "LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
+__all__ += ["LSTM", "AvgPool2d", "BatchNorm2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d"]
 __all__ += ["Compiled", "Sequential", "Summary", "compiled"]
 __all__ += ["SGD", "AdaDelta", "AdaGrad", "Adam", "Optimizer", "RMSProp"]
 __all__ += ["EarlyStop", "Evaluation", "History", "NonFiniteError", "predict_with_loops"]

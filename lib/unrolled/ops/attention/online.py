@@ -109,8 +109,7 @@ def _sizes(module: Module, q: Array, k: Array) -> tuple[int, int, int]:
     most, most_keys = (CPU_BYTES, CPU_KEYS) if module is np else (GPU_BYTES, GPU_KEYS)
     scores, keys = most // q.dtype.itemsize, min(s, most_keys)
     rows = max(1, min(t, scores // keys))
-    whole = rows == t and keys == s
-    return max(1, min(b, scores // (rows * keys))) if whole else 1, rows, keys
+    return max(1, min(b, scores // (rows * keys))), rows, keys
 
 
 def _slices(size: int, step: int) -> list[slice]:

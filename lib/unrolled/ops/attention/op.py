@@ -39,8 +39,13 @@ def attention_with_logsumexp(
     """
     check(q, k, v, lengths, causal)
     q, k, v = as_floats(q, k, v)
-    if kernels.attends(q):
-        return _fused(q, k, v, lengths, causal)
+    constants = kernels.attention_constants(q, causal)
+    if constants is not None:
+        module, t, s = array_module(q), q.shape[2], k.shape[2]
+        many = module.full(len(q), s, dtype="int64") if lengths is None else lengths.astype("int64", copy=False)
+        y, logsumexp = module.empty(q.shape, dtype=q.dtype), module.empty(q.shape[:3], dtype="float32")
+        kernels.attention((q, k, v, many), (y, logsumexp), constants, queries=float(t), keys=float(s))
+        return y, logsumexp
     y, logsumexp = online.forward(_by_head(q), _by_head(k), _by_head(v), mask_of(q, k, lengths, causal))
     return _rounded(y, q), logsumexp.reshape(q.shape[:3])
 
@@ -71,16 +76,6 @@ def attention_backward(
     mask = mask_of(q, k, lengths, causal)
     grad_q, grad_k, grad_v = online.backward(_by_head(grad), _by_head(q), _by_head(k), _by_head(v), *kept, mask)
     return _rounded(grad_q, q), _rounded(grad_k, k), _rounded(grad_v, v)
-
-
-def _fused(q: Array, k: Array, v: Array, lengths: Array | None, causal: bool) -> tuple[Array, Array]:
-    """`attention_with_logsumexp` in one launch, and one for lengths where there are none."""
-    module, t, s = array_module(q), q.shape[2], k.shape[2]
-    many = module.full(len(q), s, dtype="int64") if lengths is None else lengths.astype("int64", copy=False)
-    y, logsumexp = module.empty(q.shape, dtype=q.dtype), module.empty(q.shape[:3], dtype="float32")
-    constants = kernels.attention_constants(q, causal)
-    kernels.attention((q, k, v, many), (y, logsumexp), constants, queries=float(t), keys=float(s))
-    return y, logsumexp
 
 
 def _by_head(x: Array) -> Array:
