@@ -22,7 +22,7 @@ from unrolled.device import Array, Module, array_module
 from unrolled.ops import products, threads
 from unrolled.ops.attention.mask import Mask
 
-CPU_BYTES, CPU_KEYS = 1 << 20, 1024  # of a block's scores: a second-level cache holds them
+CPU_BYTES, CPU_KEYS = 512 << 10, 1024  # of a block's scores, for each thread: half of a second-level cache
 GPU_BYTES, GPU_KEYS = 16 << 20, 4096  # launches take time, too
 P = TypeVar("P")
 Part = tuple[slice, slice]  # heads, and queries of each
