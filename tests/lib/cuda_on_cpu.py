@@ -25,10 +25,12 @@ STAND_INS = r"""
 #include <string.h>
 #define __global__
 #define __device__
+#define __forceinline__ inline
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(threads)
 #define __popc __builtin_popcount
 struct uint4 { unsigned x, y, z, w; };
+struct float4 { float x, y, z, w; };
 #define __shared__ static
 struct Dim { unsigned x; };
 static Dim blockDim, blockIdx, threadIdx;
@@ -160,6 +162,7 @@ def _source(one: Version, exported: str) -> str:
     """A version in a namespace of its own, and the function that runs its blocks."""
     kernel, dtype, constants = one
     code = kernels.code(kernel, constants, dtype, False).replace('extern "C" ', "").replace(kernels.HALF, HALF)
+    code = re.sub(r"extern __shared__ (.*)\[\];", r"static \1[1 << 14];", code)  # as large as a launch may ask for
     found = re.search(rf"void[^;{{]* {kernel.name}\(\s*(.*?)\) {{", code, re.DOTALL)
     assert found, "the source has no function of the kernel's name"
     parameters = " ".join(found[1].split())

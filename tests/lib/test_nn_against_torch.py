@@ -57,6 +57,24 @@ def their_recurrent() -> Any:
     return network
 
 
+def attentive(**options: Any) -> nn.Sequential:
+    layers = nn.Attention(3), nn.ReLU(), nn.Attention(2, causal=True), nn.Flatten(), nn.Linear(10)
+    return nn.Sequential(*layers, **options).build((5, 6))
+
+
+def their_attentive() -> Any:
+    theirs = torch().nn
+    unseen = torch().ones(5, 5, dtype=torch().bool).triu(1)
+
+    class Attending(theirs.MultiheadAttention):
+        def forward(self, x: Any) -> Any:
+            causal = self.num_heads == 2
+            return super().forward(x, x, x, attn_mask=unseen if causal else None, need_weights=False)[0]
+
+    layers = Attending(6, 3, batch_first=True), theirs.ReLU(), Attending(6, 2, batch_first=True)
+    return theirs.Sequential(*layers, theirs.Flatten(), theirs.Linear(30, 10))
+
+
 def named(network: nn.Sequential) -> dict[str, Any]:
     """The parameters and running averages by PyTorch's names."""
     found = {}
@@ -79,6 +97,7 @@ TRAININGS = {
         ("Adadelta", {"lr": 1, "rho": 0.95}),
         None,
     ),
+    "attention": (attentive, their_attentive, TRAIN, nn.SGD(0.1, **SGD), ("SGD", {"lr": 0.1, **SGD}), None),
     "LSTM": (recurrent, their_recurrent, TRAIN, nn.Adam(0.01), ("Adam", {"lr": 0.01}), None),
     "LSTM, clipped": (recurrent, their_recurrent, TRAIN, nn.Adam(0.01), ("Adam", {"lr": 0.01}), 0.05),
 }

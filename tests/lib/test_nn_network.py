@@ -117,6 +117,8 @@ LAYERS = {
     "Tanh()": (nn.Tanh(), (5,), (5,)),
     "LSTM(3)": (nn.LSTM(3), (4, 5), (3,)),
     "LSTM(3, num_layers=2, return_sequences=True)": (nn.LSTM(3, 2, return_sequences=True), (4, 5), (4, 3)),
+    "Attention(2)": (nn.Attention(2), (4, 6), (4, 6)),
+    "Attention(1, causal=True)": (nn.Attention(1, causal=True), (3, 2), (3, 2)),
     "Softplus()": (nn.Softplus(), (5,), (5,)),
 }
 every_layer = pytest.mark.parametrize(("layer", "shape", "out"), LAYERS.values(), ids=LAYERS.keys())

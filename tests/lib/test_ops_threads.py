@@ -53,7 +53,10 @@ def everything(kernel: int, stride: int, padding: int) -> list[np.ndarray]:
     gradients = ops.conv2d_backward(y, x, weight, stride, padding)
     pooled = ops.max_pool2d_with_indices(x, kernel, stride, padding)
     wide = random(43, 4, 120, 120)
-    return [y, *gradients, *pooled, ops.relu(wide), ops.relu_backward(wide, wide[::-1])]
+    q = random(3, 2, 700, 8)
+    attended = ops.attention_with_logsumexp(q, q, q, causal=True)
+    gradients += ops.attention_backward(q, q, q, q, *attended, causal=True)
+    return [y, *attended, *gradients, *pooled, ops.relu(wide), ops.relu_backward(wide, wide[::-1])]
 
 
 @needs_control

@@ -5,6 +5,7 @@ Long sources lie in `cuda/`, where an editor knows what they are.
 `unrolled.ops` and `unrolled.nn.optim` use them for arrays of CuPy and of the simulated GPU.
 """
 
+from unrolled.kernels.attention import attention, attention_constants
 from unrolled.kernels.batches import gather
 from unrolled.kernels.columns import col2im, im2col
 from unrolled.kernels.convolution_inputs import convolution_inputs, unroute
@@ -28,7 +29,7 @@ from unrolled.kernels.values import add_row, dropout, relu, relu_backward
 __all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take", "take_half"]
 __all__ += ["convolution_inputs", "convolution_weights", "dense", "dense_backward", "dense_tiles", "gather"]
 __all__ += ["FROM_ROW", "dense_tiles_backward", "dropout_of_step", "head", "head_weights"]
-__all__ += ["pooled_convolution", "unroute"]
+__all__ += ["attention", "attention_constants", "pooled_convolution", "unroute"]
 __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -95,7 +95,8 @@ class Kernel:
     floats together. It raises ValueError where shapes and options do not fit, and never reads beyond its arrays.
     `flops` looks at shapes only. `updates` says that outputs are read, too. `block` is how many threads a block has,
     unless a constant of that name says so. `addressing` is how many whole-number operations a thread needs to find its
-    places, where that takes longer than moving the values.
+    places, where that takes longer than moving the values. `shared_bytes` is how much shared memory a block has besides
+    what the source gives sizes.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Kernel:
     block: int = 256
     is_product: bool = False
     addressing: int = 0
+    shared_bytes: Callable[[Options], int] | None = None
     _compiled: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, inputs: Arrays, outputs: Arrays, constants: Constants = NONE, **floats: float) -> None:
@@ -128,7 +130,7 @@ class Kernel:
         key = constants, inputs[0].dtype.char, wide
         launch, index = self._compiled.get(key) or self._compiled.setdefault(key, compiled(self, *key))
         block = constants.get("block", self.block)
-        blocks = -(-self.threads(size, constants) // block)
+        blocks = -(-self.threads(size, {**constants, **floats}) // block)
         launch((blocks,), (block,), (*inputs, *outputs, index(size), *floats.values()))
 
 
@@ -182,7 +184,11 @@ def compiled(kernel: Kernel, constants: Constants, dtype: str, wide: bool) -> tu
     """Return (CuPy's kernel, NumPy's type of its `size`). CuPy compiles at the first launch, and keeps code on disk."""
     import cupy
 
-    return cupy.RawKernel(code(kernel, constants, dtype, wide), kernel.name), cupy.int64 if wide else cupy.int32
+    launch: Any = cupy.RawKernel(code(kernel, constants, dtype, wide), kernel.name)
+    if kernel.shared_bytes is not None:
+        launch.max_dynamic_shared_size_bytes = shared = kernel.shared_bytes(constants)
+        launch = partial(launch, shared_mem=shared)
+    return launch, cupy.int64 if wide else cupy.int32
 
 
 def code(kernel: Kernel, constants: Options, dtype: str, wide: bool) -> str:

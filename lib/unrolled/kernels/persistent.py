@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -61,8 +62,13 @@ def persists(x: Array, hidden: int) -> bool:
     module = array_module(x)
     if x.dtype.char != "f" or not runs_on(module) or hidden % 64 or not 0 < hidden <= MOST_HIDDEN:
         return False
-    multiprocessors, shared = _room_on_cupy() if is_cupy(module) else _read_room(module)
+    multiprocessors, shared = room(module)
     return hidden // UNITS <= multiprocessors and SAMPLES // HALVES * hidden * 4 * 4 + STATIC <= shared
+
+
+def room(module: Module) -> tuple[int, float]:
+    """Return (multiprocessors, bytes of shared memory that a block may have) of the module's GPU."""
+    return _room_on_cupy() if is_cupy(module) else _read_room(module)
 
 
 @cache
@@ -74,8 +80,8 @@ def _room_on_cupy() -> tuple[int, float]:
 
 
 def _read_room(module: Module) -> tuple[int, float]:
-    runtime = getattr(getattr(module, "cuda", None), "runtime", None)
-    properties = {} if runtime is None else runtime.getDeviceProperties(0)
+    runtime: Any = getattr(getattr(module, "cuda", None), "runtime", None)
+    properties = runtime.getDeviceProperties(0) if hasattr(runtime, "getDeviceProperties") else {}
     return int(properties.get("multiProcessorCount", 0)), properties.get("sharedMemPerBlockOptin", inf)
 
 

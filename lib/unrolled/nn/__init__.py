@@ -1,6 +1,7 @@
 """Networks built on `unrolled.ops`: layers, `Sequential`, optimizers, schedules, training."""
 
 from unrolled.nn.activations import LeakyReLU, ReLU, Sigmoid, Softplus, Tanh
+from unrolled.nn.attention import Attention
 from unrolled.nn.compiler.step import Compiled, compiled
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.layers import AvgPool2d, BatchNorm2d, Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d
@@ -12,7 +13,7 @@ from unrolled.nn.summary import Summary
 from unrolled.nn.training import EarlyStop
 from unrolled.nn.watch import NonFiniteError
 
-__all__ = ["LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
+__all__ = ["Attention", "LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
 __all__ += ["LSTM", "AvgPool2d", "BatchNorm2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d"]
 __all__ += ["Compiled", "Sequential", "Summary", "compiled"]
 __all__ += ["SGD", "AdaDelta", "AdaGrad", "Adam", "Optimizer", "RMSProp"]

@@ -12,6 +12,8 @@ T = TypeVar("T")
 FOLLOWS = "leave it out: sizes of inputs follow from the first batch"
 OPTIONS = {
     **dict.fromkeys(("in_channels", "in_features", "num_features", "input_size", "input_shape", "input_dim"), FOLLOWS),
+    **dict.fromkeys(("embed_dim", "key_dim"), FOLLOWS),
+    "num_heads": "heads is the name here",
     "out_channels": "filters is the name here",
     **dict.fromkeys(("out_features", "units"), "features is the name here"),
     "strides": "stride is the name here",

@@ -24,6 +24,15 @@ from unrolled.ops.activation import (
     tanh_backward,
 )
 from unrolled.ops.amdahl import amdahl_speedup
+from unrolled.ops.attention import (
+    attention,
+    attention_backward,
+    attention_loops,
+    attention_plain,
+    attention_plain_backward,
+    attention_weights,
+    attention_with_logsumexp,
+)
 from unrolled.ops.average import avg_pool2d, avg_pool2d_backward
 from unrolled.ops.columns import col2im, col2im_loops, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
@@ -56,6 +65,8 @@ __all__ += ["fft_conv2d", "fft_conv2d_backward", "winograd_conv2d", "winograd_co
 __all__ += ["col2im", "col2im_loops", "im2col"]
 __all__ += ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward", "max_pool2d_indices"]
 __all__ += ["max_pool2d_loops", "max_pool2d_with_indices", "max_unpool2d", "max_unpool2d_loops", "max_unpool2d_mask"]
+__all__ += ["attention", "attention_backward", "attention_loops", "attention_plain", "attention_plain_backward"]
+__all__ += ["attention_weights", "attention_with_logsumexp"]
 __all__ += ["batch_norm2d", "batch_norm2d_backward", "batch_statistics"]
 __all__ += ["dropout", "dropout_backward", "mean_squared_error", "numeric_gradient", "softmax_cross_entropy"]
 __all__ += ["LSTM_FORMS", "LSTMGates", "LSTMWeights", "lstm", "lstm_backward", "lstm_step", "lstm_step_backward"]
