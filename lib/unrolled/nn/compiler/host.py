@@ -99,7 +99,6 @@ class _Dense:
         self.outputs = np.empty((stage.outputs, x.shape[1]), np.float32)
         self._active = np.empty(self.outputs.shape, bool)
         self.input_gradient = np.empty((0, 0) if first else x.shape, np.float32)
-        self._rows = np.empty(x.shape[::-1], np.float32)
 
     def forward(self) -> None:
         """Fill the outputs."""
@@ -112,8 +111,7 @@ class _Dense:
         """Fill the layer's gradients from grad (M, N), which is overwritten, and that by x unless it is the first."""
         if self._relu:
             np.multiply(grad, np.greater(self.outputs, 0, out=self._active), out=grad)
-        np.copyto(self._rows, self._x.T)  # a product of matrices as they lie is faster by more than this takes
-        multiply(grad, self._rows, self._weight_gradient)
+        multiply(grad, self._x.T, self._weight_gradient)
         np.add.reduce(grad, axis=1, out=self._bias_gradient)
         if self.input_gradient.size:
             multiply(self._weight.T, grad, self.input_gradient)
