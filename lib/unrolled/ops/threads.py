@@ -14,6 +14,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,6 +76,28 @@ def share(work: Callable[[Iterator[T]], None], items: Sequence[T]) -> None:
         _limit(libraries, [1] * len(libraries))
         try:
             _share(team, work, rest, threads - 1)
+        finally:
+            _limit(libraries, limits)
+    finally:
+        team.free.release()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold BLAS to one thread in this block: for products that take less time than to wake another.
+
+    Unless other threads are at work: then they have limited it.
+    """
+    team = _team
+    if not team.free.acquire(blocking=False):
+        yield
+        return
+    try:
+        libraries = _blas()
+        limits = [library.get_num_threads() for library in libraries]
+        _limit(libraries, [1] * len(libraries))
+        try:
+            yield
         finally:
             _limit(libraries, limits)
     finally:

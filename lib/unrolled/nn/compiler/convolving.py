@@ -17,11 +17,12 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from unrolled.device import Array
 from unrolled.nn.compiler.stages import Convolution, NotCompilableError
 
-BLOCK_BYTES = 1 << 20  # of what a block writes in a pass: about a second-level cache
+BLOCK_BYTES = 2 << 20  # of what a block writes in a pass, most of it where the one before wrote
 LEAST_SAMPLES = 16  # of a block: fewer would be short runs of memory
 FEW = 16  # filters, at most, whose phases are filters
 
@@ -38,11 +39,12 @@ class Convolver:
         self.input_gradient = np.empty((0, *x.shape[1:]) if first else x.shape, np.float32)
         unrolling = _Unrolling(stage)
         self._filters, self._gradient = unrolling.filters(), unrolling.filters()
-        self._copies, self._gradient_copies = unrolling.copies(self._filters), unrolling.copies(self._gradient)
+        self._places, self._gradient_places = unrolling.places(self._filters), unrolling.places(self._gradient)
         self._image = unrolling.image(x)
         self._strips = unrolling.strips(self._image, x)
         self._gradient_strips = [] if first else unrolling.strips(self._image, self.input_gradient)
         parts = list(unrolling.parts(x.shape[-1]))
+        self.multiplications = self._filters.size * parts[0].places  # of a product
         room = np.empty(unrolling.convolved * parts[0].places, np.float32)  # of one block at a time
         self._blocks = [_Block(unrolling, part, self._image, self.outputs, room) for part in parts]
 
@@ -50,9 +52,8 @@ class Convolver:
         """Fill the outputs."""
         for strip, pixels in self._strips:
             np.copyto(strip, pixels)
-        for weight, bias in self._copies:
-            np.copyto(weight, self._own["weight"])
-            np.copyto(bias, self._own["bias"])
+        for name, places in self._places.items():
+            np.copyto(places, self._own[name])
         for block in self._blocks:
             block.forward(self._filters)
 
@@ -66,8 +67,8 @@ class Convolver:
             block.backward(grad, self._gradient)
             if self._gradient_strips:
                 block.backward_inputs(self._filters)
-        for name, copies in zip(("weight", "bias"), zip(*self._gradient_copies, strict=True), strict=True):
-            self._own_gradients[name][...] = sum(copies[1:], copies[0])
+        for name, places in self._gradient_places.items():
+            np.add.reduce(places, axis=(0, 1), out=self._own_gradients[name])
         for strip, pixels in self._gradient_strips:
             np.copyto(pixels, strip)
         if self._gradient_strips:
@@ -91,14 +92,13 @@ class _Unrolling:
 
     def __init__(self, stage: Convolution) -> None:
         (kh, kw), (sh, sw), self._padding = stage.kernel
-        (ph, pw) = self._pool = (1, 1) if stage.pool is None else stage.pool.kernel_size
-        self._inputs, self.outputs, self.relu = stage.inputs, stage.outputs, stage.relu
-        self._weight = stage.layer.weight_shape
+        ph, pw = (1, 1) if stage.pool is None else stage.pool.kernel_size
         few = stage.outputs[0] <= FEW
+        self._weight, self._steps = stage.layer.weight_shape, (sh, sw)
+        self.outputs, self.relu = stage.outputs, stage.relu
+        self._moved, self.phases = ((ph, pw), (1, 1)) if few else ((1, 1), (ph, pw))  # as filters; with their columns
         self.kernel = (kh + (ph - 1) * sh, kw + (pw - 1) * sw) if few else (kh, kw)
         self.stride = (sh * ph, sw * pw) if few else (sh, sw)
-        self.phases = (1, 1) if few else (ph, pw)  # with columns of their own
-        self._offsets = [(a * sh, b * sw) for a, b in product(range(ph), range(pw))] if few else [(0, 0)]
         self.convolved = ph * pw * stage.outputs[0]  # values of all phases at a place
         self.rows = stage.inputs[0] * self.kernel[0] * self.kernel[1] + 1  # of the columns, the last for the bias
         # Columns of the padded image by place modulo a step of pooling: then a shifted image is one run of memory.
@@ -117,17 +117,16 @@ class _Unrolling:
 
     def filters(self) -> Array:
         """An array (M, K + 1) of zeros for the filters and their bias, or for the gradient by them."""
-        return np.zeros((len(self._offsets) * self.outputs[0], self.rows), np.float32)
+        return np.zeros((prod(self._moved) * self.outputs[0], self.rows), np.float32)
 
-    def copies(self, filters: Array) -> list[tuple[Array, Array]]:
-        """Where in filters (M, K + 1) the layer's weight stands, and its bias: once, or once for each phase."""
+    def places(self, filters: Array) -> dict[str, Array]:
+        """Views of filters (M, K + 1) where the layer's parameters stand, by name, the phases as their first axes."""
         o, c, kh, kw = self._weight
-        whole = filters[:, :-1].reshape(-1, o, c, *self.kernel)
-        biases = filters[:, -1].reshape(-1, o)
-        return [
-            (whole[at, :, :, top : top + kh, left : left + kw], biases[at])
-            for at, (top, left) in enumerate(self._offsets)
-        ]
+        (ph, pw), (down, right) = self._moved, self._steps
+        whole = filters[:, :-1].reshape(ph, pw, o, c, *self.kernel)
+        a, b, *rest, i, j = whole.strides  # each phase has its filters a step further on
+        weight = as_strided(whole, (ph, pw, o, c, kh, kw), (a + down * i, b + right * j, *rest, i, j))
+        return {"weight": weight, "bias": filters[:, -1].reshape(ph, pw, o)}
 
     def image(self, x: Array) -> Array:
         """Zeros (C, height, step, width / step, N) for x (C, H, W, N) with its padding."""
