@@ -39,7 +39,7 @@ class Convolver:
         self.input_gradient = np.empty((0, *x.shape[1:]) if first else x.shape, np.float32)
         unrolling = _Unrolling(stage)
         self._filters, self._gradient = unrolling.filters(), unrolling.filters()
-        self._places, self._gradient_places = unrolling.places(self._filters), unrolling.places(self._gradient)
+        self._views, self._gradient_views = unrolling.views(self._filters), unrolling.views(self._gradient)
         self._image = unrolling.image(x)
         self._strips = unrolling.strips(self._image, x)
         self._gradient_strips = [] if first else unrolling.strips(self._image, self.input_gradient)
@@ -52,8 +52,8 @@ class Convolver:
         """Fill the outputs."""
         for strip, pixels in self._strips:
             np.copyto(strip, pixels)
-        for name, places in self._places.items():
-            np.copyto(places, self._own[name])
+        for name, view in self._views.items():
+            np.copyto(view, self._own[name])
         for block in self._blocks:
             block.forward(self._filters)
 
@@ -67,8 +67,8 @@ class Convolver:
             block.backward(grad, self._gradient)
             if self._gradient_strips:
                 block.backward_inputs(self._filters)
-        for name, places in self._gradient_places.items():
-            np.add.reduce(places, axis=(0, 1), out=self._own_gradients[name])
+        for name, view in self._gradient_views.items():
+            np.add.reduce(view, axis=(0, 1), out=self._own_gradients[name])
         for strip, pixels in self._gradient_strips:
             np.copyto(pixels, strip)
         if self._gradient_strips:
@@ -86,8 +86,8 @@ class _Part(NamedTuple):
 class _Unrolling:
     """How images become columns. K is the channels times the places of the kernel, C * KH * KW.
 
-    With few filters the kernel covers all that a pooling window sees, and there are M = phases * O filters; else
-    M = O, and each phase has columns of its own.
+    With few filters the phases are filters: M = phases * O, and the kernel covers all that a pooling window sees.
+    Else each phase has columns of its own, and M = O.
     """
 
     def __init__(self, stage: Convolution) -> None:
@@ -96,7 +96,7 @@ class _Unrolling:
         few = stage.outputs[0] <= FEW
         self._weight, self._steps = stage.layer.weight_shape, (sh, sw)
         self.outputs, self.relu = stage.outputs, stage.relu
-        self._moved, self.phases = ((ph, pw), (1, 1)) if few else ((1, 1), (ph, pw))  # as filters; with their columns
+        self._filter_phases, self.column_phases = ((ph, pw), (1, 1)) if few else ((1, 1), (ph, pw))
         self.kernel = (kh + (ph - 1) * sh, kw + (pw - 1) * sw) if few else (kh, kw)
         self.stride = (sh * ph, sw * pw) if few else (sh, sw)
         self.convolved = ph * pw * stage.outputs[0]  # values of all phases at a place
@@ -107,7 +107,7 @@ class _Unrolling:
     def parts(self, batch: int) -> Iterator[_Part]:
         """Blocks of so many samples, the largest first: as many rows as fit into BLOCK_BYTES, or samples of one row."""
         _, height, width = self.outputs
-        most = BLOCK_BYTES // 4 // (self.convolved + prod(self.phases) * self.rows)  # places of a block
+        most = BLOCK_BYTES // 4 // (self.convolved + prod(self.column_phases) * self.rows)  # places of a block
         size = min(batch, max(LEAST_SAMPLES, most // width))
         rows = min(height, max(1, most // (width * size)))
         for first, top in product(range(0, batch, size), range(0, height, rows)):
@@ -117,14 +117,14 @@ class _Unrolling:
 
     def filters(self) -> Array:
         """An array (M, K + 1) of zeros for the filters and their bias, or for the gradient by them."""
-        return np.zeros((prod(self._moved) * self.outputs[0], self.rows), np.float32)
+        return np.zeros((prod(self._filter_phases) * self.outputs[0], self.rows), np.float32)
 
-    def places(self, filters: Array) -> dict[str, Array]:
-        """Views of filters (M, K + 1) where the layer's parameters stand, by name, the phases as their first axes."""
+    def views(self, filters: Array) -> dict[str, Array]:
+        """Where in filters (M, K + 1) the layer's parameters stand, by name: (PH, PW, ...), a copy for each phase."""
         o, c, kh, kw = self._weight
-        (ph, pw), (down, right) = self._moved, self._steps
+        (ph, pw), (down, right) = self._filter_phases, self._steps
         whole = filters[:, :-1].reshape(ph, pw, o, c, *self.kernel)
-        a, b, *rest, i, j = whole.strides  # each phase has its filters a step further on
+        a, b, *rest, i, j = whole.strides  # from phase to phase, the filters move by a step of the convolution
         weight = as_strided(whole, (ph, pw, o, c, kh, kw), (a + down * i, b + right * j, *rest, i, j))
         return {"weight": weight, "bias": filters[:, -1].reshape(ph, pw, o)}
 
@@ -149,7 +149,7 @@ class _Unrolling:
 
         Both are (C, rows, places of a window's column, PW, n).
         """
-        (kh, kw), (sh, sw), (ph, pw), wide = self.kernel, self.stride, self.phases, self.outputs[2]
+        (kh, kw), (sh, sw), (ph, pw), wide = self.kernel, self.stride, self.column_phases, self.outputs[2]
         c, n = len(image), image.shape[-1]
         unrolled = columns[:, :-1].reshape(ph, pw, c, kh, kw, len(rows), wide, n)
         for i, j, b in product(range(kh), range(kw), range(pw)):
@@ -170,7 +170,7 @@ class _Block:
         self._place = np.s_[:, part.rows.start : part.rows.stop, :, part.samples]
         self._outputs = outputs[self._place]
         self._relu, self._least = unrolling.relu, 0 if unrolling.relu else -np.inf
-        groups = prod(unrolling.phases)
+        groups = prod(unrolling.column_phases)
         self._columns = np.ones((groups, unrolling.rows, part.places), np.float32)  # the last row for the bias
         self._shifts = list(unrolling.shifts(image[..., part.samples], part.rows, self._columns))
         room = room[: unrolling.convolved * part.places]
