@@ -54,11 +54,11 @@ class HostProgram:
         if least < 0 or most >= classes:
             raise ValueError(f"labels holds {least if least < 0 else most}; expected 0 to {classes - 1}")
         places = labels * self._batch + np.arange(len(order)) % self._batch  # in the scores of a batch, flat
-        losses = np.empty(len(order) // self._batch, np.float32)
+        losses, samples_last = np.empty(len(order) // self._batch, np.float32), (*range(1, images.ndim), 0)
         with np.errstate(all="ignore"), self._alone():
             for step in range(len(losses)):
                 part = slice(step * self._batch, (step + 1) * self._batch)
-                np.copyto(self._images, np.moveaxis(images[order[part]], 0, -1), casting="same_kind")
+                np.copyto(self._images, images[order[part]].transpose(samples_last), casting="same_kind")
                 losses[step] = self._gradients(places[part])
                 self._optimizer.step(self._network.parameters, self._network.gradients, rate)
         return losses
