@@ -33,7 +33,7 @@ def twins(program):
 
 def test_the_simulated_gpu_does_not_differ_from_itself(twins):
     for chunk in range(4):
-        found = twins.search(1, chunk, 10, ["unrolled.simgpu"] * 2, time.time() + 60)
+        found = twins.search(1, chunk, 10, ["unrolled.simgpu"] * 2, time.time() + 600)
         assert (found.differences, found.programs) == ([], twins.CHUNK)
 
 
@@ -93,7 +93,7 @@ def test_a_planted_fault_is_found_with_a_small_program(twins, monkeypatch, name,
     chosen = twins.Palette([name for name in (op, "add") if name != "input"], ["float64", "int32"])
     drawn = (twins.run(twins.twins_programs.program(chance, chosen), [simgpu, faulty]) for _ in range(400))
     difference = next(found for found in drawn if found and found.kind == kind)
-    small = twins.shrunk(difference, names, time.time() + 60).program
+    small = twins.shrunk(difference, names, time.time() + 600).program
     assert twins.run(small, [simgpu, faulty]).key == difference.key
     assert (difference.op, len(small)) == (op, 1 if op == "input" else 2)
     assert len(twins.twins_programs.text(small)) < 160

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from strict_arrays import strict
 
 from unrolled import kernels, nn, ops, simgpu
 from unrolled.device import to_host
-from unrolled.nn.compiler import cuda
+from unrolled.nn.compiler import convolving, cuda
 
 OVERLAPPING = "windows that overlap and leave out", "three convolutions"
 CLASSES = 4
@@ -87,16 +88,24 @@ def networks(draw: Any) -> nn.Sequential:
     st.tuples(st.integers(1, 3), st.integers(3, 13), st.integers(3, 13)),
     st.sampled_from([1, 2, 7, 16, 19, 40]),
     st.sampled_from(sorted(OPTIMIZERS)),
+    st.sampled_from([1, convolving.BLOCK_BYTES]),
+    st.sampled_from([2, convolving.FEW]),
 )
-def test_gradients_are_eager_ones(network: nn.Sequential, image: tuple[int, int, int], batch: int, name: str) -> None:
-    """Step by step from equal parameters, since an optimizer may make much of a gradient's rounding."""
+def test_gradients_are_eager_ones(
+    network: nn.Sequential, image: tuple[int, int, int], batch: int, name: str, block: int, few: int
+) -> None:
+    """Step by step from equal parameters, since an optimizer may make much of a gradient's rounding.
+
+    The convolutions in one block and in many, of a row and up to 16 samples; with phases as filters and without.
+    """
     try:
         network.build(image)
     except ValueError:  # images too small for it
         return
     rng = np.random.default_rng(0)
     optimizer, twin = OPTIMIZERS[name](), OPTIMIZERS[name]()
-    steps = nn.compiled(network, optimizer, batch)
+    with patch.multiple(convolving, BLOCK_BYTES=block, FEW=few):
+        steps = nn.compiled(network, optimizer, batch)
     assert steps.reason is None
     for _ in range(3):
         images = rng.standard_normal((batch, *image), dtype=np.float32)
@@ -259,6 +268,7 @@ def own_pass(on_layer: bool) -> nn.Sequential:
 
 
 EAGER: dict[str, tuple[Make, Callable[[], nn.Optimizer], Any, str]] = {
+    "a mean over the batch": (lambda: of(nn.BatchNorm2d(), nn.Flatten(), nn.Linear(3)), nn.SGD, np, "BatchNorm2d"),
     "pruned": (lambda: plain().prune(0.5), nn.Adam, np, "PrunedConv2d"),
     "float64": (lambda: of(nn.Flatten(), nn.Linear(10), dtype=np.float64), nn.Adam, np, "float64"),
     "a pass of its class": (lambda: Doubled(nn.Flatten(), nn.Linear(3)).build(IMAGE), nn.SGD, np, "Doubled has a forw"),

@@ -82,6 +82,15 @@ def test_threads_are_as_many_as_blas_may_use_and_each_has_one_for_its_products()
 
 
 @needs_control
+def test_alone_blas_has_one_thread_until_the_end_of_the_block() -> None:
+    with threadpoolctl.threadpool_limits(2):
+        with threads.alone(), threads.alone():
+            assert (blas_limit(), len(idents(9))) == (1, 1)
+        assert blas_limit() == 2
+        threads.share(meet(2), range(2))
+
+
+@needs_control
 def test_one_thread_while_timing_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     def call(*_: object) -> None:
         pytest.fail("a thread was asked for")

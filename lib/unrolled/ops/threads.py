@@ -14,6 +14,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -74,11 +75,25 @@ def share(work: Callable[[Iterator[T]], None], items: Sequence[T]) -> None:
         if threads < 2:
             work(rest)
             return
-        _limit(libraries, [1] * len(libraries))
-        try:
+        with _one_thread_each(libraries):
             _share(team, work, rest, threads - 1)
-        finally:
-            _limit(libraries, limits)
+    finally:
+        team.free.release()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold BLAS to one thread in this block: for products that take less time than to wake another.
+
+    What is shared here runs on this thread too. While the threads work for somebody else, BLAS is held already.
+    """
+    team = _team
+    if not team.free.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _one_thread_each(_blas()):
+            yield
     finally:
         team.free.release()
 
@@ -133,9 +148,16 @@ def _blas() -> list[Any]:
     return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def _limit(libraries: Sequence[Any], threads: Sequence[int]) -> None:
-    for library, number in zip(libraries, threads, strict=True):
-        library.set_num_threads(number)
+@contextmanager
+def _one_thread_each(libraries: Sequence[Any]) -> Iterator[None]:
+    limits = [library.get_num_threads() for library in libraries]
+    try:
+        for library in libraries:
+            library.set_num_threads(1)
+        yield
+    finally:
+        for library, number in zip(libraries, limits, strict=True):
+            library.set_num_threads(number)
 
 
 def _renew() -> None:

@@ -3,19 +3,28 @@
 The places of a pooling window are an axis of their own, the phases: all outputs at the upper left of a window, then
 all beside them, and so on. Pooling is a maximum of whole arrays then, and its gradient goes back to one phase of each
 window, the first that has the maximum.
+
+Each phase has columns of its own, and most of what they hold another phase holds too. With few filters, writing them
+takes longer than the product. So the phases are filters then: the same ones again, each moved to its place in a kernel
+that covers all a window sees. The zeros around it are multiplied too, in a product that is larger but faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from unrolled.device import Array
 from unrolled.nn.compiler.stages import Convolution, NotCompilableError
 
-BLOCK = 16  # samples that are unrolled, multiplied and pooled at a time: what they take fits in a core's cache
+BLOCK_BYTES = 2 << 20  # of what a block writes in a pass, most of it where the one before wrote
+LEAST_SAMPLES = 16  # of a block: fewer would be short runs of memory
+FEW = 16  # filters, at most, whose phases are filters
 
 
 class Convolver:
@@ -23,131 +32,180 @@ class Convolver:
 
     def __init__(self, stage: Convolution, x: Array, first: bool) -> None:
         """Make the buffers for what will lie in x; `first`: nothing needs the gradient by x."""
-        pool = stage.pool
-        if pool is not None and (pool.stride != pool.kernel_size or pool.padding != (0, 0)):
+        if stage.pool is not None and (stage.pool.stride != stage.pool.kernel_size or stage.pool.padding != (0, 0)):
             raise NotCompilableError("the windows of MaxPool2d overlap or are padded")
-        batch, kernel = x.shape[-1], stage.kernel[0]
-        self._layer = stage.layer
-        self.outputs = np.empty((*stage.outputs, batch), np.float32)
-        self._filters = np.empty((stage.convolved[0], stage.inputs[0] * kernel[0] * kernel[1] + 1), np.float32)
-        self._gradient = np.empty_like(self._filters)
+        self._own, self._own_gradients = stage.layer.parameters, stage.layer.gradients
+        self.outputs = np.empty((*stage.outputs, x.shape[-1]), np.float32)
         self.input_gradient = np.empty((0, *x.shape[1:]) if first else x.shape, np.float32)
-        self._blocks = []
-        for at in range(0, batch, BLOCK):
-            block = _Block(stage, min(BLOCK, batch - at))
-            part = slice(at, at + block.size)
-            block.read(x[..., part], self.input_gradient[..., part])
-            self._blocks.append((block, part))
+        unrolling = _Unrolling(stage)
+        self._filters, self._gradient = unrolling.filters(), unrolling.filters()
+        self._views, self._gradient_views = unrolling.views(self._filters), unrolling.views(self._gradient)
+        self._image = unrolling.image(x)
+        self._strips = unrolling.strips(self._image, x)
+        self._gradient_strips = [] if first else unrolling.strips(self._image, self.input_gradient)
+        parts = list(unrolling.parts(x.shape[-1]))
+        self.multiplications = self._filters.size * parts[0].places  # of a product
+        room = np.empty(unrolling.convolved * parts[0].places, np.float32)  # of one block at a time
+        self._blocks = [_Block(unrolling, part, self._image, self.outputs, room) for part in parts]
 
     def forward(self) -> None:
         """Fill the outputs."""
-        self._filters[:, :-1] = self._layer.parameters["weight"].reshape(len(self._filters), -1)
-        self._filters[:, -1] = self._layer.parameters["bias"]
-        for block, part in self._blocks:
-            block.forward(self._filters, self.outputs[..., part])
+        for strip, pixels in self._strips:
+            np.copyto(strip, pixels)
+        for name, view in self._views.items():
+            np.copyto(view, self._own[name])
+        for block in self._blocks:
+            block.forward(self._filters)
 
     def backward(self, grad: Array) -> None:
         """Fill the layer's gradients, and that by x; grad is that by the outputs, in their order, of any shape."""
         grad = grad.reshape(self.outputs.shape)
         self._gradient.fill(0)
-        for block, part in self._blocks:
-            self._gradient += block.backward(grad[..., part])
-            if self.input_gradient.size:
+        if self._gradient_strips:
+            self._image.fill(0)
+        for block in self._blocks:
+            block.backward(grad, self._gradient)
+            if self._gradient_strips:
                 block.backward_inputs(self._filters)
-        self._layer.gradients["weight"][...] = self._gradient[:, :-1].reshape(self._layer.weight_shape)
-        self._layer.gradients["bias"][...] = self._gradient[:, -1]
+        for name, view in self._gradient_views.items():
+            np.add.reduce(view, axis=(0, 1), out=self._own_gradients[name])
+        for strip, pixels in self._gradient_strips:
+            np.copyto(pixels, strip)
+        if self._gradient_strips:
+            self._image.fill(0)  # its padding
+
+
+class _Part(NamedTuple):
+    """What a block computes: rows of the outputs, of some samples, and how many places these are."""
+
+    rows: range
+    samples: slice
+    places: int
+
+
+class _Unrolling:
+    """How images become columns. K is the channels times the places of the kernel, C * KH * KW.
+
+    With few filters the phases are filters: M = phases * O, and the kernel covers all that a pooling window sees.
+    Else each phase has columns of its own, and M = O.
+    """
+
+    def __init__(self, stage: Convolution) -> None:
+        (kh, kw), (sh, sw), self._padding = stage.kernel
+        ph, pw = (1, 1) if stage.pool is None else stage.pool.kernel_size
+        few = stage.outputs[0] <= FEW
+        self._weight, self._steps = stage.layer.weight_shape, (sh, sw)
+        self.outputs, self.relu = stage.outputs, stage.relu
+        self._filter_phases, self.column_phases = ((ph, pw), (1, 1)) if few else ((1, 1), (ph, pw))
+        self.kernel = (kh + (ph - 1) * sh, kw + (pw - 1) * sw) if few else (kh, kw)
+        self.stride = (sh * ph, sw * pw) if few else (sh, sw)
+        self.convolved = ph * pw * stage.outputs[0]  # values of all phases at a place
+        self.rows = stage.inputs[0] * self.kernel[0] * self.kernel[1] + 1  # of the columns, the last for the bias
+        # Columns of the padded image by place modulo a step of pooling: then a shifted image is one run of memory.
+        self.step = pw * sw
+
+    def parts(self, batch: int) -> Iterator[_Part]:
+        """Blocks of so many samples, the largest first: as many rows as fit into BLOCK_BYTES, or samples of one row."""
+        _, height, width = self.outputs
+        most = BLOCK_BYTES // 4 // (self.convolved + prod(self.column_phases) * self.rows)  # places of a block
+        size = min(batch, max(LEAST_SAMPLES, most // width))
+        rows = min(height, max(1, most // (width * size)))
+        for first, top in product(range(0, batch, size), range(0, height, rows)):
+            samples = slice(first, min(first + size, batch))
+            part = range(top, min(top + rows, height))
+            yield _Part(part, samples, len(part) * width * (samples.stop - first))
+
+    def filters(self) -> Array:
+        """An array (M, K + 1) of zeros for the filters and their bias, or for the gradient by them."""
+        return np.zeros((prod(self._filter_phases) * self.outputs[0], self.rows), np.float32)
+
+    def views(self, filters: Array) -> dict[str, Array]:
+        """Where in filters (M, K + 1) the layer's parameters stand, by name: (PH, PW, ...), a copy for each phase."""
+        o, c, kh, kw = self._weight
+        (ph, pw), (down, right) = self._filter_phases, self._steps
+        whole = filters[:, :-1].reshape(ph, pw, o, c, *self.kernel)
+        a, b, *rest, i, j = whole.strides  # from phase to phase, the filters move by a step of the convolution
+        weight = as_strided(whole, (ph, pw, o, c, kh, kw), (a + down * i, b + right * j, *rest, i, j))
+        return {"weight": weight, "bias": filters[:, -1].reshape(ph, pw, o)}
+
+    def image(self, x: Array) -> Array:
+        """Zeros (C, height, step, width / step, N) for x (C, H, W, N) with its padding."""
+        channels, height, width, batch = x.shape
+        wide = -(-(width + 2 * self._padding[1]) // self.step)
+        return np.zeros((channels, height + 2 * self._padding[0], self.step, wide, batch), np.float32)
+
+    def strips(self, image: Array, x: Array) -> list[tuple[Array, Array]]:
+        """Parts of the image, and those of x (C, H, W, N) that belong there."""
+        (top, left), (_, height, width, _) = self._padding, x.shape
+        found = []
+        for place in range(self.step):
+            first = (place - left) % self.step
+            start, count = (first + left) // self.step, len(range(first, width, self.step))
+            found.append((image[:, top : top + height, place, start : start + count], x[:, :, first :: self.step]))
+        return found
+
+    def shifts(self, image: Array, rows: range, columns: Array) -> Iterator[tuple[Array, Array]]:
+        """Shifted images for these rows of the outputs, and where in the columns (phases, K + 1, ...) they belong.
+
+        Both are (C, rows, places of a window's column, PW, n).
+        """
+        (kh, kw), (sh, sw), (ph, pw), wide = self.kernel, self.stride, self.column_phases, self.outputs[2]
+        c, n = len(image), image.shape[-1]
+        unrolled = columns[:, :-1].reshape(ph, pw, c, kh, kw, len(rows), wide, n)
+        for i, j, b in product(range(kh), range(kw), range(pw)):
+            start, place = divmod(b * sw + j, self.step)
+            top = i + sh * ph * rows.start
+            shifted = image[:, top : top + sh * ph * len(rows) : sh, place, start : start + wide]
+            yield shifted.reshape(c, len(rows), ph, wide, n), unrolled[:, b, :, i, j].transpose(1, 2, 0, 3, 4)
 
 
 class _Block:
-    """The buffers of some samples. K below is the channels times the places of a filter, P the places of a window.
+    """Some rows of the outputs of some samples, and what is kept of them for the backward pass.
 
     All views that a step copies between are made once: at small batches, making them takes as long as the copies.
     """
 
-    def __init__(self, stage: Convolution, size: int) -> None:
-        self.size = size
-        self._kernel, self._stride, self._padding = stage.kernel
-        self._pool = (1, 1) if stage.pool is None else stage.pool.kernel_size
-        self._relu = stage.relu
-        (channels, height, width), (filters, *places) = stage.inputs, stage.outputs
-        # Columns of the padded image by place modulo a step of pooling: then a shifted image is one run of memory.
-        self._step = self._pool[1] * self._stride[1]
-        wide = -(-(width + 2 * self._padding[1]) // self._step)
-        self._image = np.zeros((channels, height + 2 * self._padding[0], self._step, wide, size), np.float32)
-        phases, each = self._pool[0] * self._pool[1], places[0] * places[1] * size
-        inputs = channels * self._kernel[0] * self._kernel[1]
-        self._columns = np.ones((phases, inputs + 1, each), np.float32)  # the last row for the bias
-        self._unrolled = self._columns[:, :-1]
-        self._convolved = np.empty((phases, filters, each), np.float32)
-        self._pooled = np.empty((filters, each), np.float32)
-        self._chosen = np.empty((filters, each), bool)  # by one phase
-        self._taken = np.empty((filters, each), bool)  # by a phase before, or by the ReLU
-        self._gradients = np.empty((phases, filters, inputs + 1), np.float32)
-        self._shifts = list(self._shifted(places))
-        self._strips: list[tuple[Array, Array]] = []
-        self._gradient_strips: list[tuple[Array, Array]] = []
+    def __init__(self, unrolling: _Unrolling, part: _Part, image: Array, outputs: Array, room: Array) -> None:
+        """Take a part of the outputs (O, PH, PW, N). `room` is for what the pooling reads, and for its gradient."""
+        self._place = np.s_[:, part.rows.start : part.rows.stop, :, part.samples]
+        self._outputs = outputs[self._place]
+        self._relu, self._least = unrolling.relu, 0 if unrolling.relu else -np.inf
+        groups = prod(unrolling.column_phases)
+        self._columns = np.ones((groups, unrolling.rows, part.places), np.float32)  # the last row for the bias
+        self._shifts = list(unrolling.shifts(image[..., part.samples], part.rows, self._columns))
+        room = room[: unrolling.convolved * part.places]
+        self._products = room.reshape(groups, -1, part.places)
+        self._convolved = room.reshape(-1, *self._outputs.shape)  # by phase
+        self._pooled = np.empty(self._outputs.shape, np.float32)  # which is one run of memory
+        self._chosen = np.empty(self._convolved.shape, bool)  # in each window, the first phase with the maximum
+        self._free = np.empty(self._outputs.shape, bool)  # no phase yet
+        self._pairs = list(zip(self._convolved, self._chosen, strict=True))
 
-    def read(self, x: Array, gradient: Array) -> None:
-        """Take x (C, H, W, n) for what comes in from now on, and `gradient` for where its gradient goes."""
-        self._strips = list(self._stripped(x))
-        self._gradient_strips = list(self._stripped(gradient)) if gradient.size else []
-
-    def forward(self, filters: Array, outputs: Array) -> None:
-        """Write the outputs (O, PH, PW, n), and keep what the backward pass needs."""
-        for strip, pixels in self._strips:
-            np.copyto(strip, pixels)
+    def forward(self, filters: Array) -> None:
+        """Write the outputs, and keep the columns and what pooling chose."""
         for shifted, columns in self._shifts:
             np.copyto(columns, shifted)
-        np.matmul(filters, self._columns, out=self._convolved)
-        shaped = np.maximum.reduce(self._convolved, axis=0, out=self._pooled).reshape(outputs.shape)
+        np.matmul(filters, self._columns, out=self._products)
+        pooled, free = self._pooled, self._free
+        np.maximum.reduce(self._convolved, axis=0, out=pooled, initial=self._least)
+        np.copyto(self._outputs, pooled)
         if self._relu:
-            np.maximum(shaped, 0, out=outputs)
+            np.greater(pooled, 0, out=free)
         else:
-            np.copyto(outputs, shaped)
+            free.fill(True)
+        for y, chosen in self._pairs:
+            np.equal(y, pooled, out=chosen)
+            chosen &= free
+            free ^= chosen
 
-    def backward(self, grad: Array) -> Array:
-        """Return the gradient (O, K + 1) by the filters, the bias last; grad (O, PH, PW, n) is that by the outputs."""
-        chosen, taken = self._chosen, self._taken
-        if self._relu:
-            np.less_equal(self._pooled, 0, out=taken)
-        else:
-            taken.fill(False)
-        flat = grad.reshape(taken.shape)
-        for y in self._convolved:
-            np.equal(y, self._pooled, out=chosen)
-            np.greater(chosen, taken, out=chosen)
-            np.logical_or(taken, chosen, out=taken)
-            np.multiply(flat, chosen, out=y)
-        np.matmul(self._convolved, self._columns.transpose(0, 2, 1), out=self._gradients)
-        return np.add.reduce(self._gradients, axis=0)
+    def backward(self, grad: Array, total: Array) -> None:
+        """Add the gradient by the filters to total (M, K + 1); grad (O, PH, PW, N) is that by the outputs."""
+        np.multiply(grad[self._place], self._chosen, out=self._convolved)
+        for each in np.matmul(self._products, self._columns.transpose(0, 2, 1)):
+            total += each
 
     def backward_inputs(self, filters: Array) -> None:
-        """Write the gradient by x, after `backward`; the columns are lost."""
-        np.matmul(filters[:, :-1].T, self._convolved, out=self._unrolled)
-        self._image.fill(0)
+        """Add the gradient by the image to it, after `backward`; the columns are lost."""
+        np.matmul(filters[:, :-1].T, self._products, out=self._columns[:, :-1])
         for shifted, columns in self._shifts:
             shifted += columns
-        for strip, pixels in self._gradient_strips:
-            np.copyto(pixels, strip)
-        self._image.fill(0)  # its padding
-
-    def _stripped(self, x: Array) -> Iterator[tuple[Array, Array]]:
-        """Parts of the padded image, columns by place modulo the step, and of x (C, H, W, n) that belong there."""
-        (top, left), (_, height, width, _) = self._padding, x.shape
-        for place in range(self._step):
-            first = (place - left) % self._step
-            start, count = (first + left) // self._step, len(range(first, width, self._step))
-            yield self._image[:, top : top + height, place, start : start + count], x[:, :, first :: self._step]
-
-    def _shifted(self, places: list[int]) -> Iterator[tuple[Array, Array]]:
-        """The shifted image for each place in the filter and each column of a window, and its part of the columns.
-
-        Both are (C, PH, places of a window's column, PW, n).
-        """
-        (kh, kw), (sh, sw), (ph, pw), (rows, wide) = self._kernel, self._stride, self._pool, places
-        unrolled = self._unrolled.reshape(ph, pw, len(self._image), kh, kw, rows, wide, self.size)
-        for i, j, b in product(range(kh), range(kw), range(pw)):
-            start, place = divmod(b * sw + j, self._step)
-            shifted = self._image[:, i : i + sh * ph * rows : sh, place, start : start + wide]
-            shifted = shifted.reshape(len(shifted), rows, ph, wide, self.size)
-            yield shifted, unrolled[:, b, :, i, j].transpose(1, 2, 0, 3, 4)
