@@ -241,7 +241,7 @@ def test_html_takes_bounded_work(markup: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_markdown_takes_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
     efforts: list[int] = []
-    monkeypatch.setattr(feedback, "_markdown", lambda text: efforts.append(inert.effort(text)) or text)
+    monkeypatch.setattr(inert, "markdown", lambda text, files: efforts.append(inert.effort(text)) or text)
     page = page_of(*(new_markdown_cell("<div>" * 4000) for _ in range(50)))
     assert 0 < sum(efforts) <= feedback.EFFORT_LIMIT
     assert "&lt;div&gt;" in page

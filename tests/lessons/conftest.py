@@ -8,7 +8,7 @@ ALONE = "test_fact_1_the_solution_of_an_exercise_is_right"
 OF_THE_COURSE = "test_there_are_five_right_answers"  # a class may add an exercise with fewer
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)  # a process runs other modules, too
 def _short_capstone() -> Iterator[None]:
     """The two exercises of lesson 13 that train for seconds do so less often: they take a fifth of all these tests."""
     with pytest.MonkeyPatch.context() as patch:

@@ -14,6 +14,7 @@ from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop import gradients
 from unrolled.checks.run import run
 from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case
+from unrolled.timing.verdict import Pair, TimedBlock, conclude
 
 
 def double(x):
@@ -238,20 +239,16 @@ def no_comparison(*args, **options):
     pytest.fail("timed a wrong function")
 
 
-@functools.cache
-def a_verdict():
-    """A real one, to vary its outcome."""
-    return timing.compare(double, double, inputs=[{"x": np.ones(10, np.float32)}] * 16, at_least=0.01).to_dict()
+A_VERDICT = conclude([Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8, [], 0.9).to_dict()
 
 
 @pytest.fixture
 def timed(monkeypatch):
     """A function to a spec with a speed part whose measurement is replaced: what is tested here is not the clock."""
-    verdict = a_verdict()
 
     def made(outcome="pass", noisy=False, compare=None, **speed):
         given = {"ratio": 1.0, "low": 0.9, "high": 1.1, "outcome": outcome, "noisy": noisy}
-        found = timing.Verdict.from_dict(verdict | given)
+        found = timing.Verdict.from_dict(A_VERDICT | given)
         monkeypatch.setattr(timing, "compare", compare or (lambda *args, **options: found))
         part = Speed(twice, **{"inputs": {"x": normal(4)}, "at_least": 3, "points": 1, "against": "a loop"} | speed)
         return replace(SPEC, mistakes=(), speed=part)

@@ -71,6 +71,7 @@ conv2d_output_size = Spec(
         case("a digit, 3 x 3 kernel, padding 1", size=(28, 28), kernel_size=(3, 3), padding=1),
         case("a digit, stride 2", size=(28, 28), kernel_size=(3, 3), stride=2),
         case("stride 3, padding 1", size=(9, 15), kernel_size=(4, 2), stride=3, padding=1),
+        case("most of a step is left over", size=(8, 8), kernel_size=(3, 3), stride=3),
         case("a kernel that is larger than the image", size=(2, 3), kernel_size=(4, 4), padding=1),
     ],
     domain=random_case("any sizes that fit", random_sizes),
