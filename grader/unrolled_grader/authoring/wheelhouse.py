@@ -28,7 +28,11 @@ import unrolled
 from unrolled.cli import DATA_SETS, CommandError, Subparsers, checkout, folder
 from unrolled_grader.authoring import notebooks
 
-PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")  # what the wheel is made of
+# What the wheel is made of.
+PARTS = (
+    *("pyproject.toml", "setup.py", "README.md", "LICENSE", "lib", "notebooks", "nbgrader_config.py"),
+    *("grader/nbgrader_config.py", "grader/sample_class", "grader/unrolled_grader"),
+)
 EXTRA = "lab"
 SUMS = "SHA256SUMS"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
