@@ -22,7 +22,7 @@ def find(start: Path | None = None) -> Path:
     start = (start or Path.cwd()).absolute()
     for folder in (start, *start.parents):
         project = folder / "pyproject.toml"
-        if project.is_file() and "[tool.unrolled]" in project.read_text(encoding="utf-8"):
+        if project.is_file() and b"[tool.unrolled]" in project.read_bytes():
             return folder
     raise NotACheckoutError(
         f"this needs the course's folder (the one with pyproject.toml, lessons/ and notebooks/), and {start} is not "
