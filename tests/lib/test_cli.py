@@ -148,18 +148,42 @@ def test_a_mistake_of_our_own_is_not_hidden(tmp_path, monkeypatch, statement, er
         cli.main(["grade"])
 
 
-def test_lab_says_in_one_line_what_it_needs(course, tmp_path, monkeypatch, capsys):
+def test_lab_says_in_one_line_what_it_needs(course, monkeypatch, capsys):
     monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: None)
-    for folder, words in (
-        (course, 'needs jupyterlab, which the extra "lab" brings'),
-        (tmp_path, "the course's folder"),
-    ):
-        monkeypatch.chdir(folder)
-        assert cli.main(["lab"]) == 1
-        said = capsys.readouterr().err
-        assert words in said
-        assert said.count("\n") == 1
+    assert cli.main(["lab"]) == 1
+    said = capsys.readouterr().err
+    assert 'needs jupyterlab, which the extra "lab" brings' in said
+    assert said.count("\n") == 1
     assert not (course / "work").exists()
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ('{"url": "file:///c", "dir_info": {"editable": true}}', '-e ".[lab]" in the course\'s folder'),
+        ('{"url": "file:///d/unrolled.whl", "archive_info": {}}', '"unrolled[lab] @ file:///d/unrolled.whl"'),
+        (None, '"unrolled[lab]"'),
+    ],
+)
+def test_an_extra_comes_from_where_the_course_came_from(monkeypatch, origin, words):
+    monkeypatch.setattr(cli.metadata, "distribution", lambda name: mock.Mock(read_text=lambda file: origin))
+    assert cli._install("lab") == f"python -m pip install {words}"
+
+
+def test_outside_of_a_checkout_the_lessons_of_the_library_go_to_work_here(jupyter, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lab", "--list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == lab.known()
+    assert not list(tmp_path.iterdir())
+    assert cli.main(["lab", "00"]) == 0
+    mine = tmp_path / "work" / "03_pooling.ipynb"
+    assert sorted(file.stem for file in mine.parent.iterdir()) == listed
+    mine.unlink()
+    capsys.readouterr()
+    monkeypatch.chdir(mine.parent)  # where a terminal of JupyterLab begins
+    assert cli.main(["lab"]) == 0
+    assert f"Copied to {mine.parent}: 03_pooling\n" in capsys.readouterr().out
 
 
 def test_help_lists_every_command_once_by_what_it_is_for(capsys):

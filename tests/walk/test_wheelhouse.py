@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 import unrolled
 from unrolled.cli import CommandError
-from unrolled_grader.authoring import wheelhouse
+from unrolled_grader.authoring import sample, wheelhouse
 from unrolled_grader.authoring.wheelhouse import SYSTEMS, Target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,17 @@ from unrolled import checks, ops, simgpu
 assert Path(unrolled.__file__).is_relative_to(sys.argv[1]), unrolled.__file__
 spec = checks.lessons()["02_convolution"]["im2col"]
 print(checks.run("im2col", spec, ops.im2col).findings[0].lines)
+
+from unittest import mock
+from unrolled.cli import checkout, lab, main
+from unrolled_grader.authoring import sample
+lab.subprocess.Popen = mock.Mock(return_value=mock.Mock(wait=lambda: 0))
+assert main(["lab", "00"]) == 0
+assert sorted(file.stem for file in Path("work").iterdir()) == list(checks.lessons())
+assert main(["submit", "00", "--student", "ada", "--no-run"]) == 0
+assert (main(["upgrade", "all"]), main(["progress"]), main(["grade"])) == (0, 0, 1)
+course = sample.practice(checkout.course(), Path("course"))
+sample.hand_in(course, [sample.PRACTICE], Path("submitted"))
 """
 
 
@@ -43,6 +55,14 @@ def test_the_wheel_holds_all_of_the_library_and_the_same_tree_gives_the_same_byt
     held = set(zipfile.ZipFile(wheel).namelist())
     assert ours <= held, ours - held
     assert not any("__pycache__" in name for name in held)
+    brought = {name.removeprefix("unrolled/course/") for name in held if "/course/" in name}
+    assert brought >= {f.relative_to(ROOT).as_posix() for f in ROOT.glob("notebooks/*/*.ipynb")}
+    for name in brought:
+        assert zipfile.ZipFile(wheel).read(f"unrolled/course/{name}") == (ROOT / name).read_bytes()
+        assert not name.startswith(("solutions", "lessons"))
+    assert [name for name in brought if name.endswith(".py") and "lesson" in name] == [
+        "grader/sample_class/lesson00.py"
+    ]
     about = f"unrolled-{unrolled.__version__}.dist-info"
     assert {name.split("/")[0] for name in held} == {"unrolled", "unrolled_grader", about}
 
@@ -52,8 +72,15 @@ def test_the_wheel_works_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) -
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True)
     env = {**os.environ, "PYTHONPATH": str(tmp_path / "at")}
     command = [sys.executable, "-c", CHECK, str(tmp_path)]
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    (here := tmp_path / "a folder").mkdir()
+    done = subprocess.run(command, env=env, cwd=here, capture_output=True, text=True)
     assert "which this exercise does not allow" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^unrolled grade: this needs the course's folder.*$", done.stderr, re.MULTILINE)
+    assert (here / "work" / "00_start_here.ada.zip").is_file()
+    handed_in = {file.parts[-3]: file.read_text(encoding="utf-8") for file in here.glob("submitted/*/*/*.ipynb")}
+    assert handed_in.keys() == set(sample.STUDENTS)
+    assert [one for one, text in handed_in.items() if "return images.mean(axis=(1, 2, 3))" in text] == ["perfect"]
 
 
 def a_wheel(folder: Path, name: str, tag: str = "py3-none-any", *needs: str, version: str = "1.0") -> Path:
@@ -104,10 +131,9 @@ def requirements(house: Path, target: Target) -> list[str]:
 def test_each_system_gets_its_own_and_installs_with_the_network_off(index: Path, tiny: Path, tmp_path: Path) -> None:
     house = tmp_path / "house"
     targets = [Target(system, PYTHON) for system in (LINUX, WINDOWS)]
-    assert wheelhouse.collect(ROOT, house, tiny, targets) == {}
+    assert wheelhouse.collect(house, tiny, targets) == {}
     assert requirements(house, targets[0]) == ["common==1.0", "fast==2.0", "unrolled==0.1.0"]
     assert requirements(house, targets[1]) == ["common==1.0", "fast==2.0", "onlywin==1.0", "unrolled==0.1.0"]
-    assert len(list((house / "course" / "notebooks").glob("*/*.ipynb"))) == len(list(ROOT.glob("notebooks/*/*.ipynb")))
     for line in (house / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
         digest, name = line.split("  ")
         assert hashlib.sha256((house / name).read_bytes()).hexdigest() == digest
@@ -135,7 +161,7 @@ def installed(house: Path, target: Target, into: Path) -> subprocess.CompletedPr
 def test_a_system_without_a_wheel_is_named_and_the_others_are_served(index: Path, tiny: Path, tmp_path: Path) -> None:
     house = tmp_path / "house"
     targets = [Target(system, PYTHON) for system in (MAC_ARM, MAC_INTEL)]
-    lacking = wheelhouse.collect(ROOT, house, tiny, targets)
+    lacking = wheelhouse.collect(house, tiny, targets)
     assert list(lacking) == [targets[1]]
     assert "fast" in lacking[targets[1]]
     text = (house / "README.txt").read_text(encoding="utf-8")
@@ -149,8 +175,12 @@ def test_a_folder_that_is_no_wheelhouse_is_left_alone(tiny: Path, tmp_path: Path
     mine.mkdir()
     (mine / "thesis.txt").write_text("x", encoding="utf-8")
     with pytest.raises(CommandError, match="holds something that is no wheelhouse"):
-        wheelhouse.collect(ROOT, mine, tiny, [])
+        wheelhouse.collect(mine, tiny, [])
     assert [file.name for file in mine.iterdir()] == ["thesis.txt"]
+    (mine / "work").mkdir()
+    (mine / wheelhouse.SUMS).touch()
+    with pytest.raises(CommandError, match="is somebody's work"):
+        wheelhouse.collect(mine, tiny, [])
 
 
 def test_data_that_is_at_hand_comes_along_and_none_else(
@@ -163,9 +193,9 @@ def test_data_that_is_at_hand_comes_along_and_none_else(
     for name in fetching.MNIST.files:
         (given / name).write_text(name, encoding="utf-8")
     monkeypatch.setenv("UNROLLED_DATA", str(given.parent))
-    wheelhouse.collect(ROOT, tmp_path / "house", tiny, [], ["mnist"])
+    wheelhouse.collect(tmp_path / "house", tiny, [], ["mnist"])
     assert sorted(file.name for file in (tmp_path / "house/data/mnist").iterdir()) == sorted(fetching.MNIST.files)
     assert "UNROLLED_DATA" in (tmp_path / "house" / "README.txt").read_text(encoding="utf-8")
     with pytest.raises(CommandError, match="there is no data set 'imagenet' to bring along; there are mnist"):
-        wheelhouse.collect(ROOT, tmp_path / "other", tiny, [], ["imagenet"])
+        wheelhouse.collect(tmp_path / "other", tiny, [], ["imagenet"])
     assert not (tmp_path / "other").exists()

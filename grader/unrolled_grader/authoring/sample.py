@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,12 +20,14 @@ from nbformat import NotebookNode
 from unrolled import checks
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
+from unrolled_grader.authoring import specs
 from unrolled_grader.authoring.notebooks import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
 LONGEST = ("endless", "slow")
 """Who take longest to be graded: two calls run into their time limit, and what is too slow is measured twice. The first
 two notebooks are then those of `endless`: nothing can be timed while one of them runs, so they should run together."""
+PRACTICE = "00_start_here"
 IN_WORDS = "One large call does the work of many small ones, and walks through memory in order."
 
 
@@ -34,6 +37,24 @@ def hand_in(root: Path, lessons: Sequence[str], submitted: Path) -> None:
         file = submitted / student / lesson / f"{lesson}.ipynb"
         file.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook(root, student, lesson), file)
+
+
+def practice(course: Path, into: Path) -> Path:
+    """Make a course of lesson 00 alone in `into`, from what the wheel brings of the course's folder; return it.
+
+    The wheel holds no solutions. This one is made of the specs' references, as `build` makes it.
+    """
+    shutil.copytree(course, into)
+    solution = _read(into, "notebooks", PRACTICE)
+    for cell in solution.cells:
+        if spec := checks.lessons()[PRACTICE].get(grade_id(cell) or ""):
+            body = f"# body of {spec.reference.__module__}.{spec.reference.__name__}\n    ### {END}"
+            source = cell.source.replace("# your code here", f"### {BEGIN}").replace("raise NotImplementedError", body)
+            cell.source = specs.with_bodies(PRACTICE, source)
+    file = into / "solutions" / PRACTICE / f"{PRACTICE}.ipynb"
+    file.parent.mkdir(parents=True)
+    nbformat.write(solution, file)
+    return into
 
 
 def notebook(root: Path, student: str, lesson: str) -> NotebookNode:

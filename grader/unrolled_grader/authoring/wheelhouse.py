@@ -28,7 +28,11 @@ import unrolled
 from unrolled.cli import DATA_SETS, CommandError, Subparsers, checkout, folder
 from unrolled_grader.authoring import notebooks
 
-PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")  # what the wheel is made of
+# What the wheel is made of.
+PARTS = (
+    *("pyproject.toml", "setup.py", "README.md", "LICENSE", "lib", "notebooks", "nbgrader_config.py"),
+    *("grader/nbgrader_config.py", "grader/sample_class", "grader/unrolled_grader"),
+)
 EXTRA = "lab"
 SUMS = "SHA256SUMS"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -108,9 +112,7 @@ def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
         return Path(shutil.copy(wheel, into / wheel.name))
 
 
-def collect(
-    root: Path, into: Path, wheel: Path, targets: Sequence[Target], data: Sequence[str] = ()
-) -> dict[Target, str]:
+def collect(into: Path, wheel: Path, targets: Sequence[Target], data: Sequence[str] = ()) -> dict[Target, str]:
     """Fill `into` with everything for these targets; return what could not be served, with the reason.
 
     A wheelhouse that is there is replaced. Raises CommandError if `into` holds anything else.
@@ -127,8 +129,6 @@ def collect(
                 _serve(house, wheel, target)
             except CommandError as reason:
                 lacking[target] = str(reason)
-        _copy(root / "notebooks", house / "course" / "notebooks")
-        _copy(root / "pyproject.toml", house / "course" / "pyproject.toml")
         served = [target for target in targets if target not in lacking]
         (house / "README.txt").write_text(readme(served, lacking, data), encoding="utf-8", newline="\n")
         (house / SUMS).write_text(sums(house), encoding="utf-8", newline="\n")
@@ -139,6 +139,8 @@ def collect(
 
 def check(into: Path, data: Sequence[str]) -> None:
     """Raise CommandError for a folder that holds something else than a wheelhouse, and for unknown data sets."""
+    if (into / "work").exists():
+        raise CommandError(f"{into / 'work'} is somebody's work: name another folder with --into")
     if into.exists() and not (into / SUMS).is_file() and any(into.iterdir()):
         raise CommandError(f"{into} holds something that is no wheelhouse: name another folder with --into")
     if unknown := [name for name in data if name not in DATA_SETS]:
@@ -220,8 +222,8 @@ Unrolled {version}, for machines without a network
 
 Copy this folder to the machine, or open it from a shared one. Open a terminal in it and type
 the lines below for your system. They make a folder .venv here, install into it from wheels/
-alone, and open JupyterLab on copies of the lessons in course/work/. Every file is held against
-its hash in requirements/. Python itself is not in this folder.
+alone, and open JupyterLab on copies of the lessons in work/. Every file is held against its
+hash in requirements/. Python itself is not in this folder.
 
 All lessons run on handwritten digits that come with scikit-learn: nothing is downloaded.
 
@@ -239,8 +241,7 @@ def _lines_for(target: Target) -> str:
         f"{target.system.about}; Python {target.python}\n"
         f"  {python}{target.python} -m venv .venv\n"
         f"  {folder}/python -m pip install --no-index --find-links wheels --require-hashes -r {target.requirements}\n"
-        f"  cd course\n"
-        f"  ../{folder}/unrolled lab"
+        f"  {folder}/unrolled lab"
     )
     return lines.replace("/", "\\") if windows else lines
 
@@ -335,7 +336,7 @@ def _wheelhouse(arguments: argparse.Namespace) -> int:
     check(into, arguments.data)
     with tempfile.TemporaryDirectory(prefix="unrolled-own-") as scratch:
         wheel = build_wheel(root, Path(scratch))
-        lacking = collect(root, into, wheel, targets, arguments.data)
+        lacking = collect(into, wheel, targets, arguments.data)
     for target in targets:
         pins = into / target.requirements
         print(f"{target}: {lacking.get(target) or f'{len(pins.read_bytes().splitlines())} packages'}")

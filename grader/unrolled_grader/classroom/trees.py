@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 WHOLE = (
     *(".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
     *("findings", "grader/sample_class", "grader/unrolled_grader", "lessons", "lib", "nbgrader_config.py"),
-    *("pyproject.toml", "requirements.txt", "site", "tests"),
+    *("pyproject.toml", "requirements.txt", "setup.py", "site", "tests"),
 )
 """The course's own files. What people made (submissions, gradebook, grades, work) is never copied."""
-SHARED = (".ci/venv", "LICENSE", "lib/unrolled")  # what learners get as it is
+SHARED = (".ci/venv", "LICENSE", "lib/unrolled", "setup.py")  # what learners get as it is
 DOCS = ("self-study.md", "colab.md", "gpu.md", "nn.md")  # pages for learners
 MADE = ("__pycache__", "*.egg-info", ".ipynb_checkpoints", ".*.part")
 Value = TypeVar("Value")

@@ -9,6 +9,7 @@ imported where it is used, after what is wrong was refused. Where a package is m
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -135,8 +136,16 @@ def _needs(error: ModuleNotFoundError) -> str:
     if package not in EXTRAS:
         return f"cannot be loaded: {error}"
     extra = EXTRAS[package]
-    install = f'python -m pip install -e ".[{extra}]"'
-    return f'needs {package}, which the extra "{extra}" brings: {install} in the course\'s folder'
+    return f'needs {package}, which the extra "{extra}" brings: {_install(extra)}'
+
+
+def _install(extra: str) -> str:
+    """How this very installation gets an extra: from its checkout, from the wheel that it came as, or by name."""
+    origin = json.loads(metadata.distribution("unrolled").read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        return f'python -m pip install -e ".[{extra}]" in the course\'s folder'
+    wheel = f" @ {origin['url']}" if "archive_info" in origin else ""
+    return f'python -m pip install "unrolled[{extra}]{wheel}"'
 
 
 def _say(message: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import os
 from collections.abc import Mapping
@@ -148,12 +147,11 @@ def _submit(arguments: argparse.Namespace, lesson: str, file: Path, content: byt
 
 
 def find(lesson: str) -> Path:
-    """Return the learner's notebook of a lesson: here, else in the course's work/. Raises CommandError if absent."""
+    """Return the learner's notebook of a lesson: here, else in work/. Raises CommandError if absent."""
     file = Path(f"{lesson}.ipynb")
     if file.is_file():
         return file
-    with contextlib.suppress(checkout.NotACheckoutError):
-        file = checkout.find() / "work" / file
+    file = checkout.work() / file
     if not file.is_file():
         raise CommandError(f"{file} is not there; open the lesson with `unrolled lab`, or name it with --notebook FILE")
     return Path(os.path.relpath(file)) if file.is_relative_to(Path.cwd()) else file

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import unrolled
 
-from . import checkout
+from . import checkout, plan
 from .common import CommandError, Subparsers, folder
 
 
@@ -27,6 +27,7 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("lesson", nargs="?", metavar="LESSON", help="open this one: its name or its number, such as 02")
     parser.add_argument("--work", type=folder, metavar="DIR", help="the folder for your copies (default: work/)")
+    parser.add_argument("--list", action="store_true", help="list the lessons, with their minutes, and do nothing else")
     parser.add_argument("--no-open", action="store_true", help="start the server, but no browser")
     parser.set_defaults(run=_run, hands_on=True)
 
@@ -35,6 +36,13 @@ def released(root: Path) -> dict[str, Path]:
     """Return the notebooks of the course in `root` by lesson, in order: notebooks/NAME/NAME.ipynb."""
     files = sorted((root / "notebooks").glob("*/*.ipynb"))
     return {file.stem: file for file in files if file.stem == file.parent.name}
+
+
+def available() -> dict[str, Path]:
+    """Return the learner's notebooks by lesson: those of the checkout here, else those that came with the library."""
+    root, names = checkout.course(), known()
+    found = released(root)
+    return found if root == checkout.home() else {name: found[name] for name in names if name in found}
 
 
 def known() -> list[str]:
@@ -72,13 +80,21 @@ def choose(lesson: str, names: list[str]) -> str:
     raise CommandError(f"there is no lesson {lesson!r}; there are {', '.join(names)}")
 
 
+def listed(lessons: dict[str, Path]) -> str:
+    """Return a line for each lesson: its name, its minutes and its title."""
+    said = [plan.parse(name, (), plan.text(file)) for name, file in lessons.items()]
+    width = max(len(lesson.name) for lesson in said)
+    return "\n".join(f"{one.name:<{width}}  {one.minutes:>4} min  {one.title}" for one in said)
+
+
 def _run(arguments: argparse.Namespace) -> int:
-    root = checkout.find()
-    work = (arguments.work or root / "work").absolute()
-    lessons = released(root)
+    lessons, work = available(), (arguments.work or checkout.work()).absolute()
     if not lessons:
-        raise CommandError(f"{root / 'notebooks'} holds no lessons; run `make build`")
+        raise CommandError(f"{checkout.course() / 'notebooks'} holds no lessons; run `make build`")
     opened = choose(arguments.lesson, [*lessons]) if arguments.lesson is not None else None
+    if arguments.list:
+        print(listed(lessons))
+        return 0
     if importlib.util.find_spec("jupyterlab") is None:
         raise ModuleNotFoundError("jupyterlab is not installed", name="jupyterlab")
     copied = copy_lessons(lessons, work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import os
 from collections.abc import Mapping
@@ -46,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
         kept = journal.read()
     from unrolled import checks
 
-    lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
+    lessons = plan.read(checks.lessons(), [checkout.course() / "notebooks", journal.path().parent])
     if arguments.record:
         from . import record
 
@@ -65,16 +64,7 @@ def _journal(chosen: Path | None) -> Path | None:
     """The journal to read; None leaves it to `journal.path()`."""
     if chosen is not None or "UNROLLED_JOURNAL" in os.environ or Path("journal.json").is_file():
         return chosen
-    with contextlib.suppress(checkout.NotACheckoutError):
-        return checkout.find() / "work" / "journal.json"
-    return None
-
-
-def _folders(beside: Path) -> list[Path]:
-    """Where notebooks may be: the course's own, else the learner's."""
-    with contextlib.suppress(checkout.NotACheckoutError):
-        return [checkout.find() / "notebooks", beside]
-    return [beside]
+    return checkout.work() / "journal.json"
 
 
 def progress(lessons: list[plan.Lesson], kept: plan.Entries, every: bool = False) -> str:

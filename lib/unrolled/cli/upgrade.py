@@ -36,9 +36,8 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root = checkout.find()
-    work = (arguments.work or root / "work").absolute()
-    lessons = lab.released(root)
+    work = (arguments.work or checkout.work()).absolute()
+    lessons = lab.available()
     if arguments.lesson == "all":
         chosen = [name for name in lessons if (work / f"{name}.ipynb").is_file()]
     else:
