@@ -1,6 +1,6 @@
 """How often the speed rule errs: real workloads of known ratio, on an idle machine and beside busy processes.
 
-    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json]
+    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json] [--runs 200]
 
 A workload is the same small step done many times. The baseline does all of them, the candidate so many fewer that it is
 1.5 times as fast as asked (honest), or 0.8 or 2/3 as fast (slow). 200 verdicts of each, beside 0, 1, 2 and 4 processes
@@ -150,9 +150,11 @@ def rows(runs: int) -> Iterator[dict[str, Any]]:
 
 def main() -> int:
     """Print the table and write the record; return 1 if a verdict was wrong."""
-    options = common.parser(__doc__).parse_args()
+    parser = common.parser(__doc__)
+    parser.add_argument("--runs", type=int, default=RUNS, help="verdicts of each")
+    options = parser.parse_args()
     measured: list[dict[str, Any]] = []
-    for one in rows(QUICK_RUNS if options.quick else RUNS):
+    for one in rows(QUICK_RUNS if options.quick else options.runs):
         measured.append(one)
         common.finish(options, measured)
     wrong = sum(one["fail" if one["name"].startswith("honest") else "pass"] for one in measured)
