@@ -39,7 +39,9 @@ from unrolled.show import words
 HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
 LEFT_OUT = {
-    **dict.fromkeys(("grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"),
+    **dict.fromkeys(
+        ("attention", "grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"
+    ),
     **dict.fromkeys(
         ("gpu_kernels", "precision", "lstm", "memory"), "left out: --quick would compute something smaller"
     ),
