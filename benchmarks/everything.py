@@ -39,17 +39,19 @@ from unrolled.show import words
 HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
 LEFT_OUT = {
-    **dict.fromkeys(("grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"),
+    **dict.fromkeys(
+        ("attention", "grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"
+    ),
     **dict.fromkeys(
         ("gpu_kernels", "precision", "lstm", "memory"), "left out: --quick would compute something smaller"
     ),
 }
 """Benchmarks that have no short form here, and why."""
 FIGURES = """ratio ratio_graph ratio_compiled ratio_eager ratio_apart over_no_overlap modelled_ratio host_ratio
-    device_ratio faster backward_faster speedup times_faster efficiency of_copy of_peer of_peak accuracy test_accuracy
-    within_2x host_within_2x inconclusive_share erred pass fail inconclusive points wrong launches ours_s epoch_s
-    eager_s slowest_s two_ranks_s median_s gpu_s seconds us device_us host_us waits_us modelled_us lowest_us highest_us
-    bus_gb_s gb_per_s gflops tflops peak_mb above_one_mb"""
+    device_ratio faster backward_faster speedup times_faster efficiency of_copy of_peer of_peak of_plain
+    accuracy test_accuracy within_2x host_within_2x inconclusive_share erred pass fail inconclusive points wrong
+    launches ours_s epoch_s eager_s slowest_s two_ranks_s median_s gpu_s seconds us device_us host_us waits_us
+    modelled_us lowest_us highest_us bus_gb_s gb_per_s gflops tflops peak_mb above_one_mb"""
 CLAIMED = FIGURES.split()  # what is printed of a row
 Row = Mapping[str, Any]
 
@@ -129,7 +131,7 @@ def benchmarks(folder: Path) -> list[str]:
 
 def planned(name: str, record: Row, quick: bool, gpus: int) -> tuple[list[list[str]], str]:
     """Return the arguments of each run on a machine with so many GPUs, and why rows may be missing then."""
-    needs = int(record["machine"].get("gpus", "gpu" in record["machine"]))
+    needs = int(record["machine"].get("gpus", bool(record["machine"].get("gpu"))))
     if needs > gpus:
         return [], "needs a GPU" if needs == 1 else "needs two GPUs"
     if quick and name in LEFT_OUT:

@@ -71,6 +71,7 @@ def test_what_failed_is_named_and_what_it_left_counts(every):
     ("machine", "gpus", "runs", "why"),
     [
         (CPU, 0, [["--threads", "1"]], "not in this run"),
+        ({**CPU, "gpu": None}, 0, [["--threads", "1"]], "not in this run"),
         (GPU, 0, [], "needs a GPU"),
         (GPU, 1, [["--threads", "1"]], "not in this run"),
         ({**GPU, "gpus": 2}, 1, [], "needs two GPUs"),

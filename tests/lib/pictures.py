@@ -193,6 +193,10 @@ PICTURES: dict[str, Callable[[], Made]] = {
     "agreement": lambda: show.agreement(MODELLED, title="H200"),
     "amdahl": lambda: show.amdahl(),
     "amdahl, another": lambda: show.amdahl().at(fraction=0.35),
+    "attention_blocks": lambda: show.attention_blocks(),
+    "attention_blocks, causal": lambda: show.attention_blocks(12, 4, causal=True),
+    "attention_blocks, uneven": lambda: show.attention_blocks(16, 3, causal=True).at(step=2),
+    "attention_blocks, many": lambda: show.attention_blocks(7, 1),
     "banks": lambda: show.banks(start="a column of 32 × 32"),
     "barriers": lambda: show.barriers(),
     "barriers, first round": lambda: show.barriers().at(step=1),
@@ -230,6 +234,9 @@ PICTURES: dict[str, Callable[[], Made]] = {
     "float_ruler, bfloat16": lambda: show.float_ruler().at(exponent=8, fraction=7),
     "gallery": lambda: show.gallery(GALLERY),
     "growth": lambda: show.growth([100, 200, 400], {"merge": [1e-4, 2e-4, 4e-4], "bubble": [1e-3, 4e-3, 16e-3]}),
+    "growth, memory": lambda: show.growth(
+        [100, 200, 400], {"kept": [4e8, 16e8], "blocks": [1e6, 1.1e6, 1.3e6]}, unit="B"
+    ),
     "guesses": lambda: show.guesses(GUESSED),
     "hardware": lambda: show.hardware(PROFILES["H200"], PROFILES["T4"]),
     "hardware, inside": lambda: show.hardware(PROFILES["T4"], inside=True),

@@ -15,6 +15,7 @@ from pictures import NETWORK as NET
 
 from unrolled import ops, show
 from unrolled.show import words
+from unrolled.show.attention_blocks import Blocks
 from unrolled.show.columns import patch_matrix
 from unrolled.show.convolution import Steps, added, shared, windows
 from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
@@ -146,6 +147,22 @@ def test_four_products_give_the_two_results(pixels: list[float], weights: list[f
     found = filtered(np.array(pixels), np.array(weights))
     assert found["products"].shape == (4,)
     assert np.allclose(found["results"], np.correlate(pixels, weights, "valid"), atol=1e-8)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("t", "block"), [(12, 4), (16, 3), (7, 1), (5, 5)])
+def test_blocks_of_attention_end_where_softmax_of_the_whole_row_does(
+    drawn: Drawn, t: int, block: int, causal: bool
+) -> None:
+    blocks = Blocks(t, block, causal)
+    last = blocks.sums[-1]
+    expected = ops.softmax(blocks.scores[blocks.row : blocks.row + 1]) @ blocks.values
+    np.testing.assert_allclose(last.o / last.total, expected[0])
+    assert last.m == blocks.scores[blocks.row].max()
+    explorer = show.attention_blocks(t, block, causal)
+    for step, keys in enumerate(blocks.path, start=1):
+        ((_, scores),) = drawn.at(explorer, step=step).matrices
+        np.testing.assert_array_equal(np.nan_to_num(scores, nan=-np.inf), blocks.scores[blocks.parts[blocks.at], keys])
 
 
 def test_an_epoch_interrupted_before_its_validation_is_left_out() -> None:

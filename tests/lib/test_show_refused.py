@@ -28,6 +28,7 @@ def raced(**contestants: Any) -> Any:
 
 VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: show.Slider("a", [1, 2], 2), "start must be an index into the 2 values, got 2"),
+    (lambda: show.attention_blocks(16, 2), "t is 16 and block 2; expected 2 to 16, in at most 7 blocks"),
     (lambda: show.bars({"a": 0.0}, "s", log=True), "above 0"),
     (lambda: show.col2im(ONES((4, 3)), (3, 3), 2), r"columns has shape \(4, 3\); expected \(4, 4\) for an image"),
     (lambda: show.computation_graph([[1, 2]], [0], ([[1, 2]],), ([0],)), "weights holds 1 arrays; expected 2"),

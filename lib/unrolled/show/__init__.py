@@ -3,6 +3,7 @@
 An `Explorer` has sliders; it is a still picture where widgets cannot run. Both carry their words: `str(picture)`.
 """
 
+from unrolled.show.attention_blocks import attention_blocks
 from unrolled.show.charts import bars, pairs
 from unrolled.show.columns import col2im, im2col
 from unrolled.show.comparisons import agreement, crossover, guesses, roofline
@@ -28,7 +29,7 @@ from unrolled.show.winograd import winograd_1d
 __all__ = ["Explorer", "Picture", "Slider"]
 __all__ += ["col2im", "conv2d_backward", "convolution", "im2col", "max_pool2d", "winograd_1d"]
 __all__ += ["confusion", "difference", "filters", "images", "race"]
-__all__ += ["learning_curves", "live", "losses", "lstm_cell", "optimizer_paths", "wavefront"]
+__all__ += ["attention_blocks", "learning_curves", "live", "losses", "lstm_cell", "optimizer_paths", "wavefront"]
 __all__ += ["clipping", "float_ruler", "precision_front"]
 __all__ += ["amdahl", "matmul_workers", "memory_walk", "systolic_array"]
 __all__ += ["banks", "barriers", "hardware", "launches", "timeline", "warps"]

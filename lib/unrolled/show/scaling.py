@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isclose
 from typing import Any, NamedTuple
 
@@ -33,23 +34,28 @@ Line = tuple[Sequence[float], Sequence[float], str]
 
 
 @styled()
-def growth(sizes: Sequence[int], times: Mapping[str, Sequence[float]], what: str = "numbers") -> Picture:
-    """Draw seconds over size on log axes, a line for each name, with its slope in words: what doubling the size costs.
+def growth(
+    sizes: Sequence[int], values: Mapping[str, Sequence[float]], what: str = "numbers", unit: str = "s"
+) -> Picture:
+    """Draw time, or memory, over size on log axes, a line for each name, with its slope: what doubling the size costs.
 
-    times: name -> seconds, one for each size; what: the unit of the sizes, of which there are two or more.
+    values: name -> one for each size, or for the first sizes alone; what: the unit of the sizes; unit: "s" or "B", of
+    the values. Each line has two or more.
     """
-    figure, axes = chart(3.4, 0.8, 2.35)
+    figure, axes = chart(3.4, 0.8, 2.55)
     axes.set_xlabel(f"size ({what})")
-    slopes = {name: slope(sizes, values) for name, values in times.items()}
-    twice = {name: f"twice the size: {number(round(2**exponent, 1))} × the time" for name, exponent in slopes.items()}
-    lines = [(sizes, values, "measured", f"{name}\n{twice[name]}") for name, values in times.items()]
-    _draw_lines(axes, lines, (0.04, 0.08), 0.19, [1.04], 1.075, SMALL)
+    noun, words = ("time", seconds) if unit == "s" else ("memory", partial(amount, unit=unit))
+    ranges = {name: sizes[: len(line)] for name, line in values.items()}
+    slopes = {name: slope(ranges[name], line) for name, line in values.items()}
+    twice = {name: f"twice the size: {number(round(2**exponent, 1))} × the {noun}" for name, exponent in slopes.items()}
+    lines = [(ranges[name], line, "measured", f"{name}\n{twice[name]}") for name, line in values.items()]
+    _draw_lines(axes, lines, (0.04, 0.08), 0.19, [1.04], 1.075, SMALL, noun, words)
     texts = [
-        f"{name}: from {seconds(values[0])} to {seconds(values[-1])}; {twice[name]} (slope {slopes[name]:.2f})"
-        for name, values in times.items()
+        f"{name}: from {words(line[0])} to {words(line[-1])}; {twice[name]} (slope {slopes[name]:.2f})"
+        for name, line in values.items()
     ]
     ends = f"from {number(sizes[0])} to {number(sizes[-1])} {what}"
-    return Picture(figure, f"Time against size, {ends}, log axes. {'. '.join(texts)}.")
+    return Picture(figure, f"{noun.capitalize()} against size, {ends}, log axes. {'. '.join(texts)}.")
 
 
 @styled()
@@ -95,8 +101,10 @@ def _draw_lines(
     marks: Sequence[float],
     left: float,
     size: float,
+    noun: str = "time",
+    values_in_words: Callable[[float], str] = seconds,
 ) -> None:
-    """Draw lines of (sizes, seconds, how, words) on log axes, with the words beside them as `beside` places them."""
+    """Draw lines of (sizes, values, how, words) on log axes, with the words beside them as `beside` places them."""
     looks = []
     for i, (sizes, values, how, _) in enumerate(lines):
         stroke = next(style for kind, style in STYLES.items() if how.startswith(kind))
@@ -104,14 +112,14 @@ def _draw_lines(
         axes.loglog(sizes, values, **looks[-1])
     axes.margins(*margins)
     axes.grid(True)
-    axes.set_ylabel("time")
+    axes.set_ylabel(noun)
     ticks = sorted({float(size) for sizes, *_ in lines for size in sizes})
     if len(ticks) > 8:
         word_ticks(axes, "x", number)
     else:
         axes.set_xticks(ticks, [number(size) for size in ticks])
         axes.minorticks_off()
-    word_ticks(axes, "y", seconds)
+    word_ticks(axes, "y", values_in_words)
     places = heights(axes, (values[-1] for _, values, *_ in lines), gap)
     for (*_, words), place, look in zip(lines, places, looks, strict=True):
         beside(axes, marks, left, place, words, size=size, **look)
