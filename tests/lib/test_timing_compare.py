@@ -235,9 +235,9 @@ def test_the_warm_up_takes_two_calls_a_side_and_on_a_gpu_ten_and_half_a_second()
 @pytest.mark.parametrize(
     ("ratios", "clear"),
     [
-        ([10.0, 10.0], True),
-        ([9.9, 10.0], False),
         ([9.9, 7.5, 9.0], True),
+        ([9.9, 7.4, 9.0], False),
+        ([99.0, 99.0], False),
         ([5.0] * 4, True),
         ([5.0] * 3, False),
         ([3.75] * 5, True),
@@ -248,7 +248,7 @@ def test_the_warm_up_takes_two_calls_a_side_and_on_a_gpu_ten_and_half_a_second()
     ],
 )
 def test_a_clear_pass(ratios: list[float], clear: bool) -> None:
-    """2.5 is asked: two pairs at 4 times that, three at 3 times, four at twice, five at 1.5 times."""
+    """2.5 is asked: three pairs at 3 times that, four at twice, five at 1.5 times."""
     assert rule.is_clear(ratios, 2.5) == clear
     assert rule.decide(ratios, 2.5) == ("pass" if clear else "inconclusive")
 
@@ -266,7 +266,7 @@ def test_the_machine_is_asked_for_unless_the_first_pairs_are_clear(candidate: fl
     verdict = race(machine, 0.02, candidate, quieten=quieten)
     assert bool(waited) == waits
     assert verdict.outcome == ("fail" if candidate == 0.02 else "pass")
-    assert len(verdict.pairs) == (8 if waits else 2)
+    assert len(verdict.pairs) == (8 if waits else 3)
 
 
 def test_order_of_the_pairs_is_random_and_follows_the_seed() -> None:
@@ -292,7 +292,7 @@ def test_an_order_effect_cancels() -> None:
     [
         (still, 0.02, 0.02 / 2.5 / 1.4, "pass", [8], [0], False, False),  # a pass needs no control
         (still, 0.02, 0.02 / 2.5 / 1.6, "pass", [5], [0], False, False),  # and few pairs where they are far beyond
-        (still, 0.02, 0.02 / 2.5 / 5, "pass", [2], [0], False, False),
+        (still, 0.02, 0.02 / 2.5 / 5, "pass", [3], [0], False, False),
         (still, 0.02, 0.02, "fail", [8], [8], False, False),
         (still, 0.02, 0.02 / 2.3, "inconclusive", [32], [8], False, False),  # too close to call: the candidate's own
         (still, 0.6, 0.6 / 2.5 / 1.4, "pass", range(8, 33), [0], False, False),  # a slow host: no time for a control
