@@ -146,6 +146,27 @@ def blocks_of_keys(q, k, v, block, causal=False):
     return y / total
 
 
+def sums_of_values_and_ones(q, k, v, block, causal=False):
+    """The values have a column of ones, whose sum is the total; keys come backwards."""
+    xp, (h, t, d) = device.array_module(q), q.shape
+    v = xp.concatenate((v, xp.ones((h, t, 1), q.dtype)), axis=2)
+    found = []
+    for first in range(0, t, block):
+        last = min(first + block, t)
+        sums, largest = xp.zeros((h, last - first, d + 1), q.dtype), xp.full((h, last - first), -1e30, q.dtype)
+        for start in reversed(range(0, last if causal else t, block)):
+            scores = q[:, first:last] @ k[:, start : start + block].transpose(0, 2, 1) * np.float32(d**-0.5)
+            if causal and start == first:
+                hidden = xp.arange(last - first) > xp.arange(last - first)[:, None]
+                scores = xp.where(hidden, np.float32(-1e30), scores)
+            new = xp.maximum(largest, scores.max(axis=-1))
+            weights = xp.exp(scores - new[:, :, None])
+            sums = sums * xp.exp(largest - new)[:, :, None] + weights @ v[:, start : start + block]
+            largest = new
+        found.append(sums[:, :, :d] / sums[:, :, d:])
+    return xp.concatenate(found, axis=1)
+
+
 def rows_at_once(q, k, v, block, causal=False):
     """A block of queries beside all keys that one of them may see: larger arrays, and not T x T."""
     xp, t = device.array_module(q), q.shape[1]
@@ -231,15 +252,7 @@ MUTANTS = {
     ],
 }
 
-HONEST = {
-    "attention_blocks": [
-        rows_at_once,
-        in_place(
-            "attention_blocks",
-            ("if causal and start == first:", "if causal:"),
-        )[0],
-    ]
-}
+HONEST = {"attention_blocks": [rows_at_once, sums_of_values_and_ones]}
 
 RIGHT = {
     "attention_counts": [
@@ -249,28 +262,48 @@ RIGHT = {
         lambda n, heads, t, d: [4 * n * heads * d * t * t, 4 * t * n * t * heads],
         lambda n, heads, t, d: (int(np.prod([4, n, heads, t, t, d])), int(np.prod([4, n, heads, t, t]))),
     ],
-    "attention_loops": [query_by_query, in_float64, key_by_key]
-    + in_place("attention_loops", ("weight / sum(weights) * v[key, i]", "v[key, i] * weight / sum(weights)"))
-    + in_place("attention_loops", ("scores.append(score / sqrt(d))", "scores += [score * d**-0.5]")),
-    "attention_plain": [by_einsum, head_by_head]
-    + in_place(
-        "attention_plain",
-        (" / np.float32(sqrt(d))", " * np.float32(d) ** np.float32(-0.5)"),
-        ("scores.max(axis=2, keepdims=True)", "scores.max(-1)[..., None]"),
-        ("np.arange(t) <= np.arange(t)[:, None]", "np.tri(t, dtype=bool)"),
-    ),
-    "online_softmax": [both_corrected, score_by_score, row_by_row, joined]
-    + in_place("online_softmax", ("total * np.exp(largest - new)", "np.exp(largest - new) * total")),
-    "attention_blocks": [blocks_of_keys, rows_at_once]
-    + in_place("attention_blocks", ("largest = xp.full_like(total, -np.inf)", "largest = xp.full_like(total, -1e30)")),
-    "attention_backward": [by_blocks_of_queries]
-    + in_place(
-        "attention_backward",
-        ("some = slice(start, start + block)", "some = slice(start, min(start + block, len(q[0])))"),
-        (".sum(axis=2, keepdims=True)", ".sum(axis=-1)[:, :, None]"),
-        ("k[:, some].swapaxes(1, 2)", "k[:, some].transpose(0, 2, 1)"),
-        ("by_q += by_scores @ k[:, some]", "by_q = by_q + by_scores @ k[:, some]"),
-    ),
+    "attention_loops": [
+        query_by_query,
+        in_float64,
+        key_by_key,
+        *in_place("attention_loops", ("weight / sum(weights) * v[key, i]", "v[key, i] * weight / sum(weights)")),
+        *in_place("attention_loops", ("scores.append(score / sqrt(d))", "scores += [score * d**-0.5]")),
+    ],
+    "attention_plain": [
+        by_einsum,
+        head_by_head,
+        *in_place(
+            "attention_plain",
+            (" / np.float32(sqrt(d))", " * np.float32(d) ** np.float32(-0.5)"),
+            ("scores.max(axis=2, keepdims=True)", "scores.max(-1)[..., None]"),
+            ("np.arange(t) <= np.arange(t)[:, None]", "np.tri(t, dtype=bool)"),
+        ),
+    ],
+    "online_softmax": [
+        both_corrected,
+        score_by_score,
+        row_by_row,
+        joined,
+        *in_place("online_softmax", ("total * np.exp(largest - new)", "np.exp(largest - new) * total")),
+    ],
+    "attention_blocks": [
+        blocks_of_keys,
+        *in_place(
+            "attention_blocks",
+            ("largest, total, sums = -np.inf", "largest, total, sums = -1e30"),
+            ("range(0, first + 1 if causal else t, block)", "range(0, (first if causal else t - 1) + 1, block)"),
+        ),
+    ],
+    "attention_backward": [
+        by_blocks_of_queries,
+        *in_place(
+            "attention_backward",
+            ("some = slice(start, start + block)", "some = slice(start, min(start + block, len(q[0])))"),
+            (".sum(axis=2, keepdims=True)", ".sum(axis=-1)[:, :, None]"),
+            ("k[:, some].swapaxes(1, 2)", "k[:, some].transpose(0, 2, 1)"),
+            ("by_q += by_scores @ k[:, some]", "by_q = by_q + by_scores @ k[:, some]"),
+        ),
+    ],
     KERNEL: in_place(
         KERNEL,
         ("for start in range(0, n, TILE):", "for tile in range((n + TILE - 1) // TILE):\n        start = tile * TILE"),

@@ -12,7 +12,7 @@ import numpy as np
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l14_attention import forms
-from unrolled.checks.mistakes import Mistake, alone, given, result
+from unrolled.checks.mistakes import Function, Mistake, alone, given, result
 from unrolled.checks.spec import (
     Budget,
     Inputs,
@@ -99,8 +99,10 @@ attention_counts = Spec(
         "matrices = n * heads\nreturn matrices * 2 * ..., matrices * 4 * ...",
     ),
     mistakes=(
-        result("this is one of the two products", lambda y: (y[0] // 2, y[1])),
-        result("a multiplication and an addition are two operations", lambda y: (y[0] // 2, y[1])),
+        result(
+            "half of the operations: there are two products, and a multiplication and an addition are two operations",
+            lambda y: (y[0] // 2, y[1]),
+        ),
         result("the matrix holds numbers of 4 bytes each", lambda y: (y[0], y[1] // 4)),
         given("every sample has its own matrices: n is missing", n=1),
         given("every head has its own matrix: heads is missing", heads=1),
@@ -192,11 +194,13 @@ online_softmax = Spec(
         case("the first block", scores=_of([[1, 3], [2, 0]]), largest=_of([-np.inf] * 2), total=_of([0, 0])),
         case("the largest stays", scores=_of([[1, 2]]), largest=_of([3]), total=_of([1.5])),
         case("a larger one comes", scores=_of([[1, 5]]), largest=_of([3]), total=_of([1.5])),
+        case(
+            "four rows of five scores", scores=normal(4, 5), largest=normal(4), total=np.arange(1, 5, dtype=np.float32)
+        ),
         case("scores of a thousand", scores=_of([[1000, 999, 1001]]), largest=_of([998]), total=_of([2])),
     ],
     domain=random_case("any block", any_block),
     points=2,
-    compare=named("largest", "total"),
     hints=(
         "The sum so far was made with the largest score so far. Where a larger one comes, every term of it has to "
         "shrink by the same factor, so the sum does.",
@@ -259,6 +263,7 @@ attention_blocks = Spec(
         case("the same, causal", **{name: x[None] for name, x in THREE.items()}, block=2, causal=True),
         gpu_case("90 queries, 16 at a time, every array counted", SMALL, **heads(2, 90, 8), block=16),
         gpu_case("the same, causal", SMALL, **heads(2, 90, 8), block=16, causal=True),
+        random_case("scores of a few hundred, a key at a time", lambda rng: _steep(rng) | {"block": 1, "causal": True}),
     ],
     domain=random_case("any size of sequence and block, also with large scores", any_blocks),
     points=3,
@@ -311,7 +316,7 @@ def with_gradient(inputs: Inputs, rng: np.random.Generator) -> Inputs:
 
 
 def _sized(rng: np.random.Generator) -> Inputs:
-    return with_gradient(normals(rng, q=(2, 40, 4), k=(2, 40, 4), v=(2, 40, 4)) | {"block": 8}, rng)
+    return with_gradient(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)) | {"block": 8}, rng)
 
 
 def _last_block(
@@ -384,11 +389,17 @@ TILES = Budget(
 
 def _single(q: Array, k: Array, v: Array) -> Array:
     """Attend with one head: q, k, v (T, D)."""
-    return forms.plain(q[None], k[None], v[None])[0]
+    return forms.blocks(q[None], k[None], v[None], TILE)[0]
 
 
-def _part(says: str, part: slice) -> Mistake:
-    return Mistake(says, lambda q, k, v: _single(q, k[part], v[part]))
+def _with_keys(says: str, change: Function) -> Mistake:
+    """Return the mistake of other keys and values, change(x) of each."""
+    return Mistake(says, lambda q, k, v: forms.plain(q[None], change(k)[None], change(v)[None])[0])
+
+
+def _steep_sequence(rng: np.random.Generator) -> Inputs:
+    drawn = normals(rng, q=(40, WIDE), k=(40, WIDE), v=(40, WIDE))
+    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
 
 
 def any_sequence(rng: np.random.Generator) -> Inputs:
@@ -405,6 +416,7 @@ attention_kernel = Spec(
         gpu_case("32 queries: one tile of keys", TILES, **heads(32, WIDE)),
         gpu_case("64 queries: two tiles", TILES, **heads(64, WIDE)),
         gpu_case("75 queries: the last tile is not full", TILES, **heads(75, WIDE)),
+        random_gpu_case("40 queries, scores of a few hundred", _steep_sequence, TILES),
     ],
     domain=random_gpu_case("any length", any_sequence, replace(TILES, working=0)),
     points=4,
@@ -423,14 +435,14 @@ attention_kernel = Spec(
         "    ... the same for the sum, then add the tile's part to both; a barrier",
     ),
     mistakes=(
-        _part("only the first 32 keys are looked at: go through all tiles", slice(TILE)),
-        Mistake(
+        _with_keys("only the first 32 keys are looked at: go through all tiles", lambda x: x[:TILE]),
+        _with_keys(
             "keys that are not there have a part: beyond the last key there is no score, not a score of 0",
-            lambda q, k, v: _single(q, *(np.pad(x, ((0, -len(x) % TILE), (0, 0))) for x in (k, v))),
+            lambda x: np.pad(x, ((0, -len(x) % TILE), (0, 0))),
         ),
-        Mistake(
+        _with_keys(
             "only the last tile of keys is in it: largest, total and the sum begin once, before the loop",
-            lambda q, k, v: _single(q, *(x[(len(x) - 1) // TILE * TILE :] for x in (k, v))),
+            lambda x: x[(len(x) - 1) // TILE * TILE :],
         ),
         *MISTAKES[:3],
     ),
