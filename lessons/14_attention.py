@@ -17,7 +17,7 @@
 
 # %%
 import tracemalloc
-from math import log2, sqrt
+from math import exp, log2, sqrt
 
 import numpy as np
 
@@ -114,12 +114,12 @@ journal.measured("attention_matrix", matrix / own, where="counted")
 # **Core**, about 8 minutes.
 #
 # Write the definition down with loops, for one head: q, k and v are (T, D). Subtract the largest score of a query
-# before you take exponentials. `sqrt` of `math` is imported.
+# before you take exponentials. `exp` and `sqrt` of `math` are imported.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_loops", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def attention_loops(q, k, v, causal=False):
-    """Return y (T, D) for q, k, v (T, D); causal: query t looks at keys 0 to t. About 15 lines."""
+    """Return y (T, D) for q, k, v (T, D); causal: query t looks at keys 0 to t. About 16 lines."""
     ### BEGIN SOLUTION
     # body of unrolled.checks.exercises.l14_attention.forms.loops
     ### END SOLUTION
@@ -187,6 +187,7 @@ for t in (256, 512, 1024, 2048):
 # %%
 row = np.array([90, 91, 89], np.float32)
 with np.errstate(over="ignore", invalid="ignore"):
+    print(f"exp(90) is {exp(90):.1e}; in float32 {np.exp(row[0])}")
     print("without it: ", np.exp(row) / np.exp(row).sum())
 print("with it:    ", np.exp(row - row.max()) / np.exp(row - row.max()).sum())
 
@@ -218,7 +219,7 @@ check.online_softmax(online_softmax)
 
 # %%
 step = journal.mine("online_softmax")
-scores = 30 * rng.standard_normal((1, 12)).astype(np.float32)
+scores = 3 * rng.standard_normal((1, 12)).astype(np.float32)
 largest, total = np.full(1, -np.inf, np.float32), np.zeros(1, np.float32)
 for start in range(0, 12, 3):
     largest, total = step(scores[:, start : start + 3], largest, total)
@@ -231,13 +232,12 @@ print(f"all at once:     largest {scores.max():7.2f}, sum {np.exp(scores - score
 # its row.
 #
 # ## Blocks
-
-# %% [markdown]
+#
 # A block of queries goes along the keys, a block at a time. Of what went by it keeps three things: the largest score of
 # each query, the sum of exponentials, and the sum of exponentials times values.
 
-# %% [markdown]
-# <!-- picture -->
+# %%
+# picture: show.attention_blocks(8, 2, causal=True)
 
 # %% [markdown]
 # On a CPU, how many times faster is that than the plain form, causal, for T = 2,048? And how many times less memory does
@@ -317,9 +317,9 @@ moved = {"loops": 4 * operations, "plain": 4 * array + 12 * matrix, "blocks": 2 
 show.roofline(peak, bandwidth, {name: (operations / moved[name], operations / took[name]) for name in took})
 
 # %% [markdown]
-# The plain form's point stands far to the left of that of blocks, with the same operations. Neither is at its roof: the
-# exponentials are not counted among the operations. Where caches hold the matrix, the plain form may even lie above the
-# slope. On a GPU the way to memory is longer, and there the difference counts. <!-- why: the matrix on a GPU -->
+# The plain form's point stands far to the left of that of blocks, with the same operations: it is the bytes that went.
+# Neither reaches its roof, which knows nothing of the exponentials. (Where a cache holds the matrix, its trips are
+# shorter than the roof says.) And the loops are where single samples were in lesson 01.
 #
 # ## A kernel of your own
 #
@@ -415,6 +415,12 @@ if SIMULATED:
             function(*arrays)
         carried[name] = sum(launch.nbytes for launch in trace.launches)
         print(f"{name:6} {len(trace.launches):2} launches, {carried[name] / 1e6:.2f} MB")
+
+# %% [markdown]
+# The scores are gone, and still it is not little: every block of queries fetches all keys and values once more.
+# <!-- why: keys once more --> With 32 queries a block it would be a quarter of that. So fast kernels have many queries
+# in a block, and keep the scores of several in the variables of one thread; the library's has up to 128. (A tile of
+# 32 x 32 products for a thread each is what `matmul_tiled` of lesson 08 was.)
 
 # %% [markdown]
 # ## The way back

@@ -167,6 +167,31 @@ def sums_of_values_and_ones(q, k, v, block, causal=False):
     return xp.concatenate(found, axis=1)
 
 
+def masked_everywhere(q, k, v, block, causal=False):
+    """Every block is masked, and divided by the root of D."""
+    xp, t = device.array_module(q), q.shape[1]
+    y = xp.zeros_like(q)
+    for first in range(0, t, block):
+        last = min(first + block, t)
+        largest = total = sums = None
+        for start in range(0, last if causal else t, block):
+            stop = min(start + block, t)
+            scores = q[:, first:last] @ k[:, start:stop].swapaxes(1, 2) / np.float32(sqrt(q.shape[2]))
+            if causal:
+                seen = xp.arange(start, stop) <= xp.arange(first, last)[:, None]
+                scores = xp.where(seen, scores, -np.inf)
+            own = scores.max(axis=2, keepdims=True)
+            new = own if largest is None else xp.maximum(largest, own)
+            weights = xp.exp(scores - new)
+            part, mixed = weights.sum(axis=2, keepdims=True), weights @ v[:, start:stop]
+            if largest is not None:
+                faded = xp.exp(largest - new)
+                part, mixed = part + total * faded, mixed + sums * faded
+            largest, total, sums = new, part, mixed
+        y[:, first:last] = sums / total
+    return y
+
+
 def rows_at_once(q, k, v, block, causal=False):
     """A block of queries beside all keys that one of them may see: larger arrays, and not T x T."""
     xp, t = device.array_module(q), q.shape[1]
@@ -252,7 +277,7 @@ MUTANTS = {
     ],
 }
 
-HONEST = {"attention_blocks": [rows_at_once, sums_of_values_and_ones]}
+HONEST = {"attention_blocks": [masked_everywhere, sums_of_values_and_ones]}
 
 RIGHT = {
     "attention_counts": [
@@ -266,7 +291,7 @@ RIGHT = {
         query_by_query,
         in_float64,
         key_by_key,
-        *in_place("attention_loops", ("weight / sum(weights) * v[key, i]", "v[key, i] * weight / sum(weights)")),
+        *in_place("attention_loops", ("weight / total * v[key, i]", "v[key, i] * weight / total")),
         *in_place("attention_loops", ("scores.append(score / sqrt(d))", "scores += [score * d**-0.5]")),
     ],
     "attention_plain": [
@@ -274,7 +299,7 @@ RIGHT = {
         head_by_head,
         *in_place(
             "attention_plain",
-            (" / np.float32(sqrt(d))", " * np.float32(d) ** np.float32(-0.5)"),
+            (" / sqrt(d)", " * d**-0.5"),
             ("scores.max(axis=2, keepdims=True)", "scores.max(-1)[..., None]"),
             ("np.arange(t) <= np.arange(t)[:, None]", "np.tri(t, dtype=bool)"),
         ),
@@ -288,6 +313,7 @@ RIGHT = {
     ],
     "attention_blocks": [
         blocks_of_keys,
+        rows_at_once,
         *in_place(
             "attention_blocks",
             ("largest, total, sums = -np.inf", "largest, total, sums = -1e30"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import exp, sqrt
 
 import numpy as np
 
@@ -27,17 +27,18 @@ def loops(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
                 score += q[row, i] * k[key, i]
             scores.append(score / sqrt(d))
         largest = max(scores)
-        weights = [np.exp(score - largest) for score in scores]
+        weights = [exp(score - largest) for score in scores]
+        total = sum(weights)
         for key, weight in enumerate(weights):
             for i in range(d):
-                y[row, i] += weight / sum(weights) * v[key, i]
+                y[row, i] += weight / total * v[key, i]
     return y
 
 
 def plain(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
     """Attend by two products: q, k, v (H, T, D) to (H, T, D). The matrix between them is (H, T, T)."""
     t, d = q.shape[1:]
-    scores = q @ k.swapaxes(1, 2) / np.float32(sqrt(d))
+    scores = q @ k.swapaxes(1, 2) / sqrt(d)
     if causal:
         scores = np.where(np.arange(t) <= np.arange(t)[:, None], scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
@@ -61,7 +62,7 @@ def blocks(q: Array, k: Array, v: Array, block: int, causal: bool = False) -> Ar
     xp, (t, d) = device.array_module(q), q.shape[1:]
     y = xp.empty_like(q)
     for first in range(0, t, block):
-        rows = q[:, first : first + block] / np.float32(sqrt(d))
+        rows = q[:, first : first + block] / sqrt(d)
         largest, total, sums = -np.inf, 0, 0
         for start in range(0, first + 1 if causal else t, block):
             scores = rows @ k[:, start : start + block].swapaxes(1, 2)
@@ -81,7 +82,7 @@ def backward(
     grad: Array, q: Array, k: Array, v: Array, y: Array, logsumexp: Array, block: int
 ) -> tuple[Array, Array, Array]:
     """Return the gradients by q, k and v (H, T, D) from that by y; logsumexp is (H, T)."""
-    xp, scale = device.array_module(q), np.float32(1 / sqrt(q.shape[2]))
+    xp, scale = device.array_module(q), 1 / sqrt(q.shape[2])
     by_q, by_k, by_v = xp.zeros_like(q), xp.zeros_like(k), xp.zeros_like(v)
     inner = (grad * y).sum(axis=2, keepdims=True)
     for start in range(0, q.shape[1], block):
