@@ -300,6 +300,7 @@ for t in sizes:
 for name, values in memory.items():
     slope = log2(values[-1] / values[0]) / log2(sizes[-1] / sizes[0])
     print(f"{name:14}" + "".join(f"{value / 1e6:8.1f} MB" for value in values) + f"   like T to the power {slope:.1f}")
+# picture: show.growth(sizes, memory, what="queries", unit="B")
 
 # %% [markdown]
 # Now the roofline of this machine, with each form on it. Bytes are counted: for blocks what comes in and goes out, keys
@@ -367,13 +368,13 @@ def kernel(q, k, v, y, n, scale):
             scores[j * TILE + i] = score * scale
         jit.syncthreads()
         if row < n:
-            count, before = min(TILE, n - start), largest
-            for p in range(count):
+            there, before = min(TILE, n - start), largest
+            for p in range(there):
                 largest = max(largest, scores[j * TILE + p])
             faded = cp.exp(before - largest)
             total *= faded
             mixed *= faded
-            for p in range(count):
+            for p in range(there):
                 weight = cp.exp(scores[j * TILE + p] - largest)
                 total += weight
                 mixed += weight * values[p * WIDE + i]

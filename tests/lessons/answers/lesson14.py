@@ -336,7 +336,7 @@ RIGHT = {
         ("WIDTH, LOW = 32, 8, 32, 33", "WIDTH, LOW = 32, 8, 32, 37"),
         ("total *= faded\n            mixed *= faded", "mixed *= faded\n            total *= faded"),
         (
-            "for p in range(count):\n                weight",
+            "for p in range(there):\n                weight",
             "for p in range(min(TILE, n - start)):\n                weight",
         ),
     ),
