@@ -61,9 +61,10 @@ def peak_bytes(function, **arguments):
 #
 # y = softmax(q kᵀ / √D) v, the softmax along each row
 #
-# That is **attention** (Vaswani and others, *Attention Is All You Need*, 2017). Usually there are several **heads**,
-# which do the same with other q, k and v, and know nothing of each other. Where a sequence is written from left to right,
-# a place must not see what comes after it: query t may look at keys 0 to t alone. That is called **causal**.
+# That is **attention** (Vaswani and others, *Attention Is All You Need*, 2017). Usually there are several **attention
+# heads**, which do the same with other q, k and v, and know nothing of each other. Where a sequence is written from left
+# to right, a place must not see what comes after it: query t may look at keys 0 to t alone. That is called causal, and
+# what hides the rest is a **causal mask**.
 #
 # Nothing in it is new to you. So do what you would do with any new operation: count first.
 #
