@@ -327,6 +327,20 @@ def _last_block(
     return forms.backward(grad, q, k[:, last], v[:, last], y, logsumexp, q.shape[1])[0], by_k, by_v
 
 
+def _by(says: str, weights: Function) -> Mistake:
+    """Return the mistake of weights(scores, logsumexp (H, T, 1)) in place of the softmax."""
+
+    def wrong(
+        grad: Array, q: Array, k: Array, v: Array, y: Array, logsumexp: Array, block: int
+    ) -> tuple[Array, Array, Array]:
+        scale = 1 / sqrt(q.shape[2])
+        found = weights(q @ k.swapaxes(1, 2) * scale, logsumexp[:, :, None])
+        by_scores = found * (grad @ v.swapaxes(1, 2) - (grad * y).sum(axis=2, keepdims=True)) * scale
+        return by_scores @ k, by_scores.swapaxes(1, 2) @ q, found.swapaxes(1, 2) @ grad
+
+    return Mistake(says, wrong)
+
+
 NAMES = "grad_q", "grad_k", "grad_v"
 
 attention_backward = Spec(
@@ -360,6 +374,11 @@ attention_backward = Spec(
                 grads[2],
             ),
         ),
+        _by("a weight is exp(score - logsumexp): the exponential is missing", lambda scores, known: scores - known),
+        _by(
+            "a weight is exp(score - logsumexp), not the other way round", lambda scores, known: np.exp(known - scores)
+        ),
+        _by("logsumexp is missing: a weight is exp(score - logsumexp)", lambda scores, known: np.exp(scores)),
         result("the gradients by q and k are exchanged", lambda grads: (grads[1], grads[0], grads[2])),
         Mistake("the gradient by q is that of the last block alone: every block adds to it", _last_block),
     ),
@@ -413,9 +432,8 @@ def any_sequence(rng: np.random.Generator) -> Inputs:
 attention_kernel = Spec(
     reference=_single,
     cases=[
-        gpu_case("32 queries: one tile of keys", TILES, **heads(32, WIDE)),
-        gpu_case("64 queries: two tiles", TILES, **heads(64, WIDE)),
-        gpu_case("75 queries: the last tile is not full", TILES, **heads(75, WIDE)),
+        gpu_case("six queries: one block, and a tile that is not full", TILES, **heads(6, WIDE)),
+        gpu_case("44 queries: a full tile and one that is not", TILES, **heads(44, WIDE)),
         random_gpu_case("40 queries, scores of a few hundred", _steep_sequence, TILES),
     ],
     domain=random_gpu_case("any length", any_sequence, replace(TILES, working=0)),
