@@ -155,4 +155,11 @@ WAYS = (
         ("capturable_step", "grad *= rate", "grad *= 0.1"),
         ("captured once", "the rate is frozen at its first value"),
     ),
+    Way(
+        "14_attention",
+        "check.attention_loops(",
+        (),
+        ("attention_loops", "scores.append(score / sqrt(d))", "scores.append(score)"),
+        ("three queries, the first", "the scores are not divided"),
+    ),
 )

@@ -1,4 +1,4 @@
-"""Lessons 08, 09 and 13 on a real GPU: their answers earn every point there; lesson 08's kernels, rung by rung."""
+"""Lessons 08, 09, 13 and 14 on a real GPU: their answers earn every point there; lesson 08's kernels, rung by rung."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from unrolled import checks, device
 
 ROOT = Path(__file__).resolve().parents[2]
-LESSONS = "08_kernels", "09_lstm", "13_capstone"
+LESSONS = "08_kernels", "09_lstm", "13_capstone", "14_attention"
 GROUPS = ("adding", "transposing", "summing", "pooling", "multiplying")
 
 

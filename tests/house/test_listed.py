@@ -43,14 +43,15 @@ def test_syllabi_are_listed_with_the_minutes_of_the_lessons_that_are_there():
 def test_the_core_is_the_minutes_without_what_is_marked_more(tmp_path):
     (tmp_path / "README.md").write_text("<!-- each lesson: - {week}: {core} of {minutes} -->\n- 1: 2 of 3\n", "utf-8")
     text = "# # Start\n#\n# Lesson 00, about 50 minutes.\n# **Core**, about 9 minutes.\n# **More**, about 8 minutes.\n"
-    for name in ("00_start", "01_next", "02_then"):
-        (tmp_path / f"{name}.py").write_text(f"{text}# **More**, about 7\n# minutes.\n", "utf-8")
+    for name in ("00_start", "01_next", "02_long", "03_last"):
+        sittings = "# For two sittings.\n" if "long" in name else ""
+        (tmp_path / f"{name}.py").write_text(f"{text}# **More**, about 7\n# minutes.\n{sittings}", "utf-8")
         specs = tmp_path / f"lib/unrolled/checks/exercises/l{name}/__init__.py"
         specs.parent.mkdir(parents=True)
         specs.write_text('"""Do it."""\n', "utf-8")
     lessons = {file.stem: file for file in sorted(tmp_path.glob("*.py"))}
     lines = pages(tmp_path, lessons)["README.md"].decode().splitlines()
-    assert lines[1:] == ["- 1: 35 of 50", "- 1: 35 of 50", "- 2: 35 of 50"]
+    assert lines[1:] == ["- 1: 35 of 50", "- 1: 35 of 50", "- 2, 3: 35 of 50", "- 4: 35 of 50"]
 
 
 def test_a_list_without_a_line_is_named():

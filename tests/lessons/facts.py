@@ -30,9 +30,9 @@ ATTEMPTS = 4  # as when graded: an inconclusive verdict is measured again, up to
 
 
 def counts(spec: checks.Spec) -> bool:
-    """Whether a budget asks for what slow answers need not keep: kernels of one's own, graphs, or few products."""
+    """Whether a budget asks for what slow answers need not keep: own kernels, graphs, few products, small arrays."""
     budgets = [case.budget for case in spec.cases if case.budget is not None]
-    return any(budget.own or budget.products or budget.flops or budget.graphs for budget in budgets)
+    return any(budget.own or budget.products or budget.flops or budget.graphs or budget.largest for budget in budgets)
 
 
 def without_speed(spec: checks.Spec) -> checks.Spec:

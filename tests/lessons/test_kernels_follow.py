@@ -6,7 +6,7 @@ import ast
 import pytest
 from lessons_found import ROOT
 
-FILES = sorted(file for number in ("08", "09") for file in (ROOT / "lessons").rglob(f"{number}_*.py"))
+FILES = sorted(file for number in ("08", "09", "14") for file in (ROOT / "lessons").rglob(f"{number}_*.py"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -37,6 +37,11 @@ def pages(root: Path, lessons: Mapping[str, Path]) -> dict[str, bytes]:
     there = {page: (root / page).read_text(encoding="utf-8") for page in PAGES if (root / page).is_file()}
     marked = {page: text for page, text in there.items() if MARK.search(text)}
     facts = [_facts(root, name, file) for name, file in lessons.items()] if marked else []
+    last = 0  # session of the lesson before: the first two lessons share one
+    for about, file in zip(facts, lessons.values() if marked else (), strict=True):
+        first = max(last + (int(about["number"]) > 1), 1)
+        last = first + ("two sittings" in file.read_text(encoding="utf-8"))
+        about["week"] = str(first) if last == first else f"{first}, {last}"
     return {page: with_lessons(page, text, facts).encode() for page, text in marked.items()}
 
 
@@ -86,5 +91,4 @@ def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:
     leads = " ".join((leads[0].lower() + leads[1:].rstrip(".")).split())
     core = int(minutes[1]) - sum(map(int, MORE.findall(text)))
     about = {"name": lesson, "number": lesson[:2], "title": title[1], "minutes": minutes[1], "leads": leads}
-    week = max(1, int(lesson[:2]))
-    return about | {"core": str(core), "week": f"{week}, {week + 1}" if "two sittings" in text else str(week)}
+    return about | {"core": str(core)}

@@ -152,6 +152,11 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
     if budget.flops is not None and trace.flops > (most_flops := budget.flops(inputs)):
         worst = max(trace.launches, key=lambda launch: launch.flops)
         lines += [f"{trace.flops:,} operations, at most {most_flops:,.0f} allowed", *places([worst], function)]
+    if budget.largest is not None and trace.allocations:
+        largest, most_bytes = max(trace.allocations, key=lambda event: event.nbytes), budget.largest(inputs)
+        if largest.nbytes > most_bytes:
+            lines += [f"an array of {largest.nbytes:,} bytes, at most {most_bytes:,.0f} allowed"]
+            lines += places([largest], function)
     return tuple(lines)
 
 

@@ -72,6 +72,7 @@ class Budget:
     flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way
     synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer
+    largest: Callable[[Inputs], float] | None = None  # of the case's inputs: bytes of any array that it makes
     float64: int | None = None  # launches whose result is float64: 0 where nothing must compute in it by accident
     graphs: int = 0  # launches of CUDA graphs that there have to be at least
     nodes: int | None = None  # kernels in each of these graphs

@@ -233,6 +233,32 @@ def zeros_to_the_left(comm, x):
     return read_elsewhere(comm, x)
 
 
+# online_softmax_joined
+
+
+def joined_by_branches(largest, total, other_largest, other_total):
+    with np.errstate(over="ignore"):
+        own, other = total * np.exp(largest - other_largest), other_total * np.exp(other_largest - largest)
+    first = largest > other_largest
+    return np.where(first, largest, other_largest), np.where(first, total + other, own + other_total)
+
+
+def joined_row_by_row(largest, total, other_largest, other_total):
+    rows = zip(largest, total, other_largest, other_total, strict=True)
+    found = [(max(a, b), s * np.exp(a - max(a, b)) + t * np.exp(b - max(a, b))) for a, s, b, t in rows]
+    return tuple(np.array(each, np.float32) for each in zip(*found, strict=True))
+
+
+def joined_by_stacks(largest, total, other_largest, other_total):
+    both = np.stack((largest, other_largest))
+    return both.max(axis=0), (np.stack((total, other_total)) * np.exp(both - both.max(axis=0))).sum(axis=0)
+
+
+def joined_sums_undone(largest, total, other_largest, other_total):
+    new = np.maximum(largest, other_largest)
+    return new, (total * np.exp(largest) + other_total * np.exp(other_largest)) / np.exp(new)
+
+
 # capturable_step_decay
 
 
@@ -246,6 +272,7 @@ def decay_by_a_number(x, target, weight, velocity, rate, error, grad, decayed):
 
 
 MUTANTS = {
+    "online_softmax_joined": [Mutant(joined_sums_undone, "NaN")],
     "minibatches_balanced": [
         Mutant(balanced_by_chance, "expected per_class = 3 of every class"),
         Mutant(result_of("minibatches_balanced", lambda batches: list(batches)[:-1]), "4 batches; expected 5"),
@@ -268,6 +295,11 @@ MUTANTS = {
     ],
 }
 RIGHT = {
+    "online_softmax_joined": [
+        *(joined_by_branches, joined_row_by_row, joined_by_stacks),
+        *in_place("online_softmax_joined", ("np.maximum(largest, other_largest)", "np.fmax(other_largest, largest)")),
+        *in_place("online_softmax_joined", ("total * np.exp(largest - new) +", "np.exp(largest - new) * total +")),
+    ],
     "lstm_step_coupled": [
         coupled_gate_by_gate,
         *in_other_words(

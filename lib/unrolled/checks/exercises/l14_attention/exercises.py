@@ -1,0 +1,467 @@
+"""Lesson 14: attention from loops to a kernel, and what each form keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.domain import edge_size
+from unrolled.checks.exercises.l04_backprop.gradients import named
+from unrolled.checks.exercises.l14_attention import forms
+from unrolled.checks.mistakes import Function, Mistake, alone, given, result
+from unrolled.checks.spec import (
+    Budget,
+    Inputs,
+    Spec,
+    Speed,
+    case,
+    gpu_case,
+    normal,
+    normals,
+    random_case,
+    random_gpu_case,
+)
+from unrolled.device import Array
+
+STEEP = 20  # times as large queries: scores of which exp is infinite in float32
+
+
+def heads(*shape: int) -> dict[str, Any]:
+    """Return draws of q, k and v of this shape."""
+    return {name: normal(*shape) for name in ("q", "k", "v")}
+
+
+def any_heads(rng: np.random.Generator, least: int = 0, steep: bool = True) -> Inputs:
+    """Draw q, k and v of any size, (T, D) with `least` heads of 0, causal or not; some with large scores."""
+    shape = (edge_size(rng, 3),) * bool(least) + (edge_size(rng, 9), edge_size(rng, 6))
+    drawn = normals(rng, q=shape, k=shape, v=shape)
+    if steep and rng.random() < 0.3:
+        drawn["q"] *= np.float32(STEEP)
+    return drawn | ({} if rng.random() < 0.2 else {"causal": bool(rng.random() < 0.6)})
+
+
+def _steep(rng: np.random.Generator) -> Inputs:
+    drawn = normals(rng, q=(2, 9, 5), k=(2, 9, 5), v=(2, 9, 5))
+    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
+
+
+def _rows(y: Array) -> Array:
+    return y[..., ::-1, :]
+
+
+def _over_queries(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
+    """Attend with weights that add up to 1 for each key."""
+    scores = q @ k.swapaxes(-1, -2) / np.float32(sqrt(q.shape[-1]))
+    if causal:
+        scores = np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-2, keepdims=True))
+    return weights / weights.sum(axis=-2, keepdims=True) @ v
+
+
+MISTAKES = (
+    given("the scores are not divided: by the square root of D", q=lambda q: q * np.float32(sqrt(q.shape[-1]))),
+    given("the scores are divided by D: by its square root", q=lambda q: q / np.float32(sqrt(q.shape[-1]))),
+    given("the scores are multiplied by the root of D: divide", q=lambda q: q * np.float32(q.shape[-1])),
+    given("queries and keys are exchanged: row t of the scores belongs to query t", q=lambda k: k, k=lambda q: q),
+    given("causal changes nothing here: query t may look at keys 0 to t alone", causal=False),
+    given("this is causal always: only where the argument says so", causal=True),
+    Mistake(
+        "the mask is the wrong way round: query t may look at keys 0 to t, not at those from t on",
+        given={name: partial(lambda name, **known: _rows(known[name]), name) for name in "qkv"},
+        result=_rows,
+    ),
+    result("the first query alone is done", lambda y: alone(y, ..., slice(1), slice(None))),
+)
+
+attention_counts = Spec(
+    reference=forms.counts,
+    cases=[
+        case("two keys, three numbers", n=1, heads=1, t=2, d=3),
+        case("what is timed below", n=1, heads=8, t=2048, d=64),
+    ],
+    domain=random_case(
+        "any size",
+        lambda rng: (
+            {name: edge_size(rng, 9) for name in ("n", "heads")} | {"t": edge_size(rng, 3000), "d": edge_size(rng, 128)}
+        ),
+    ),
+    points=1,
+    tolerance=0,
+    hints=(
+        "Each head of each sample has two products, and between them a matrix with a row for each query and a column "
+        "for each key.",
+        "A product of (a, b) with (b, c) takes a * b * c multiplications and as many additions. The first one is "
+        "(T, D) times (D, T), the second (T, T) times (T, D). A number of float32 has 4 bytes.",
+        "matrices = n * heads\nreturn matrices * 2 * ..., matrices * 4 * ...",
+    ),
+    mistakes=(
+        result(
+            "half of the operations: there are two products, and a multiplication and an addition are two operations",
+            lambda y: (y[0] // 2, y[1]),
+        ),
+        result("the matrix holds numbers of 4 bytes each", lambda y: (y[0], y[1] // 4)),
+        given("every sample has its own matrices: n is missing", n=1),
+        given("every head has its own matrix: heads is missing", heads=1),
+        result("operations come first, then bytes", lambda y: y[::-1]),
+    ),
+)
+
+THREE = {
+    "q": np.array([[0, 0], [4, 0], [0, 4]], np.float32),
+    "k": np.array([[1, 0], [0, 1], [1, 1]], np.float32),
+    "v": np.array([[1, 0], [0, 2], [3, 3]], np.float32),
+}
+
+attention_loops = Spec(
+    reference=forms.loops,
+    cases=[
+        case("three queries, the first of which finds all keys alike", **THREE),
+        case("the same, causal: the first sees one key", **THREE, causal=True),
+        case("seven queries", **heads(7, 4)),
+    ],
+    domain=random_case("any size", partial(any_heads, steep=False)),
+    points=2,
+    hints=(
+        "For one query: a score with each key that it may look at, then the softmax of these scores, then the mean of "
+        "the values by these weights.",
+        "The score of query t and key s is the sum of q[t, i] * k[s, i], divided by the square root of D. Causal "
+        "query t has the keys 0 to t: t + 1 of them.",
+        "for row in range(t):\n"
+        "    scores = [... for key in range(row + 1 if causal else t)]\n"
+        "    weights = [exp(score - max(scores)) for score in scores]\n"
+        "    ... y[row, i] += weight / total * v[key, i]",
+    ),
+    mistakes=(*MISTAKES, Mistake("the weights of a query add up to 1: divide by the sum of its own", _over_queries)),
+)
+
+attention_plain = Spec(
+    reference=forms.plain,
+    cases=[
+        case("three queries", **{name: x[None] for name, x in THREE.items()}),
+        case("the same, causal", **{name: x[None] for name, x in THREE.items()}, causal=True),
+        case("two heads", **heads(2, 9, 5)),
+        random_case("scores of a few hundred", _steep),
+    ],
+    domain=random_case("any size, also with large scores", partial(any_heads, least=1)),
+    points=2,
+    tolerance=1e-3,
+    hints=(
+        "Both loops over queries and keys become a product of matrices, for all heads at once; the loop over i is "
+        "inside of it.",
+        "q @ k.swapaxes(1, 2) is (H, T, T), with a row for each query. The softmax goes along axis 2. What a query may "
+        "not look at gets a score of -inf before the softmax: its weight is 0 then. With places = np.arange(T), "
+        "places <= places[:, None] is True where it may look.",
+        "scores = q @ ... / sqrt(d)\n"
+        "if causal: scores = np.where(places <= places[:, None], scores, -np.inf)\n"
+        "weights = np.exp(scores - ...)\n"
+        "... divide, and multiply with v",
+    ),
+    mistakes=(*MISTAKES, Mistake("the softmax goes over the keys: axis 2, the last one", _over_queries)),
+)
+
+
+def any_block(rng: np.random.Generator) -> Inputs:
+    """Draw a block of scores, and what the row had before it: nothing, in a third of draws."""
+    t, b = edge_size(rng, 6), edge_size(rng, 6)
+    drawn = normals(rng, scores=(t, b), largest=(t,), total=(t,))
+    drawn["scores"] *= np.float32(rng.choice([1, 200]))
+    drawn["largest"] *= np.float32(rng.choice([1, 200]))
+    drawn["total"] = 1 + abs(drawn["total"])
+    if rng.random() < 0.3:
+        drawn["largest"][:], drawn["total"][:] = -np.inf, 0
+    return drawn
+
+
+def _sums(scores: Array, shift: Array) -> Array:
+    return np.exp(scores - shift[:, None]).sum(axis=1)
+
+
+def _largest(scores: Array, largest: Array) -> Array:
+    return np.maximum(largest, scores.max(axis=1))
+
+
+def _of(values: Any) -> Array:
+    return np.array(values, np.float32)
+
+
+online_softmax = Spec(
+    reference=forms.next_sums,
+    cases=[
+        case("the first block", scores=_of([[1, 3], [2, 0]]), largest=_of([-np.inf] * 2), total=_of([0, 0])),
+        case("the largest stays", scores=_of([[1, 2]]), largest=_of([3]), total=_of([1.5])),
+        case("a larger one comes", scores=_of([[1, 5]]), largest=_of([3]), total=_of([1.5])),
+        case(
+            "four rows of five scores", scores=normal(4, 5), largest=normal(4), total=np.arange(1, 5, dtype=np.float32)
+        ),
+        case("scores of a thousand", scores=_of([[1000, 999, 1001]]), largest=_of([998]), total=_of([2])),
+    ],
+    domain=random_case("any block", any_block),
+    points=2,
+    hints=(
+        "The sum so far was made with the largest score so far. Where a larger one comes, every term of it has to "
+        "shrink by the same factor, so the sum does.",
+        "exp(x - new) is exp(x - old) * exp(old - new). The new largest is that of old and block; total * "
+        "exp(old - new) is what the sum so far is worth, and the block adds its own exponentials, made with new.",
+        "new = np.maximum(largest, scores.max(axis=1))\nreturn new, total * np.exp(...) + np.exp(...).sum(axis=1)",
+    ),
+    mistakes=(
+        Mistake(
+            "the sum so far was made with the old largest: multiply it by exp(old - new)",
+            lambda scores, largest, total: (n := _largest(scores, largest), total + _sums(scores, n)),
+        ),
+        Mistake(
+            "the factor is upside down: exp(old - new), which is never above 1",
+            lambda scores, largest, total: (
+                n := _largest(scores, largest),
+                total * np.exp(n - largest) + _sums(scores, n),
+            ),
+        ),
+        Mistake(
+            "the largest is that of this block alone: it has to be the larger of old and new",
+            lambda scores, largest, total: forms.next_sums(
+                scores, scores.max(axis=1), total * np.exp(largest - scores.max(axis=1))
+            ),
+        ),
+        Mistake(
+            "the exponentials of the block are made with the old largest: make them with the new one",
+            lambda scores, largest, total: (
+                n := _largest(scores, largest),
+                total * np.exp(largest - n) + _sums(scores, largest),
+            ),
+        ),
+        result("what went before has no part in the sum", lambda y, scores: (y[0], _sums(scores, y[0]))),
+        result("the largest comes first, then the sum", lambda y: y[::-1]),
+    ),
+)
+
+
+def widest(inputs: Inputs) -> float:
+    """Return the bytes of the largest array that blocks need, in float64 too: all queries beside a block of keys."""
+    q = inputs["q"]
+    return float(1.05 * 4 * q.shape[0] * q.shape[1] * max(2 * inputs["block"], q.shape[2]))
+
+
+SMALL = Budget(largest=widest)
+
+
+def any_blocks(rng: np.random.Generator) -> Inputs:
+    """Draw q, k and v of any size, and a block of any."""
+    return any_heads(rng, least=1) | {"block": edge_size(rng, 10)}
+
+
+BLOCK, T, D = 256, 2048, 32  # what is timed
+
+attention_blocks = Spec(
+    reference=forms.blocks,
+    numbers={"queries": T},
+    cases=[
+        case("three queries, two at a time", **{name: x[None] for name, x in THREE.items()}, block=2),
+        case("the same, causal", **{name: x[None] for name, x in THREE.items()}, block=2, causal=True),
+        gpu_case("90 queries, 16 at a time, every array counted", SMALL, **heads(2, 90, 8), block=16),
+        gpu_case("the same, causal", SMALL, **heads(2, 90, 8), block=16, causal=True),
+        random_case("scores of a few hundred, a key at a time", lambda rng: _steep(rng) | {"block": 1, "causal": True}),
+    ],
+    domain=random_case("any size of sequence and block, also with large scores", any_blocks),
+    points=3,
+    tolerance=1e-3,
+    hints=(
+        "A block of queries goes past all keys, a block at a time, and keeps three things of what went by: the "
+        "largest score, the sum of exponentials, and the sum of exponentials times values. All three fade.",
+        "largest and total are (H, rows, 1), sums is (H, rows, D). At the end y is sums / total. With causal, the keys "
+        "of blocks behind the queries' own are not looked at, and only the block on the diagonal needs a mask.",
+        "for first in range(0, t, block):\n"
+        "    ... largest, total, sums of nothing\n"
+        "    for start in range(0, first + 1 if causal else t, block):\n"
+        "        scores = rows @ k[:, start : start + block].swapaxes(1, 2)\n"
+        "        ... as in online_softmax, and sums = sums * faded + weights @ v[...]\n"
+        "    y[:, first : first + block] = sums / total",
+    ),
+    mistakes=(
+        *MISTAKES,
+        result(
+            "the last queries are missing: the last block may be smaller",
+            lambda y, block: alone(y, ..., slice(y.shape[1] // block * block), slice(None)),
+        ),
+    ),
+    speed=Speed(
+        baseline=forms.plain_for_blocks,
+        inputs={**heads(1, T, D), "block": BLOCK, "causal": True},
+        at_least=1.6,
+        points=2,
+        against="two products with all weights between them, causal",
+        advice="a causal block behind the queries' own holds nothing: leave it out, and mask the diagonal's alone",
+        loops=False,
+    ),
+)
+
+
+def any_gradient(rng: np.random.Generator) -> Inputs:
+    """Draw what the backward pass is given, for q, k and v of any size."""
+    drawn = any_heads(rng, least=1, steep=False)
+    drawn.pop("causal", None)
+    return with_gradient(drawn | {"block": edge_size(rng, 10)}, rng)
+
+
+def with_gradient(inputs: Inputs, rng: np.random.Generator) -> Inputs:
+    """Return the inputs with a gradient by the output, the output, and the logarithms of the sums."""
+    q, k, v = (inputs[name] for name in "qkv")
+    scores = q @ k.swapaxes(1, 2) / np.float32(sqrt(q.shape[2]))
+    largest = scores.max(axis=2)
+    logsumexp = largest + np.log(np.exp(scores - largest[:, :, None]).sum(axis=2))
+    return {"grad": normal(*q.shape).make(rng), **inputs, "y": forms.plain(q, k, v), "logsumexp": logsumexp}
+
+
+def _sized(rng: np.random.Generator) -> Inputs:
+    return with_gradient(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)) | {"block": 8}, rng)
+
+
+def _last_block(
+    grad: Array, q: Array, k: Array, v: Array, y: Array, logsumexp: Array, block: int
+) -> tuple[Array, Array, Array]:
+    _, by_k, by_v = forms.backward(grad, q, k, v, y, logsumexp, block)
+    last = slice((k.shape[1] - 1) // block * block, None)
+    return forms.backward(grad, q, k[:, last], v[:, last], y, logsumexp, q.shape[1])[0], by_k, by_v
+
+
+def _by(says: str, weights: Function) -> Mistake:
+    """Return the mistake of weights(scores, logsumexp (H, T, 1)) in place of the softmax."""
+
+    def wrong(
+        grad: Array, q: Array, k: Array, v: Array, y: Array, logsumexp: Array, block: int
+    ) -> tuple[Array, Array, Array]:
+        scale = 1 / sqrt(q.shape[2])
+        found = weights(q @ k.swapaxes(1, 2) * scale, logsumexp[:, :, None])
+        by_scores = found * (grad @ v.swapaxes(1, 2) - (grad * y).sum(axis=2, keepdims=True)) * scale
+        return by_scores @ k, by_scores.swapaxes(1, 2) @ q, found.swapaxes(1, 2) @ grad
+
+    return Mistake(says, wrong)
+
+
+NAMES = "grad_q", "grad_k", "grad_v"
+
+attention_backward = Spec(
+    reference=forms.backward,
+    cases=[
+        random_case("40 queries, 8 at a time", _sized),
+        random_gpu_case("the same, every array counted", _sized, SMALL),
+    ],
+    domain=random_case("any size", any_gradient),
+    points=3,
+    compare=named(*NAMES, least=lambda inputs: 1.0),
+    hints=(
+        "The weights of a block are not kept, and need not be: exp(score - logsumexp) is the weight, without any "
+        "running sum. Then go back through product, softmax and product, as in lesson 04.",
+        "By v: weights transposed times grad. By the weights: grad times v transposed. By the scores: weights * (that "
+        "- inner), where inner is (grad * y) summed along D, one number a row. By q and k: two products more, and the "
+        "division by the root of D once.",
+        "for start in range(0, t, block):\n"
+        "    weights = xp.exp(q @ ... / sqrt(d) - logsumexp[:, :, None])\n"
+        "    by_scores = weights * (grad @ ... - inner)\n"
+        "    by_q += ...\n"
+        "    by_k[:, some], by_v[:, some] = ...",
+    ),
+    mistakes=(
+        given("inner is missing: the softmax subtracts grad * y, summed along D", y=lambda y: 0 * y),
+        result(
+            "the division by the root of D is missing on the way back",
+            lambda grads, q: (
+                grads[0] * np.float32(sqrt(q.shape[2])),
+                grads[1] * np.float32(sqrt(q.shape[2])),
+                grads[2],
+            ),
+        ),
+        _by("a weight is exp(score - logsumexp): the exponential is missing", lambda scores, known: scores - known),
+        _by(
+            "a weight is exp(score - logsumexp), not the other way round", lambda scores, known: np.exp(known - scores)
+        ),
+        _by("logsumexp is missing: a weight is exp(score - logsumexp)", lambda scores, known: np.exp(scores)),
+        result("the gradients by q and k are exchanged", lambda grads: (grads[1], grads[0], grads[2])),
+        Mistake("the gradient by q is that of the last block alone: every block adds to it", _last_block),
+    ),
+)
+
+WIDE, ROWS, TILE = 32, 8, 32  # D, and queries and keys of a tile
+
+
+def _reads(inputs: Inputs) -> float:
+    """Return the bytes of the queries once, and of keys and values once for each block of queries."""
+    t = len(inputs["q"])
+    return 1.05 * 4.0 * WIDE * (t + 2 * t * -(-t // ROWS))
+
+
+TILES = Budget(
+    launches=1,
+    own=1,
+    bank_conflicts=0,
+    read_sectors=1.1,
+    written_sectors=1.1,
+    bytes_read=_reads,
+    bytes_written=lambda inputs: float(inputs["q"].nbytes),
+    shared_bytes=48.0,
+    working=0.25,
+)
+
+
+def _single(q: Array, k: Array, v: Array) -> Array:
+    """Attend with one head: q, k, v (T, D)."""
+    return forms.blocks(q[None], k[None], v[None], TILE)[0]
+
+
+def _with_keys(says: str, change: Function) -> Mistake:
+    """Return the mistake of other keys and values, change(x) of each."""
+    return Mistake(says, lambda q, k, v: forms.plain(q[None], change(k)[None], change(v)[None])[0])
+
+
+def _steep_sequence(rng: np.random.Generator) -> Inputs:
+    drawn = normals(rng, q=(40, WIDE), k=(40, WIDE), v=(40, WIDE))
+    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
+
+
+def any_sequence(rng: np.random.Generator) -> Inputs:
+    """Draw q, k and v of any length; some with large scores."""
+    t = edge_size(rng, 40)
+    drawn = normals(rng, q=(t, WIDE), k=(t, WIDE), v=(t, WIDE))
+    drawn["q"] *= np.float32(STEEP if rng.random() < 0.3 else 1)
+    return drawn
+
+
+attention_kernel = Spec(
+    reference=_single,
+    cases=[
+        gpu_case("six queries: one block, and a tile that is not full", TILES, **heads(6, WIDE)),
+        gpu_case("44 queries: a full tile and one that is not", TILES, **heads(44, WIDE)),
+        random_gpu_case("40 queries, scores of a few hundred", _steep_sequence, TILES),
+    ],
+    domain=random_gpu_case("any length", any_sequence, replace(TILES, working=0)),
+    points=4,
+    tolerance=1e-3,
+    hints=(
+        "A tile of keys and values comes in, a barrier, then every thread makes one score, a barrier, then every "
+        "thread brings its own sums up to date, and a barrier before the next tile.",
+        "Thread (i, j) has two roles. For the scores it is query j and key i of the tile: 32 products of queries[j * "
+        "WIDE + p] and keys[i * WIDTH + p]. For the sums it is query j and column i of the values: it goes along the "
+        "scores of its row, all of them, and keeps largest, total and one sum.",
+        "for start in range(0, n, TILE):\n"
+        "    ... rows j, j + 8, j + 16, j + 24 of keys and values, if they are there; a barrier\n"
+        "    ... scores[j * TILE + i]; a barrier\n"
+        "    new = ... the larger of largest and this row's scores, of keys that are there\n"
+        "    total *= cp.exp(largest - new)\n"
+        "    ... the same for the sum, then add the tile's part to both; a barrier",
+    ),
+    mistakes=(
+        _with_keys("only the first 32 keys are looked at: go through all tiles", lambda x: x[:TILE]),
+        _with_keys(
+            "keys that are not there have a part: beyond the last key there is no score, not a score of 0",
+            lambda x: np.pad(x, ((0, -len(x) % TILE), (0, 0))),
+        ),
+        _with_keys(
+            "only the last tile of keys is in it: largest, total and the sum begin once, before the loop",
+            lambda x: x[(len(x) - 1) // TILE * TILE :],
+        ),
+        *MISTAKES[:3],
+    ),
+)
