@@ -238,7 +238,7 @@ print(f"all at once:     largest {scores.max():7.2f}, sum {np.exp(scores - score
 # each query, the sum of exponentials, and the sum of exponentials times values.
 
 # %%
-# picture: show.attention_blocks(8, 2, causal=True)
+show.attention_blocks(8, 2, causal=True)
 
 # %% [markdown]
 # On a CPU, how many times faster is that than the plain form, causal, for T = 2,048? And how many times less memory does
@@ -301,7 +301,7 @@ for t in sizes:
 for name, values in memory.items():
     slope = log2(values[-1] / values[0]) / log2(sizes[-1] / sizes[0])
     print(f"{name:14}" + "".join(f"{value / 1e6:8.1f} MB" for value in values) + f"   like T to the power {slope:.1f}")
-# picture: show.growth(sizes, memory, what="queries", unit="B")
+show.growth(sizes, memory, what="queries", unit="B")
 
 # %% [markdown]
 # Now the roofline of this machine, with each form on it. Bytes are counted: for blocks what comes in and goes out, keys
