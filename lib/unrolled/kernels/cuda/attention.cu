@@ -3,12 +3,37 @@ constexpr int QUERIES = DOWN * ROWS, KEYS = D <= 64 ? 64 : 32, EACH = KEYS / ACR
 constexpr int WIDTH = (D + 31) / 32 * 32, FOURS = WIDTH / 32;  // of a row; float4s of an output's row that a thread has
 constexpr int PITCH = WIDTH + 4, WEIGHTS = KEYS + 8;  // between rows in shared memory: threads then meet in no bank
 
+// 16 bytes into shared memory, or zeros, while the thread goes on where the GPU can: `arrive` waits for them.
+__device__ __forceinline__ void copy16(float* to, const void* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+    unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(there ? 16 : 0) : "memory");
+#else
+    *(float4*)to = there ? *(const float4*)from : make_float4(0, 0, 0, 0);
+#endif
+}
+// All copies are there, of all threads.
+__device__ __forceinline__ void arrive() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+    __syncthreads();
+}
 // Rows of D values to rows of WIDTH floats; what is not there becomes 0.
-__device__ __forceinline__ void load(float* to, int pitch, int rows, const T* from, int there, float scale) {
+__device__ __forceinline__ void load(float* to, int pitch, int rows, const T* from, int there) {
+    if (sizeof(T) == 4 && D % 4 == 0 && (size_t)from % 16 == 0) {
+        #pragma unroll 8
+        for (int i = threadIdx.x * 4; i < rows * WIDTH; i += THREADS * 4) {
+            int row = i / WIDTH, d = i % WIDTH;
+            bool some = row < there && d < D;
+            copy16(to + row * pitch + d, some ? from + row * D + d : from, some);
+        }
+        return;
+    }
     #pragma unroll 8
     for (int i = threadIdx.x; i < rows * WIDTH; i += THREADS) {
         int row = i / WIDTH, d = i % WIDTH;
-        to[row * pitch + d] = row < there && d < D ? (float)from[row * D + d] * scale : 0;
+        to[row * pitch + d] = row < there && d < D ? (float)from[row * D + d] : 0;
     }
 }
 // The eight threads of a row are neighbours in a warp.
@@ -43,17 +68,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
     if (CAUSAL) stop = min(stop, first + QUERIES);
     k += (long long)head * s * D;
     v += (long long)head * s * D;
-    // Exponentials are powers of 2: exp(x) = 2^(x * log2(e)), with log2(e) in the scale.
-    load(own, PITCH, QUERIES, q + start * D, t - first, 1.44269504f / sqrtf((float)D));
+    const float scale = 1.44269504f / sqrtf((float)D);  // exponentials are powers of 2: exp(x) = 2^(x * log2(e))
+    load(own, PITCH, QUERIES, q + start * D, t - first);
+    load(others, PITCH, KEYS, k, s);
 
     float sums[ROWS][FOURS * 4] = {}, largest[ROWS], total[ROWS] = {};
     #pragma unroll
     for (int i = 0; i < ROWS; i++) largest[i] = -1.7e38f;  // finite: -inf less -inf would be NaN
     for (int key = 0; key < stop; key += KEYS) {
-        __syncthreads();                        // all are done with the tile before
-        load(others, PITCH, KEYS, k + (long long)key * D, s - key, 1);
-        load(values, WIDTH, KEYS, v + (long long)key * D, s - key, 1);
-        __syncthreads();
+        arrive();                               // the keys are there, and all are done with the values before
+        load(values, WIDTH, KEYS, v + (long long)key * D, s - key);
         float score[ROWS][EACH] = {};
         #pragma unroll 2
         for (int d = 0; d < D; d += 4) {
@@ -83,18 +107,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
                 largest[i] = fmaxf(largest[i], score[i][j]);
             }
             largest[i] = largest_of_row(largest[i]);
+            float scaled = largest[i] * scale, faded = exp2f(before * scale - scaled);  // what sums so far are worth
             #pragma unroll
             for (int j = 0; j < EACH; j++) {
-                float weight = exp2f(score[i][j] - largest[i]);
+                float weight = exp2f(score[i][j] * scale - scaled);
                 more += weight;
                 weights[row * WEIGHTS + x + ACROSS * j] = weight;
             }
-            float faded = exp2f(before - largest[i]);  // what the sums so far are worth
             total[i] = total[i] * faded + more;        // this thread's keys
             #pragma unroll
             for (int c = 0; c < FOURS * 4; c++) sums[i][c] *= faded;
         }
-        __syncwarp();
+        arrive();                               // the values are there, and all are done with the keys
+        if (key + KEYS < stop) load(others, PITCH, KEYS, k + (long long)(key + KEYS) * D, s - key - KEYS);
         #pragma unroll 2
         for (int j = 0; j < KEYS; j += 4) {
             float4 weight[ROWS];
@@ -127,6 +152,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
             if (d < D) y[row * D + d] = sums[i][c] * share;
         }
         if (x == 0)
-            logsumexp[start + row] = all == 0 ? __int_as_float(0x7f800000) : (largest[i] + log2f(all)) * 0.693147181f;
+            logsumexp[start + row] = all == 0 ? __int_as_float(0x7f800000) : (largest[i] * scale + log2f(all)) * 0.693147181f;
     }
 }
