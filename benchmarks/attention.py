@@ -192,7 +192,7 @@ def gpu_rows(case: Case, chosen: Any) -> list[Row]:
     def turn(side: str) -> float:
         with allowed(side):
             steps[side]()
-            return gpu_common.block(steps[side], max(3, min(50, 50_000 // case.t)))
+            return gpu_common.block(steps[side], max(1, min(50, 20_000 // case.t)))
 
     times = common.in_turn({side: partial(turn, side) for side in errors}, 3 if chosen.quick or case.t > AIMED else 9)
     same = [side for side, error in errors.items() if side.startswith(PEER) and error <= case.tolerance]

@@ -143,6 +143,7 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: x[1.5], IndexError, "a float is not simulated: write int"),
         (lambda x: cp.arctan2(x, 1j), NotImplementedError, "arctan2 of complex numbers is not simulated"),
         (lambda x: cp.power(x, x, dtype="int8"), NotImplementedError, "dtype='int8'. is not simulated"),
+        (lambda x: cp.maximum.at(x.astype("d"), x[:1].astype(int), 1), NotImplementedError, "float64 is not simulated"),
         (lambda x: x.argmax(axis=(0, 1)), NotImplementedError, "argmax along several axes is not simulated"),
         (lambda x: x.std(dtype=int), NotImplementedError, "std in int64 is not simulated"),
         (lambda x: (x * 1j).sum(dtype="i"), NotImplementedError, "sum of complex numbers in int32 is not simulated"),

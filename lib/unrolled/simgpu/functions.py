@@ -62,8 +62,10 @@ class ufunc:  # noqa: N801 (NumPy's name)
         if len(inputs) != self.nin:
             raise TypeError(f"{self.__name__}() takes {self.nin} arguments, got {len(inputs)}")
         check_types([*inputs, *(x for x in outs if x is not None)])
+        layouts = [x._layout for x in inputs if isinstance(x, ndarray)]
+        shape = broadcast_shape([x.shape for x in layouts])
         dtypes, strong = self._dtypes(inputs, dtype)
-        results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
+        results = _results(self.__name__, layouts, shape, outs, dtypes[self.nin :], casting)
         found = results[0] if self.nout == 1 else tuple(results)
         if not results[0].size:
             return found
@@ -129,10 +131,10 @@ def _loop(function: np.ufunc, kinds: tuple[Any, ...], dtype: Any) -> tuple[np.dt
     )
 
 
-def _results(name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[Any], casting: Any) -> list[Any]:
+def _results(
+    name: str, layouts: Sequence[Layout], shape: Any, outs: Sequence[Any], dtypes: Sequence[Any], casting: Any
+) -> list[Any]:
     """The arrays to write: those given, checked, and new ones laid out as NumPy lays them out."""
-    layouts = [x._layout for x in inputs if isinstance(x, ndarray)]
-    shape = broadcast_shape([x.shape for x in layouts])
     results = []
     for number, (given, dtype) in enumerate(zip(outs, dtypes, strict=True)):
         if given is None:

@@ -335,6 +335,9 @@ def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) 
 
 
 def _at(function: np.ufunc) -> Operation:
+    numbers: dict[np.ufunc, np.ufunc] = {np.maximum: np.fmax, np.minimum: np.fmin}
+    function = numbers.get(function, function)  # of NaN and a number, the number
+
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (value, *indices), (x,) = inputs, outputs
         function.at(x, index_of(x, indices, options), converted(value, x.dtype))  # else uint64 goes by float64

@@ -40,11 +40,11 @@ def reduction(name: str) -> Callable[..., Any]:
         wanted = None if dtype is None else np.dtype(dtype)
         if wanted is not None and not (a.dtype.kind == "c" and wanted.kind == "f" and op in REAL_PARTS):
             _check_simulated(op, a.dtype, wanted)
-        options: dict[str, Any] = {"axis": _axes(op, a, axis)}
-        shape = _shape(op, a, options["axis"], keepdims)
         if dtype is None and out is not None and op in SCANS:
             dtype = wanted = out.dtype
         kind = result_dtype(op, a.dtype, wanted)
+        options: dict[str, Any] = {"axis": _axes(op, a, axis)}
+        shape = _shape(op, a, options["axis"], keepdims)
         if out is None:
             result = _result(op, a, options["axis"], kind, shape)
         elif (result := check(out)).shape != shape:
