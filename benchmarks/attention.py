@@ -116,7 +116,7 @@ class Case:
     def error(self, side: str, found: Sequence[Any], tensors: Tensors) -> float:
         """Return the largest error of a side's results for the first head. Raises ArithmeticError for a large one."""
         exact = self.peer(*(tensor[:, :1].double() for tensor in tensors))
-        ours = (np.asarray(x.cpu() if isinstance(x, torch.Tensor) else device.to_host(x))[:, :1] for x in found)
+        ours = (x[:, :1].cpu().numpy() if isinstance(x, torch.Tensor) else device.to_host(x[:, :1]) for x in found)
         check = partial(common.check, f"{self.name}, {side}")
         tolerance, pairs = LOOSE if side.startswith(PEER) else self.tolerance, zip(ours, exact, strict=True)
         return max(check(one.astype(np.float32), right.cpu().numpy(), tolerance) for one, right in pairs)
@@ -194,7 +194,7 @@ def gpu_rows(case: Case, chosen: Any) -> list[Row]:
             steps[side]()
             return gpu_common.block(steps[side], max(1, min(50, 20_000 // case.t)))
 
-    times = common.in_turn({side: partial(turn, side) for side in errors}, 3 if chosen.quick or case.t > AIMED else 9)
+    times = common.in_turn({side: partial(turn, side) for side in errors}, 3 if chosen.quick or case.t != AIMED else 9)
     same = [side for side, error in errors.items() if side.startswith(PEER) and error <= case.tolerance]
     fastest = min((side for side in same if TF32 not in side), key=lambda side: statistics.median(times[side]))
     found = rows(case, times, memory, errors, fastest)

@@ -23,7 +23,7 @@ from unrolled.ops import products, threads
 from unrolled.ops.attention.mask import Mask
 
 CPU_BYTES, CPU_KEYS = 512 << 10, 1024  # of a block's scores, for each thread: half of a second-level cache
-GPU_BYTES, GPU_KEYS = 16 << 20, 4096  # launches take time, too
+GPU_BYTES, GPU_KEYS = 64 << 20, 4096  # a launch takes the host some 30 us, so blocks are large
 P = TypeVar("P")
 Part = tuple[slice, slice]  # heads, and queries of each
 
