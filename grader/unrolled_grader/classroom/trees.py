@@ -139,10 +139,10 @@ def write_learners(source: Path, tree: Path, wanted: Settings, address: notebook
     _write(tree / ".gitignore", learners.GITIGNORE)
 
 
-def library(source: Path) -> list[Path]:
-    """Return the files of the library that learners get, without what programs made among them."""
-    files = (file for file in sorted((source / "lib" / "unrolled").rglob("*")) if file.is_file())
-    return [file for file in files if not any(file.match(f"*/{name}") or name in file.parts for name in MADE)]
+def shared(source: Path) -> list[Path]:
+    """Return the files that learners get as they are, without what programs made among them."""
+    found = (file for name in SHARED for file in sorted([source / name, *(source / name).rglob("*")]) if file.is_file())
+    return [file for file in found if not any(file.match(f"*/{name}") or name in file.parts for name in MADE)]
 
 
 def learner_notebooks(
