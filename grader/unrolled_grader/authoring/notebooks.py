@@ -176,8 +176,7 @@ def make(root: Path, choices: Choices | None = None, lessons: Iterable[str] | No
         made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in written}
     if lessons is not None:
         return made
-    made |= listed.pages(root, files)
-    return made | finished.pages(root, made)
+    return made | listed.pages(root, files) | finished.pages(root)
 
 
 def _chosen(root: Path) -> Choices:
