@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from unrolled.checks.choices import Choices
 
 WHOLE = (
-    *(".ci", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
-    *("benchmarks", "docs", "grader/nbgrader_config.py"),
+    *(".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile"),
+    *("README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
     *("findings", "grader/sample_class", "grader/unrolled_grader", "lessons", "lib", "nbgrader_config.py"),
     *("pyproject.toml", "requirements.txt", "setup.py", "site", "tests"),
 )
