@@ -43,11 +43,12 @@ START = re.compile(r"""check\.start\(\s*["'](?P<lesson>[^"']*)["']\s*(?:,\s*["']
 KEPT_METADATA = ("nbgrader", "tags")
 BEGIN, END = "BEGIN SOLUTION", "END SOLUTION"
 
+# %pip in Python's words: what reads a lesson's cells as Python, such as the proofs, reads these as well.
 INSTALL = """\
 try:
     import unrolled
 except ModuleNotFoundError:
-    %pip install -q "unrolled @ {wheel}\""""
+    get_ipython().run_line_magic("pip", 'install -q "unrolled @ {wheel}"')"""
 NEARBY = """\
 try:
     import unrolled
@@ -57,7 +58,7 @@ except ModuleNotFoundError:  # its wheel lies here, or on Colab in Drive's folde
         from google.colab import drive
         drive.mount("/content/drive")
     places = "-f . -f wheels -f drive/MyDrive/unrolled -f drive/MyDrive/unrolled/wheels"
-    %pip install -qq --no-index {{places}} unrolled=={version}"""
+    get_ipython().run_line_magic("pip", f"install -qq --no-index {{places}} unrolled=={version}")"""
 BADGE = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{path}/blob/{tag}/{notebook})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from unrolled.notebook.cells import grade_id
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-MAGIC = re.compile(r"(?m)^( *)[%!].*")  # what only IPython understands, as in the first cell
 _numbers = itertools.count()
 
 
@@ -33,7 +31,7 @@ def read(cells: Sequence[NotebookNode], name: str, source: str | None = None) ->
     Another `source` may stand for its own.
     """
     at = next(index for index, cell in enumerate(cells) if grade_id(cell) == name)
-    above = [MAGIC.sub(r"\1pass", cell.source) for cell in cells[:at] if cell.cell_type == "code"]
+    above = [cell.source for cell in cells[:at] if cell.cell_type == "code"]
     source = cells[at].source if source is None else source
     return source, define("\n".join(needed(above, source)), {})
 
