@@ -1,8 +1,11 @@
-"""What the wheel brings of the course's folder beside the packages, as unrolled/course; all else is in pyproject.toml.
+"""What the wheel brings beside the packages: a part of the course's folder, as unrolled/course, and its commit's name.
 
 The learners' notebooks, and what `unrolled demo` needs without a checkout. No solution of a graded exercise.
 """
 
+import contextlib
+import os
+import subprocess
 from pathlib import Path
 
 from setuptools import setup
@@ -17,15 +20,30 @@ def brought() -> list[str]:
     return sorted(file.as_posix() for pattern in BROUGHT for file in Path().glob(pattern))
 
 
+def commit() -> str:
+    """Return the name of this tree's commit, by git, or as `unrolled wheel` names it, which builds from a copy."""
+    if not Path(".git").exists():
+        return os.environ.get("UNROLLED_COMMIT", "")
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return ""
+
+
 class WithCourse(build_py):
     """Copies them as well. An editable installation finds them where they are."""
 
     def run(self) -> None:
         super().run()
-        for name in [] if self.editable_mode else brought():
-            target = Path(self.build_lib, "unrolled", "course", name)
+        if self.editable_mode:
+            return
+        package = Path(self.build_lib, "unrolled")
+        for name in brought():
+            target = package / "course" / name
             self.mkpath(str(target.parent))
             self.copy_file(name, str(target))
+        if name := commit():
+            (package / "commit.txt").write_text(name, encoding="utf-8")
 
     def get_source_files(self) -> list[str]:
         return [*super().get_source_files(), *brought()]  # for the sdist

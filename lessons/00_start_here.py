@@ -21,7 +21,7 @@ import numpy as np
 
 from unrolled import check, data, doctor, journal, nn, show, timing
 
-check.start("00_start_here", "0.1.0")
+check.start("00_start_here")
 
 # %% [markdown]
 # ## Where the course goes

@@ -25,7 +25,7 @@ import numpy as np
 
 from unrolled import check, journal, ops, show, timing
 
-check.start("01_matrix_parallelism", "0.1.0")
+check.start("01_matrix_parallelism")
 
 rng = np.random.default_rng(1)
 a, b = rng.standard_normal((2, 64, 64), dtype=np.float32)  # two matrices

@@ -20,7 +20,7 @@ import numpy as np
 
 from unrolled import check, data, journal, ops, show, timing
 
-check.start("02_convolution", "0.1.0")
+check.start("02_convolution")
 
 digits = data.digits().images
 

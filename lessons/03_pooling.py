@@ -22,7 +22,7 @@ import numpy as np
 
 from unrolled import check, data, journal, ops, records, show, timing
 
-check.start("03_pooling", "0.1.0")
+check.start("03_pooling")
 
 digits = data.digits().images
 

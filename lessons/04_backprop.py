@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from unrolled import check, data, journal, ops, show, timing
 
-check.start("04_backprop", "0.1.0")
+check.start("04_backprop")
 _ = threadpool_limits(1)  # matrices this small gain little from a second core, and lose much where others need it, too
 
 digits = data.digits()

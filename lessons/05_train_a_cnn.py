@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from unrolled import check, data, journal, nn, ops, show, timing
 
-check.start("05_train_a_cnn", "0.1.0")
+check.start("05_train_a_cnn")
 _ = threadpool_limits(1)  # matrices this small gain little from a second core, and lose much where others need it, too
 
 # %% [markdown]

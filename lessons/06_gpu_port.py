@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from unrolled import check, data, device, journal, nn, ops, records, show, simgpu, timing
 
-check.start("06_gpu_port", "0.1.0")
+check.start("06_gpu_port")
 _ = threadpool_limits(1)  # one core of the CPU against one GPU, as in the lessons before
 
 cp = device.gpu()

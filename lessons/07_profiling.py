@@ -26,7 +26,7 @@ from unrolled import check, data, device, journal, nn, profile, records, show, s
 from unrolled.checks.exercises.l07_profiling.planted import assign
 from unrolled.checks.exercises.l07_profiling.repairs import costs
 
-check.start("07_profiling", "0.1.0")
+check.start("07_profiling")
 _ = threadpool_limits(1)
 
 cp = device.gpu()

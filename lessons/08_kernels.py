@@ -20,7 +20,7 @@ import numpy as np
 
 from unrolled import check, data, device, journal, nn, ops, records, show, simgpu
 
-check.start("08_kernels", "0.1.0")
+check.start("08_kernels")
 
 cp, jit = device.gpu(), device.jit()
 SIMULATED = device.is_simulated(cp)

@@ -22,7 +22,7 @@ import numpy as np
 
 from unrolled import check, data, device, journal, nn, ops, records, show, simgpu, timing
 
-check.start("09_lstm", "0.1.0")
+check.start("09_lstm")
 
 cp, jit = device.gpu(), device.jit()
 SIMULATED = device.is_simulated(cp)

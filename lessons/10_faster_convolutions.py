@@ -21,7 +21,7 @@ import numpy as np
 
 from unrolled import check, data, device, journal, ops, records, show, timing
 
-check.start("10_faster_convolutions", "0.1.0")
+check.start("10_faster_convolutions")
 
 rng = np.random.default_rng(0)
 digits = data.digits()

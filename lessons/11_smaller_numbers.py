@@ -23,7 +23,7 @@ import numpy as np
 
 from unrolled import check, data, device, journal, nn, ops, records, show, simgpu, timing
 
-check.start("11_smaller_numbers", "0.1.0")
+check.start("11_smaller_numbers")
 
 rng = np.random.default_rng(0)
 learn, held = data.digits().split()

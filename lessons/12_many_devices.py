@@ -22,7 +22,7 @@ import numpy as np
 
 from unrolled import check, data, journal, nn, parallel, records, show
 
-check.start("12_many_devices", "0.1.0")
+check.start("12_many_devices")
 
 rng = np.random.default_rng(0)
 digits = data.digits()

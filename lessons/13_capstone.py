@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from unrolled import check, data, device, journal, kernels, nn, profile, records, show, simgpu, timing
 
-check.start("13_capstone", "0.1.0")
+check.start("13_capstone")
 
 _ = threadpool_limits(1)  # as the checks measure
 cp = device.gpu()

@@ -23,7 +23,7 @@ import numpy as np
 
 from unrolled import check, device, journal, show, simgpu, timing
 
-check.start("14_attention", "0.1.0")
+check.start("14_attention")
 
 cp, jit = device.gpu(), device.jit()
 SIMULATED = device.is_simulated(cp)

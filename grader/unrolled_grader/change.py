@@ -205,9 +205,9 @@ def _changed_here(root: Path, wanted: settings.Settings, made: Mapping[str, byte
 def _changed_there(
     root: Path, theirs: Path, wanted: settings.Settings, made: Mapping[str, bytes]
 ) -> Iterator[tuple[Path, bytes | None]]:
-    """The files of the learners' tree that become others: the library, the notebooks, the README's list of them."""
+    """The files of the learners' tree that become others: what it shares, the notebooks, the README's list of them."""
     books = trees.learner_notebooks(root, wanted, made)
-    files = {file.relative_to(root).as_posix(): file for file in trees.library(root)}
+    files = {file.relative_to(root).as_posix(): file for file in trees.shared(root)}
     contents = {name: file.read_bytes() for name, file in files.items()} | books
     contents[settings.CHOICES] = trees.choices_text(wanted).encode()
     readme = theirs / "README.md"

@@ -4,4 +4,4 @@
 imported by the module that uses it: `from unrolled import check, data, journal, ops, show`.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import unrolled
@@ -19,6 +20,8 @@ Facts = dict[str, Any]
 
 SANDBOX = ["--unshare-all", "--ro-bind", "/", "/", "true"]
 """What bubblewrap must be able to do: run a program in namespaces of its own."""
+COMMIT = "UNROLLED_COMMIT"
+"""The environment variable that names the commit to setup.py, which finds no repository in a copy of the tree."""
 QUIET_EXTRAS = ("dev", "peers")
 """Extras whose absence is nothing to tell a learner."""
 
@@ -30,7 +33,7 @@ def examine() -> Facts:
     rows = packages()
     ready = [entry for entry in data.available() if entry.ready()]
     return {
-        "unrolled": unrolled.__version__,
+        "unrolled": release(),
         "python": {"version": platform.python_version(), "executable": sys.executable, "platform": platform.platform()},
         "cores": cores(),
         "packages": rows,
@@ -40,6 +43,25 @@ def examine() -> Facts:
         "data": [{"name": entry.name, "about": entry.about, "source": entry.source} for entry in ready],
         "problems": list(filter(None, map(_problem, rows))),
     }
+
+
+def release() -> str:
+    """Return the version, with its commit where that is known: from the wheel, or from git in a checkout."""
+    library = Path(unrolled.__file__).absolute().parent
+    baked = library / "commit.txt"  # setup.py writes it
+    name = baked.read_text(encoding="utf-8") if baked.is_file() else commit(library.parent.parent)
+    return f"{unrolled.__version__} ({name})" if name else unrolled.__version__
+
+
+def commit(root: Path) -> str:
+    """Return the name of the commit in a repository's folder, with "-dirty" where files differ; "" without git."""
+    if not (root / ".git").exists():  # a repository around it is somebody else's
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 def cores() -> dict[str, int]:

@@ -109,6 +109,13 @@ def test_a_threshold_in_week_two(root: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "nothing changes: the class asks this already\n"
 
 
+def test_an_older_learners_tree_gets_what_both_trees_share(root: Path) -> None:
+    """The wheel of a tree without setup.py would hold no lessons."""
+    (root / "setup.py").write_text("setup()", encoding="utf-8")
+    assert run("--yes", "--later") == 0
+    assert (root.parent / "learners" / "setup.py").read_text(encoding="utf-8") == "setup()"
+
+
 def test_points_change_and_nothing_leaves_on_two_scales(
     root: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

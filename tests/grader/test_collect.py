@@ -25,7 +25,7 @@ LESSONS = {LESSON: ("im2col",), OTHER: ("max_pool2d",)}
 ADA, ALAN, GRACE = CLASS[:3]
 
 
-def notebook(source: str = "", lesson: str | None = LESSON, version: str = "0.1.0") -> bytes:
+def notebook(source: str = "", lesson: str | None = LESSON, version: str = "1.0.0") -> bytes:
     """A notebook of a lesson, the smaller half of what a build writes."""
     about = {"unrolled": {"lesson": lesson, "version": version}} if lesson else {}
     cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
@@ -221,7 +221,7 @@ def test_a_students_own_zip_is_opened_once(desk: Desk) -> None:
 
 def test_the_lesson_is_what_the_notebook_says_and_the_option_only_confirms(desk: Desk) -> None:
     silent = notebook("def im2col(x):\n    return x", None)
-    started = notebook(f'check.start("{OTHER}", "0.1.0")', None)
+    started = notebook(f'check.start("{OTHER}", "1.0.0")', None)
     files = [desk.file(f"{ADA.id}/x.ipynb", silent), desk.file(f"{ALAN.id}/{LESSON}.ipynb", started)]
     assert [row.entry.lesson for row in desk.take(*files).rows] == ["", OTHER]
     report = desk.take(*files, lesson=LESSON)

@@ -41,7 +41,7 @@ def as_bytes(content: Any) -> bytes:
         notebook(None, LESSON),
         notebook("im2col", LESSON),
         notebook(None, source="%matplotlib inline\ndef im2col(x):\n    return x"),  # Colab took every grade_id
-        notebook(None, source=["import numpy\n", f"check.start('{LESSON}', '0.1.0')"]),
+        notebook(None, source=["import numpy\n", f"check.start('{LESSON}', '1.0.0')"]),
         notebook() | {"nbformat_minor": 0},
         notebook() | {"nbformat_minor": 99},
     ],

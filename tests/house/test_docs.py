@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from imports import PACKAGES, graph
 
+import unrolled
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
@@ -36,3 +38,18 @@ def test_every_module_of_the_grader_has_its_place_in_the_table_of_rooms() -> Non
         files = {file.stem for file in folder.glob("*.py")} - {"__init__"}
         named = set(re.findall(r"`(\w+)`", told))
         assert files == named, row
+
+
+def test_every_page_means_this_version_and_names_what_is_there() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## \[(\d[^]]*)\] - (\S+)$", changes, re.MULTILINE)
+    cited = dict(re.findall(r"^(version|date-released): (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE))
+    assert newest is not None
+    assert [*newest.groups()] == [unrolled.__version__, cited["date-released"]]
+    assert cited["version"] == unrolled.__version__
+    for page in [*PAGES, *ROOT.glob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        assert set(re.findall(r"unrolled-(\d[\w.]*)-py3", text)) <= {unrolled.__version__}, page.name
+    for page in ROOT.glob("*.md"):  # the site's tests follow those of docs/
+        for link in re.findall(r"\]\(([\w./-]+)[)#]", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,4 +1,4 @@
-"""The finished ladder is made of the records and never typed: in the README, and on the site with a picture."""
+"""The finished ladder is made of the records and never typed; on the site it has a picture."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from unrolled.show.ladder import REFERENCES
 from unrolled_grader.authoring import finished
 from unrolled_grader.authoring.variants import LessonError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT, PAGE = Path(__file__).resolve().parents[2], finished.PAGE
 CPU = {"processor": "A", "cores": 2}
 GPU = {**CPU, "gpu": "B"}
 
@@ -71,42 +71,43 @@ def test_the_table_goes_down_from_the_source_and_credits_it():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout with two records and a README with the marks."""
+    """A checkout with two records and a page with the marks."""
     known = {"mnist_cnn": row("mnist step, batch 8", 0.001), "gpu": row("mnist epoch, batch 8", 6.0)}
     for folder, (name, one) in zip(finished.RECORDS, known.items(), strict=True):
         file = tmp_path / folder / f"{name}.json"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(record(GPU if name == "gpu" else CPU, one)), encoding="utf-8")
-    (tmp_path / "README.md").write_text(f"a\n{finished.BEGIN}\nold\n{finished.END}\nb\n", encoding="utf-8")
+    (tmp_path / "site").mkdir()
+    (tmp_path / PAGE).write_text(f"a\n{finished.BEGIN}\nold\n{finished.END}\nb\n", encoding="utf-8")
     return tmp_path
 
 
 def test_what_stands_between_the_marks_is_made_again(checkout):
-    made = finished.pages(checkout, {})["README.md"].decode()
+    made = finished.pages(checkout)[PAGE].decode()
     assert made.startswith(f"a\n{finished.BEGIN}\n\n| an epoch |")
     assert made.endswith(f"|\n\n{finished.END}\nb\n")
     assert "| 7.5 s | 240 times | this course, NumPy |" in made
     assert "old" not in made
-    assert finished.pages(checkout, {"README.md": made.encode()})["README.md"].decode() == made
+    (checkout / PAGE).write_text(made, encoding="utf-8")
+    assert finished.pages(checkout)[PAGE].decode() == made
 
 
 def test_a_mark_without_its_end_is_named(checkout):
-    (checkout / "README.md").write_text(finished.BEGIN, encoding="utf-8")
-    with pytest.raises(LessonError, match=r"README\.md: after .* a line must say"):
-        finished.pages(checkout, {})
+    (checkout / PAGE).write_text(finished.BEGIN, encoding="utf-8")
+    with pytest.raises(LessonError, match=r"site/ladder\.md: after .* a line must say"):
+        finished.pages(checkout)
 
 
 def test_a_course_that_lacks_a_record_or_has_no_marks_keeps_what_stands_there(checkout):
     (checkout / finished.RECORDS[0] / "mnist_cnn.json").unlink()
-    assert finished.pages(checkout, {}) == {}
-    (checkout / "README.md").write_text("a\n", encoding="utf-8")
-    assert finished.pages(checkout, {}) == {}
+    assert finished.pages(checkout) == {}
+    (checkout / PAGE).write_text("a\n", encoding="utf-8")
+    assert finished.pages(checkout) == {}
 
 
-def test_the_site_has_a_picture_that_says_all_rungs_in_words():
+def test_the_picture_says_all_rungs_in_words():
     drawn = finished.picture(ROOT)
     assert drawn.png().startswith(b"\x89PNG")
-    page = (ROOT / "site/ladder.md").read_text(encoding="utf-8")
-    assert f"![{drawn.alt}]({finished.PICTURE})" in page
+    assert (ROOT / PAGE).read_text(encoding="utf-8").count(finished.BEGIN) == 1
     for rung in finished.everybodys(finished.ours(finished.records(ROOT))):
         assert f"batch {rung['batch']}, {rung['hardware']}, " in drawn.alt

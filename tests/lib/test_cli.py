@@ -1,8 +1,10 @@
 """The `unrolled` command: its own commands, those from the entry point, and what it says in one line."""
 
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib import metadata
@@ -34,13 +36,14 @@ def course(tmp_path, monkeypatch):
 
 @pytest.fixture
 def jupyter(monkeypatch):
-    """What JupyterLab would have been started with. It ends at the second Ctrl-C."""
+    """What JupyterLab would have been started with, on Windows. It ends at the second Ctrl-C."""
     calls = []
 
     def started(command):
         calls.append(command)
         return mock.Mock(wait=mock.Mock(side_effect=[KeyboardInterrupt, KeyboardInterrupt, 0]))
 
+    monkeypatch.setattr(lab.sys, "platform", "win32")
     monkeypatch.setattr(lab.subprocess, "Popen", started)
     monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: object())
     return calls
@@ -79,6 +82,23 @@ def test_lab_opens_the_lesson_that_is_asked_for_and_works_in_another_folder(cour
     assert (tmp_path / "mine" / "01_first.ipynb").exists()
     assert f"--ServerApp.root_dir={tmp_path / 'mine'}" in plain
     assert not any("default_url" in word or word == "--no-browser" for word in plain)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without asking it")
+def test_what_ends_the_command_ends_jupyterlab(course, tmp_path):
+    """A stand-in for JupyterLab says that it runs, and holds the pipe for as long as it does."""
+    waiting = "import time; print('up', flush=True); time.sleep(600)"
+    (tmp_path / "jupyterlab.py").write_text(waiting, encoding="utf-8")
+    command, env = [sys.executable, "-m", "unrolled.cli", "lab"], {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        while process.stdout.readline() != "up\n":
+            pass
+        process.terminate()
+        process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def entry_points(monkeypatch, tmp_path, source):

@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -18,13 +21,36 @@ def facts():
 
 def test_the_facts_are_those_of_this_process(facts):
     assert json.loads(json.dumps(facts)) == facts
-    assert facts["unrolled"] == unrolled.__version__
+    assert facts["unrolled"] == doctor.release()
     assert facts["python"]["executable"] == sys.executable
     assert 1 <= facts["cores"]["usable"] <= facts["cores"]["machine"]
     versions = {row["name"]: row["version"] for row in facts["packages"]}
     assert versions["numpy"] == np.__version__
     assert {"matplotlib", "ipywidgets", "threadpoolctl"} <= versions.keys()
     assert [entry["name"] for entry in facts["data"]][:1] == ["digits"]
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_the_release_names_its_commit_where_that_is_known(tmp_path, monkeypatch, capsys):
+    library = tmp_path / "course" / "lib" / "unrolled"
+    library.mkdir(parents=True)
+    (file := library / "__init__.py").touch()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+
+    def committed(root):
+        for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+            subprocess.run([*git, *words], cwd=root, check=True)
+
+    monkeypatch.setattr(doctor.unrolled, "__file__", str(file))
+    committed(tmp_path)
+    assert doctor.release() == unrolled.__version__, "the repository around it is somebody else's"
+    committed(tmp_path / "course")
+    assert re.fullmatch(r".+ \([0-9a-f]{12}\)", doctor.release())
+    file.write_text("x = 1", encoding="utf-8")
+    assert doctor.release().endswith("-dirty)")
+    (library / "commit.txt").write_text("0a1b2c", encoding="utf-8")
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"unrolled {unrolled.__version__} (0a1b2c)\n"
 
 
 def test_the_table_says_it_all_to_a_reader(facts):

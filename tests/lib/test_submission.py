@@ -32,7 +32,7 @@ def exercise(name):
     return code(f"def {name}(x):\n    return x", name)
 
 
-def notebook(*cells, lesson=LESSON, version="0.1.0"):
+def notebook(*cells, lesson=LESSON, version="1.0.0"):
     metadata = {"unrolled": {"lesson": lesson, "version": version}} if lesson else {}
     return {"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": list(cells)}
 
@@ -238,7 +238,7 @@ def test_the_command_runs_the_notebook_and_submits_nothing_from_inside(home, cap
 
 
 SUBMIT = 'journal.submit("ada")'
-START = f'check.start("{LESSON}", "0.1.0")'
+START = f'check.start("{LESSON}", "1.0.0")'
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ def test_every_lesson_note_and_doc_has_a_page(soups):
     expected |= {f"docs/{file.stem}.html" for file in (ROOT / "docs").glob("*.md")}
     expected |= {"index.html", "glossary.html", "syllabi.html", "ladder.html", "notes/index.html"}
     assert set(soups) - MADE_BY_SPHINX == expected
+    assert "an epoch of MNIST" in soups["ladder.html"].find("article").find("img")["alt"]
 
 
 def test_no_link_is_broken(site, soups):

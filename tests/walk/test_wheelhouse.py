@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import unrolled
+from unrolled import doctor
 from unrolled.cli import CommandError
 from unrolled_grader.authoring import sample, wheelhouse
 from unrolled_grader.authoring.wheelhouse import SYSTEMS, Target
@@ -31,8 +32,8 @@ print(checks.run("im2col", spec, ops.im2col).findings[0].lines)
 from unittest import mock
 from unrolled.cli import checkout, lab, main
 from unrolled_grader.authoring import sample
-lab.subprocess.Popen = mock.Mock(return_value=mock.Mock(wait=lambda: 0))
-assert main(["lab", "00"]) == 0
+lab.os.execv = mock.Mock(side_effect=KeyboardInterrupt)  # JupyterLab ends at Ctrl-C
+assert main(["lab", "00"]) == 130
 assert sorted(file.stem for file in Path("work").iterdir()) == list(checks.lessons())
 assert main(["submit", "00", "--student", "ada", "--no-run"]) == 0
 assert (main(["upgrade", "all"]), main(["progress"]), main(["grade"])) == (0, 0, 1)
@@ -63,6 +64,8 @@ def test_the_wheel_holds_all_of_the_library_and_the_same_tree_gives_the_same_byt
     assert [name for name in brought if name.endswith(".py") and "lesson" in name] == [
         "grader/sample_class/lesson00.py"
     ]
+    if commit := doctor.commit(ROOT):
+        assert zipfile.ZipFile(wheel).read("unrolled/commit.txt").decode() == commit
     about = f"unrolled-{unrolled.__version__}.dist-info"
     assert {name.split("/")[0] for name in held} == {"unrolled", "unrolled_grader", about}
 
@@ -121,7 +124,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     """In place of the course's own wheel: one that needs next to nothing."""
-    return a_wheel(tmp_path / "own", "unrolled", "py3-none-any", "common", 'fast>=2; extra == "lab"', version="0.1.0")
+    return a_wheel(tmp_path / "own", "unrolled", "py3-none-any", "common", 'fast>=2; extra == "lab"', version="1.0.0")
 
 
 def requirements(house: Path, target: Target) -> list[str]:
@@ -132,8 +135,8 @@ def test_each_system_gets_its_own_and_installs_with_the_network_off(index: Path,
     house = tmp_path / "house"
     targets = [Target(system, PYTHON) for system in (LINUX, WINDOWS)]
     assert wheelhouse.collect(house, tiny, targets) == {}
-    assert requirements(house, targets[0]) == ["common==1.0", "fast==2.0", "unrolled==0.1.0"]
-    assert requirements(house, targets[1]) == ["common==1.0", "fast==2.0", "onlywin==1.0", "unrolled==0.1.0"]
+    assert requirements(house, targets[0]) == ["common==1.0", "fast==2.0", "unrolled==1.0.0"]
+    assert requirements(house, targets[1]) == ["common==1.0", "fast==2.0", "onlywin==1.0", "unrolled==1.0.0"]
     for line in (house / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
         digest, name = line.split("  ")
         assert hashlib.sha256((house / name).read_bytes()).hexdigest() == digest

@@ -1,7 +1,7 @@
 """The finished ladder: seconds for an epoch of MNIST, from the first source's 30 minutes down, made from the records.
 
-A page that holds the two marks has the ladder between them: README.md a table, a page of the site a picture besides.
-The build keeps the table, and `unrolled site` draws the picture. A rung whose record has no such row is left out.
+A page of the site has the ladder between two marks. The build keeps this table, and `unrolled site` draws the picture
+beside it. A rung whose record has no such row is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrolled_grader.authoring.variants import LessonError
 if TYPE_CHECKING:
     from unrolled.show.picture import Picture
 
-PAGES = ("README.md", "site/ladder.md")
+PAGE = "site/ladder.md"
 RECORDS = ("benchmarks/results", "lib/unrolled/records")
 BEGIN = "<!-- the finished ladder: `unrolled build` makes it from the records -->"
 END = "<!-- the end of the ladder -->"
@@ -37,17 +37,15 @@ FORMS: Mapping[str, str] = {
 Rung = dict[str, Any]
 
 
-def pages(root: Path, made: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the pages of a checkout that hold the ladder, as they should be, by path.
+def pages(root: Path) -> dict[str, bytes]:
+    """Return the page of a checkout that holds the ladder, as it should be, by its path.
 
-    `made` are pages that the build has changed already. A checkout that lacks records of ours keeps what stands there.
+    A checkout that lacks records of ours keeps what stands there.
     """
-    files = {page: root / page for page in PAGES if (root / page).is_file()}
-    texts = {page: (made[page] if page in made else file.read_bytes()).decode() for page, file in files.items()}
-    marked = {page: text for page, text in texts.items() if BEGIN in text}
-    known = records(root) if marked else {}
+    text = (root / PAGE).read_bytes().decode() if (root / PAGE).is_file() else ""
+    known = records(root) if BEGIN in text else {}
     complete = {*FORMS} - {"compiled"} <= {*known}
-    return {page: with_ladder(page, text, ours(known)).encode() for page, text in marked.items()} if complete else {}
+    return {PAGE: with_ladder(text, ours(known)).encode()} if complete else {}
 
 
 def records(root: Path) -> dict[str, Any]:
@@ -67,14 +65,13 @@ def picture(root: Path) -> Picture:
     return drawn
 
 
-def with_ladder(page: str, text: str, rungs: Sequence[Rung]) -> str:
-    """Return a page's text with the ladder between its marks. Raises LessonError where the second one is missing."""
+def with_ladder(text: str, rungs: Sequence[Rung]) -> str:
+    """Return the page's text with the ladder between its marks. Raises LessonError where the second one is missing."""
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
-        raise LessonError(f"{page}: after {BEGIN!r} a line must say {END!r}")
-    drawn = "" if page == "README.md" else f"![{alt(rungs)}]({PICTURE})\n\n"
-    return f"{before}{BEGIN}\n\n{drawn}{table(rungs)}\n\n{END}{after}"
+        raise LessonError(f"{PAGE}: after {BEGIN!r} a line must say {END!r}")
+    return f"{before}{BEGIN}\n\n{table(rungs)}\n\n{END}{after}"
 
 
 def ours(known: Mapping[str, Any]) -> list[Rung]:

@@ -43,15 +43,22 @@ START = re.compile(r"""check\.start\(\s*["'](?P<lesson>[^"']*)["']\s*(?:,\s*["']
 KEPT_METADATA = ("nbgrader", "tags")
 BEGIN, END = "BEGIN SOLUTION", "END SOLUTION"
 
-NO_ADDRESS = """\
-# This copy of the course has no address to install itself from. If the import below fails, install the course's folder:
-#     %pip install -q PATH/TO/THE/COURSE
-# Instructors: set repository and tag in pyproject.toml, then run `make build`."""
+# %pip in Python's words: what reads a lesson's cells as Python, such as the proofs, reads these as well.
 INSTALL = """\
 try:
     import unrolled
 except ModuleNotFoundError:
-    %pip install -q "unrolled @ {wheel}\""""
+    get_ipython().run_line_magic("pip", 'install -q "unrolled @ {wheel}"')"""
+NEARBY = """\
+try:
+    import unrolled
+except ModuleNotFoundError:  # its wheel lies here, or on Colab in Drive's folder "unrolled"
+    import glob, sys
+    if "google.colab" in sys.modules and not glob.glob("unrolled-*.whl"):
+        from google.colab import drive
+        drive.mount("/content/drive")
+    places = "-f . -f wheels -f drive/MyDrive/unrolled -f drive/MyDrive/unrolled/wheels"
+    get_ipython().run_line_magic("pip", f"install -qq --no-index {{places}} unrolled=={version}")"""
 BADGE = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{path}/blob/{tag}/{notebook})"
@@ -92,7 +99,9 @@ class Address:
 
     def install(self) -> str:
         """Return how the first code cell begins. pip leaves alone what is there: NumPy and CuPy stay Colab's."""
-        return INSTALL.format(wheel=self.wheel()) if self.repository else NO_ADDRESS
+        if not self.repository:
+            return NEARBY.format(version=unrolled.__version__)
+        return INSTALL.format(wheel=self.wheel())
 
 
 @dataclass(frozen=True)
@@ -168,8 +177,7 @@ def make(root: Path, choices: Choices | None = None, lessons: Iterable[str] | No
         made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in written}
     if lessons is not None:
         return made
-    made |= listed.pages(root, files)
-    return made | finished.pages(root, made)
+    return made | listed.pages(root, files) | finished.pages(root)
 
 
 def _chosen(root: Path) -> Choices:

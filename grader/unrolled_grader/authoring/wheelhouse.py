@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import unrolled
+from unrolled import doctor
 from unrolled.cli import DATA_SETS, CommandError, Subparsers, checkout, folder
 from unrolled_grader.authoring import notebooks
 
@@ -107,7 +108,7 @@ def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
         for part in PARTS:
             _copy(root / part, source / part)
         options = [] if isolated else ["--no-build-isolation"]
-        _pip("wheel", "--quiet", "--no-deps", *options, "--wheel-dir", str(made), str(source), epoch=_last_commit(root))
+        _pip("wheel", "--quiet", "--no-deps", *options, "--wheel-dir", str(made), str(source), **_of_git(root))
         (wheel,) = made.glob("unrolled-*.whl")
         return Path(shutil.copy(wheel, into / wheel.name))
 
@@ -275,19 +276,20 @@ def _copy(source: Path, target: Path) -> None:
         raise CommandError(f"{source} is missing: this is not a whole checkout")
 
 
-def _last_commit(root: Path) -> str | None:
-    """Seconds of the last commit; None without git."""
+def _of_git(root: Path) -> dict[str, str]:
+    """What a build is given of the last commit: its seconds, for time stamps, and its name. Nothing without git."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         command = ["git", "-C", str(root), "log", "-1", "--format=%ct"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
-    return None
+        seconds = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return {"SOURCE_DATE_EPOCH": seconds, doctor.COMMIT: doctor.commit(root)}
+    return {}
 
 
-def _pip(*arguments: str, epoch: str | None = None) -> None:
+def _pip(*arguments: str, **environment: str) -> None:
     """Run pip as it is configured here: mirrors, proxies and folders of wheels count. Raises CommandError."""
-    environment = {**os.environ, **({"SOURCE_DATE_EPOCH": epoch} if epoch else {})}
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
-    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    env = {**os.environ, **environment}
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise CommandError(reason_of(done.stderr or done.stdout))
 
@@ -325,6 +327,8 @@ def _wheel(arguments: argparse.Namespace) -> int:
     address = notebooks.read_address(root)
     if address.github:
         print(f"The notebooks install {address.wheel()}: put the file into the release of the tag {address.tag}.")
+    elif not address.repository:
+        print('The notebooks look for it beside them, in wheels/, and on Colab in the folder "unrolled" of Drive.')
     return 0
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from unrolled.checks.choices import Choices
 
 WHOLE = (
-    *(".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
+    *(".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile"),
+    *("README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
     *("findings", "grader/sample_class", "grader/unrolled_grader", "lessons", "lib", "nbgrader_config.py"),
     *("pyproject.toml", "requirements.txt", "setup.py", "site", "tests"),
 )
@@ -139,10 +140,10 @@ def write_learners(source: Path, tree: Path, wanted: Settings, address: notebook
     _write(tree / ".gitignore", learners.GITIGNORE)
 
 
-def library(source: Path) -> list[Path]:
-    """Return the files of the library that learners get, without what programs made among them."""
-    files = (file for file in sorted((source / "lib" / "unrolled").rglob("*")) if file.is_file())
-    return [file for file in files if not any(file.match(f"*/{name}") or name in file.parts for name in MADE)]
+def shared(source: Path) -> list[Path]:
+    """Return the files that learners get as they are, without what programs made among them."""
+    found = (file for name in SHARED for file in sorted([source / name, *(source / name).rglob("*")]) if file.is_file())
+    return [file for file in found if not any(file.match(f"*/{name}") or name in file.parts for name in MADE)]
 
 
 def learner_notebooks(

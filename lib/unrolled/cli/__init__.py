@@ -53,6 +53,11 @@ EXTRAS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. What follows `--` is handed on (to JupyterLab, by `unrolled lab`)."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words == ["--version"]:
+        from unrolled import doctor
+
+        print(f"unrolled {doctor.release()}")
+        return 0
     cut = words.index("--") if "--" in words else len(words)
     command = next((word for word in words[:cut] if not word.startswith("-")), None)
     parser, absent = _parser(command)

@@ -101,7 +101,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if copied:
         print(f"Copied to {work}: {', '.join(copied)}")
     print(f"Your lessons and your journal are in {work}; nothing but you changes them.", flush=True)
-    process = subprocess.Popen(_jupyter(work, opened, arguments))
+    command = _jupyter(work, opened, arguments)
+    if sys.platform != "win32":
+        os.execv(command[0], command)  # whatever ends this process ends JupyterLab, which is this process now
+    process = subprocess.Popen(command)
     while True:
         with contextlib.suppress(KeyboardInterrupt):  # it reaches JupyterLab as well, which asks and ends its kernels
             return process.wait()

@@ -44,7 +44,10 @@ def gather(root: Path, source: Path, at_once: int) -> None:
     for file in (source / "docs").glob("*.md"):
         file.write_text(_links_that_hold(file), encoding="utf-8")
     if finished.records(root):
-        (source / finished.PICTURE).write_bytes(finished.picture(root).png())
+        drawn, page = finished.picture(root), source / Path(finished.PAGE).name
+        (source / finished.PICTURE).write_bytes(drawn.png())
+        text = page.read_text(encoding="utf-8").replace(finished.BEGIN, f"![{drawn.alt}]({finished.PICTURE})")
+        page.write_text(text, encoding="utf-8")
     (source / "lessons").mkdir()
     _write_lessons(root, source, at_once)
 
