@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled import data, nn, ops, parallel, simgpu
-from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, data_parallel, emulate, same, shard
+from unrolled.parallel import Network, checkpoint, data_parallel, emulate, same, shard
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset(RNG.standard_normal((53, 1, 6, 6)), RNG.integers(0, 4, 53))  # batches of 10: the last one has 3
@@ -144,39 +144,6 @@ def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
     assert_close(first, one.parameters, atol=1e-5)
     looked_at = 2 * 53  # both look at some of the images before: of so few, at all
     assert sum(read) == (53 + looked_at) * 36 * 4
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_split_pair_of_layers_is_the_unsplit_pair(ranks):
-    x, labels = RNG.standard_normal((5, 6)), RNG.integers(0, 4, 5)
-    bias = RNG.standard_normal(4)
-    whole = nn.Sequential(nn.ReLU(), nn.Linear(8), nn.ReLU(), nn.Linear(4), dtype=np.float64).build((6,))
-    whole.layers[3].parameters["bias"] = bias
-    loss, scores = whole.loss_and_scores(x, labels)
-    grad_first = whole.layers[1].gradients
-
-    def program(comm):
-        layers = nn.ReLU(), ColumnLinear(8, comm=comm), nn.ReLU(), RowLinear(4, comm=comm)
-        mine = nn.Sequential(*layers, dtype=np.float64).build((6,))
-        mine.layers[3].parameters["bias"] = bias
-        found = mine.loss_and_scores(x, labels)
-        return *found, mine.layers[1].gradients["weight"].copy(), mine.layers[3].gradients["bias"].copy()
-
-    net = Network(ranks)
-    for rank, (got, got_scores, weight, grad_bias) in enumerate(emulate(program, network=net)):
-        np.testing.assert_allclose(got, loss)
-        np.testing.assert_allclose(got_scores, scores)
-        np.testing.assert_allclose(weight, grad_first["weight"][shard(8, rank, ranks)], atol=1e-14)
-        np.testing.assert_allclose(grad_bias, whole.layers[3].gradients["bias"], atol=1e-14)
-    assert [name for name, _ in net.collectives].count("all_reduce") == 2  # one forward, one backward
-
-
-def test_one_rank_may_look_at_a_split_network_by_itself():
-    def program(comm):
-        mine = nn.Sequential(ColumnLinear(8, comm=comm), RowLinear(4, comm=comm)).build((6,))
-        return mine.summary().parameters if comm.rank == 1 else None
-
-    assert emulate(program) == [None, 4 * 6 + 4 + 4 * 4 + 4]
 
 
 class _EndError(Exception):
@@ -410,8 +377,6 @@ def test_bad_options_are_named_before_anything_is_sent(options, error, says):
     [
         (lambda comm: shard(3, 0.5, 2), TypeError, r"rank is 0.5; expected a whole number"),
         (lambda comm: shard(3, 2, 2), ValueError, "rank is 2; expected 0 to 1"),
-        (lambda comm: ColumnLinear(6, comm=3), TypeError, "comm is 3; expected a communicator"),
-        (lambda comm: RowLinear(6, comm=3), TypeError, "comm is 3; expected a communicator"),
         (
             lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0),
             ValueError,
