@@ -48,7 +48,7 @@ def trained(comm, **options):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-@pytest.mark.parametrize("options", [{}, {"accumulate": 3}, {"buckets": 3}], ids=["plain", "accumulated", "in buckets"])
+@pytest.mark.parametrize("options", [{}, {"buckets": 3}], ids=["plain", "in buckets"])
 def test_any_number_of_ranks_takes_the_steps_of_one_and_drops_the_same(ranks, options, alone):
     one, expected = alone
     for parameters, history in emulate(trained, ranks=ranks, **options):
@@ -178,9 +178,8 @@ def changed(array, place, value):
         ("seed", {"seed": 1}),
         ("optimizer", {"optimizer": nn.SGD(0.1)}),
         ("epochs, schedule", {"epochs": 3}),
-        ("schedule", {"schedule": nn.schedules.exponential_decay(0.5)}),
+        ("schedule", {"schedule": nn.schedules.cosine_decay(3)}),
         ("batch_size", {"batch_size": 9}),
-        ("accumulate", {"accumulate": 2}),
         ("validation", {"validation": IMAGES}),
         ("train", {"train": data.Dataset(IMAGES.images[:52], IMAGES.labels[:52])}),
         ("train", {"train": data.Dataset(IMAGES.images.astype(np.float32), IMAGES.labels)}),
@@ -250,8 +249,7 @@ def test_what_differs_has_other_words_and_the_same_in_another_process(differing)
     ("options", "error", "says"),
     [
         ({"batch_size": 2}, ValueError, "batch_size is 2; expected at least 3, an image for each rank"),
-        ({"accumulate": 0}, ValueError, "accumulate is 0"),
-        ({"accumulate": 2, "buckets": 2}, ValueError, "accumulate is 2 and buckets 2"),
+        ({"buckets": 0}, ValueError, "buckets is 0"),
         ({"seed": "x"}, TypeError, "seed is 'x'; expected a whole number"),
         ({"schedule": 3}, TypeError, "schedule and callbacks are functions, got 3"),
         ({"optimizer": nn.Adam}, TypeError, "optimizer is <class .*; expected an object such as"),
@@ -274,11 +272,6 @@ def test_bad_options_are_named_before_anything_is_sent(options, error, says):
     [
         (lambda comm: shard(3, 0.5, 2), TypeError, r"rank is 0.5; expected a whole number"),
         (lambda comm: shard(3, 2, 2), ValueError, "rank is 2; expected 0 to 1"),
-        (
-            lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0),
-            ValueError,
-            "accumulate is 0; expected at least 1",
-        ),
         (lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm), ValueError, "dataset is empty"),
     ],
 )

@@ -36,7 +36,6 @@ def fit(
     schedule: Schedule | None = None,
     validation: Dataset | None = None,
     seed: int = 0,
-    accumulate: int = 1,
     buckets: int = 1,
 ) -> History:
     """Train a network on all ranks together; return the history of all. Every rank calls it with the same arguments.
@@ -45,9 +44,8 @@ def fit(
     looks at its own rows alone. They are moved to where the network is: a network that was built on a GPU trains with
     data on the host, or in a file (`np.load(path, mmap_mode="r")`). One that is not built lives where the data are.
 
-    `accumulate` takes a rank's rows through the network in so many parts, one after the other: less memory, the same
-    step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are
-    still computing.
+    With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are still
+    computing.
 
     Rank 0's first parameters are everybody's, and so are its state and what its optimizer remembers of steps before.
     Dropout begins to draw anew, from the seeds of rank 0's layers.
@@ -58,18 +56,15 @@ def fit(
     """
     training.check_options(epochs, batch_size, optimizer, schedule)
     check_whole("seed", seed, 0)
-    for name, value in (("accumulate", accumulate), ("buckets", buckets)):
-        check_whole(name, value)
+    check_whole("buckets", buckets)
     if batch_size < comm.size:
         raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
-    if accumulate > 1 and buckets > 1:
-        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
     _build_for(network, train, validation)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
     options: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
-    options |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
+    options |= {"schedule": rates, "seed": seed, "buckets": buckets}
     options |= {"train": dataset_words(train), "validation": dataset_words(validation)}
     check_same(comm, network, **options)
     for values in (network.parameters, network.state, *(memories if optimizer.steps else ())):
@@ -77,7 +72,7 @@ def fit(
             comm.broadcast(values, out=values)
     history, pieces = History(), cuts(network, buckets)
     with drawing_together(comm, network) as begin:
-        steps = Steps(comm, network, train, batch_size, seed, optimizer, accumulate, pieces, begin)
+        steps = Steps(comm, network, train, batch_size, seed, optimizer, pieces, begin)
         for epoch, rate in enumerate(rates):
             steps.epoch(epoch, rate, history)
             if validation is not None:

@@ -28,7 +28,6 @@ class Steps:
     batch_size: int
     seed: int
     optimizer: Optimizer
-    accumulate: int
     pieces: Sequence[slice]
     begin: Callable[[int], None]  # to be told how many images a mini-batch has
 
@@ -47,7 +46,7 @@ class Steps:
             self.begin(total)
             images, labels = _rows(self.train, rows, module)
             with np.errstate(all="ignore"):  # NumPy would warn of what is named below
-                found[step], scores = gradients(comm, network, images, labels, total, self.accumulate, self.pieces)
+                found[step], scores = gradients(comm, network, images, labels, total, self.pieces)
                 if labels.ndim != 1:
                     found[-2] = np.nan
                 elif len(labels):
