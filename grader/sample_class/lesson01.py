@@ -41,24 +41,6 @@ class wrong_dtype:
         return max(1.0, min(shape[axis], ((shape[axis] - 1) * strides[axis] + 4) / 64))
 
 
-class raises:
-    """Functions that raise: an index behind the end, shapes that do not fit."""
-
-    merge = {"i < len(a) and j < len(b)": "len(merged) < len(a) + len(b)"}
-    batch_affine = {"weight.T": "weight"}
-
-
-class endless:
-    """A loop that forgets to step forward."""
-
-    def merge(a, b):
-        merged, i, j = [], 0, 0
-        while i < len(a) and j < len(b):
-            smaller = min(a[i], b[j])
-        merged.append(smaller)
-        return merged + a[i:] + b[j:]
-
-
 class another_way:
     """Right, by other ways than the lesson's."""
 

@@ -45,27 +45,6 @@ class wrong_dtype:
     conv2d_gemm = {"y = weight": "y = np.zeros((o, n * oh * ow))\n    y += weight"}
 
 
-class raises:
-    """Functions that raise: a window that leaves the image, a name that does not exist."""
-
-    conv2d_loops = {
-        "ops.conv2d_output_size(x.shape[2:], (kh, kw), stride, padding)": "x.shape[2:]",
-        "    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))\n": "",
-    }
-    im2col = {"return columns": "return all_windows.reshape(len(x), -1)"}
-
-
-class endless:
-    """A loop that never comes to the edge of the image."""
-
-    def conv2d_output_size(size, kernel_size, stride=1, padding=0):
-        positions, edge = [0, 0], 0
-        for axis in range(2):
-            while edge + kernel_size[axis] <= size[axis] + 2 * padding:
-                positions[axis] += 1
-        return tuple(positions)
-
-
 class another_way:
     """Right, by other ways: counted positions, shifted images, views."""
 

@@ -48,19 +48,6 @@ class wrong_dtype:
     max_unpool2d_mask = {", dtype=values.dtype": ""}
 
 
-class raises:
-    """Functions that raise: values of another shape than the places, slices of different lengths."""
-
-    max_unpool2d = {"[:, None]": "", "= values.reshape(n * c, -1)": "= values"}
-    max_unpool2d_overlapping = {"i + oh * stride": "None", "j + ow * stride": "None"}
-
-
-class endless:
-    """A window that never moves on."""
-
-    max_pool2d = {"for row in range(y.shape[2]):": "row = 0\n    while row < y.shape[2]:"}
-
-
 class another_way:
     """Right, by other ways: reshaped images, indices along an axis."""
 

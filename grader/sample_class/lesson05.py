@@ -21,19 +21,6 @@ class wrong_dtype:
     batch_norm2d = {"mean = x.mean": "mean = x.astype(float).mean"}
 
 
-class raises:
-    """Functions that raise: layers called like functions, a name that does not exist."""
-
-    sequential_forward = {"x = layer.forward(x, training)": "x = layer(x)"}
-    momentum_step = {"velocity + gradient": "velocity + gradients"}
-
-
-class endless:
-    """A loop over batches that never goes on to the next."""
-
-    evaluate = {"for start in range(0, len(images), batch_size):": "start = 0\n    while start < len(images):"}
-
-
 class another_way:
     """Right, by other ways: folded functions, split orders, one formula, and no network at all."""
 

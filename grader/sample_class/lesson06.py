@@ -63,20 +63,6 @@ class wrong_dtype:
     train_epoch = {", dtype=weight.dtype": ""}
 
 
-class raises:
-    """Functions that raise: NumPy's own functions, which take no array of a GPU; a method that no function has."""
-
-    conv2d_port = {"xp = device.array_module(x)": "xp, x = np, np.asarray(x)"}
-    gpu_time = {"device.synchronize(x)\n": "function.synchronize()\n"}
-    train_epoch = {"labels[start : start + batch_size]": "np.asarray(labels[start : start + batch_size])"}
-
-
-class endless:
-    """A loop that never counts its calls, so that the GPU gets work without end."""
-
-    gpu_time = {"for _ in range(calls):": "done = 0\n    while done < calls:"}
-
-
 class another_way:
     """Right, by other ways: one gather, windows as an axis, events in place of the clock, logarithms."""
 

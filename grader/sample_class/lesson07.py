@@ -28,23 +28,6 @@ class wrong_dtype:
     repaired_step = {", dtype=xp.float32": "", "largest.reshape(n, -1)": "largest.reshape(n, -1).astype(images.dtype)"}
 
 
-class raises:
-    """Functions that raise: no training before the way back, keys taken for attributes, a name of another cell."""
-
-    time_layers = {"layer.forward(x, True)": "layer.forward(x)"}
-    find_bottleneck = {'event["line"]': "event.line"}
-    roofline_bound = {"nbytes / bandwidth": "nbytes / speed"}
-
-
-class endless:
-    """A loop over events that never goes on to the next."""
-
-    find_bottleneck = {
-        'for event in sorted(trace, key=lambda event: event["start"]):': "at = 0\n    while at < len(trace):\n"
-        "        event = trace[at]"
-    }
-
-
 class another_way:
     """Right, by other ways: one measuring function, sums by NumPy, maxima, masks."""
 

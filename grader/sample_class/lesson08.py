@@ -27,19 +27,6 @@ class wrong_dtype:
     fused_bias_relu_pool = {"xp.int64": "xp.float64"}
 
 
-class raises:
-    """Kernels that are refused: a number that is unsigned, and a name of no cell."""
-
-    add_kernel = {"i = jit.grid(1)": "i = jit.grid(1)\n    for k in range(2):\n        i = i + k"}
-    transpose_tiled = {"range(0, TILE, 8)": "range(0, TILES, 8)"}
-
-
-class endless:
-    """A tree that never comes to its root."""
-
-    row_sum = {"half //= 2": "half //= 1"}
-
-
 class another_way:
     """Right, by other ways: strides of a grid, a wider tile, the sums of warps, two comparisons."""
 

@@ -36,21 +36,6 @@ class wrong_dtype:
     inputs_at_once = {"xp.empty((steps, n, size), x.dtype)": "xp.empty((steps, n, size))"}
 
 
-class raises:
-    """A name of no cell, and a product whose sizes do not fit."""
-
-    lstm_step = {"bias\n": "biases\n"}
-    combined_gates = {"weight_hh.T + bias": "weight_hh + bias"}
-
-
-class endless:
-    """A schedule that waits for a cell that never fires."""
-
-    wavefront = {
-        "    for layer in range(layers):\n": "    while not slots[-1]:\n        pass\n    for layer in range(layers):\n"
-    }
-
-
 class another_way:
     """Right, by other ways: both products in one, and slots that are counted out one after the other."""
 

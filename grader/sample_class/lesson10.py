@@ -32,23 +32,6 @@ class wrong_dtype:
     winograd_conv2d = {"return y[:, :, :oh, :ow]": "return y.astype(np.float64)[:, :, :oh, :ow]"}
 
 
-class raises:
-    """A name that nobody gave, and products whose sizes do not fit."""
-
-    fft_conv2d = {"(pixels @ weights)": "(pixel @ weights)"}
-    winograd_conv2d = {"weights @ pixels": "pixels @ weights"}
-
-
-class endless:
-    """A tile that does not move on."""
-
-    overlap_add = {
-        "    for top in range(0, image.shape[0], step):\n": (
-            "    while step:\n        pass\n    for top in range(0, image.shape[0], step):\n"
-        ),
-    }
-
-
 class another_way:
     """Right, by other ways: frequencies without matrices, and a rule by area."""
 

@@ -28,19 +28,6 @@ class wrong_dtype:
     int8_matmul = {"a.astype(np.int32) @ b.astype(np.int32)": "a.astype(np.int64) @ b.astype(np.int64)"}
 
 
-class raises:
-    """A scale that does not fit, and a name that nobody gave."""
-
-    quantize_int8 = {"scale.reshape(-1, *[1] * (x.ndim - 1))": "scale.reshape(7, 11)"}
-    prune = {"mask = np.ones(weight.size": "mask = np.ones(weights.size"}
-
-
-class endless:
-    """An update that is never done."""
-
-    prune = {"    for update in updates:\n": "    while fraction:\n        pass\n    for update in updates:\n"}
-
-
 class another_way:
     """Right, by other ways: the rank of each magnitude, and all pairs at once."""
 

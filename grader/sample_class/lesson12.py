@@ -14,18 +14,6 @@ class wrong_dtype:
     data_parallel_step = {"np.zeros(weight.size + 1, np.float32)": "np.zeros(weight.size + 1)"}
 
 
-class raises:
-    """A name that nobody gave."""
-
-    column_row_linear = {"x @ weight1 + bias1": "x @ weights1 + bias1"}
-
-
-class endless:
-    """A ring that is never closed."""
-
-    ring_allreduce = {"    y = x.copy()\n": "    while True:\n        pass\n    y = x.copy()\n"}
-
-
 class another_way:
     """Right, by other ways: a bias that rank 0 alone adds."""
 

@@ -22,18 +22,6 @@ class wrong_dtype:
     own_network = {"return network.forward(test_images)": "return [str(row) for row in network.forward(test_images)]"}
 
 
-class raises:
-    """A name that nobody gave."""
-
-    ablation = {"everything = run()": "everything = runs()"}
-
-
-class endless:
-    """A loop that never ends."""
-
-    capturable_step = {"    grad /= len(x)\n": "    while True:\n        pass\n    grad /= len(x)\n"}
-
-
 class another_way:
     """Right, by other ways: differences of causes by logarithms."""
 

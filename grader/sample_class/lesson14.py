@@ -22,19 +22,6 @@ class wrong_dtype:
     online_softmax = {"return new, ": "return new.astype(np.float64), "}
 
 
-class raises:
-    """A name that nobody gave, and a number that is unsigned."""
-
-    attention_counts = {"return 4 * n": "return 4 * samples"}
-    attention_backward = {"by_q += by_scores": "by_queries += by_scores"}
-
-
-class endless:
-    """A loop that never ends."""
-
-    attention_loops = {"    for row in range(t):": "    while True:\n        pass\n    for row in range(t):"}
-
-
 class another_way:
     """Right, by other ways: finite numbers for what is hidden, another room for keys, powers for roots."""
 

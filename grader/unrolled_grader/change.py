@@ -42,10 +42,6 @@ class Change:
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled class` command: the entry point through which `unrolled` finds it."""
     actions = trees.add(subparsers)
-    rename = actions.add_parser("rename", help="give a student another id, with attempts, points and files")
-    rename.add_argument("old", metavar="OLD", help="the id so far")
-    rename.add_argument("new", metavar="NEW", help="an id that nobody has")
-    rename.set_defaults(run=_rename)
     change = actions.add_parser(
         "change",
         help="change lessons, variants, thresholds, points or speed parts while the class runs",
@@ -63,22 +59,6 @@ def add(subparsers: Subparsers) -> None:
     change.add_argument("--yes", action="store_true", help="do not ask")
     commands.add_jobs(change)
     change.set_defaults(run=_change)
-
-
-def _rename(arguments: argparse.Namespace) -> int:
-    root = checkout.find()
-    settings.read(root)
-    from unrolled_grader.classroom.course import Course
-    from unrolled_grader.jobs.record import one_line
-    from unrolled_grader.results import rename
-
-    try:
-        for said in rename.renamed(Course.at(root), arguments.old, arguments.new):
-            print(one_line(said))
-    except OSError as error:
-        raise CommandError(f"it stopped on the way, start it again: {error}") from error
-    print(f"{arguments.old} is {arguments.new} now. Feedback pages say so after the next `unrolled grade --force`.")
-    return 0
 
 
 def _change(arguments: argparse.Namespace) -> int:

@@ -20,8 +20,3 @@ def test_float32(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS[:-1])
 def test_float64(form: str) -> None:
     case(7, 5, 9, 11, 3).on(cp.asarray).check(form, 1e-9)
-
-
-@pytest.mark.parametrize("form", ["naive", "streams", "inputs_at_once", None])
-def test_sequences_of_unequal_lengths(form: str | None) -> None:
-    case(7, 3, 4, 5, 2, lengths=[7, 1, 4]).on(cp.asarray).check(form, 1e-9)

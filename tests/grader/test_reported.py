@@ -33,11 +33,10 @@ from unrolled_grader.classroom import groups, roster
 from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.export import Brightspace
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import record
 from unrolled_grader.judge import evidence, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission
 from unrolled_grader.receiving import layouts
-from unrolled_grader.results import feedback, pictures, rename
+from unrolled_grader.results import feedback, pictures
 from unrolled_grader.results.near_copies import works
 
 FILE = f"{LESSON}.ipynb"
@@ -431,63 +430,3 @@ def test_a_group_is_judged_once_and_each_member_gets_the_score_less_their_own_la
     assert commands.grade_class(Grading.at(course), force=True) == 0
     assert judged == ["ada", "ada"]
     assert points(course) == {"#ada": "1", "#alan": "0.5", "#grace": ""}
-
-    assert main(["class", "rename", "ada", "countess"]) == 0
-    assert points(course) == {"#alan": "0.5", "#countess": "1", "#grace": ""}
-    for file in ("roster.csv", "course.toml", "groups.csv", "grades/scores.csv", "grades/collected.csv"):
-        text = (course / file).read_text()
-        assert "countess" in text
-        assert not any(cell in ("ada", "[extensions.ada]") for line in text.splitlines() for cell in line.split(","))
-    kept = record.load(Grading.at(course).grades, "countess", small_course.LESSON)
-    assert kept is not None
-    assert kept.student == "countess"
-    assert commands.grade_class(Grading.at(course)) == 0
-    assert judged == ["ada", "ada"]
-    assert main(["attempts", "countess", "07"]) == 0
-    capsys.readouterr()
-    assert main(["collect", str(export)]) == 0
-    assert "Nothing new" in capsys.readouterr().out
-    assert main(["class", "rename", "countess", "ada"]) == 0
-    for wrong, said in (
-        (["eve", "x"], "nobody is 'eve'"),
-        (["alan", "grace"], "is somebody already"),
-        (["alan", "../x"], "NEW"),
-        (["alan", " grace "], "is somebody already"),
-    ):
-        assert main(["class", "rename", *wrong]) == 1
-        assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("step", ["_received", "_record", "_gradebook", "_files"])
-def test_killed_while_renaming_the_same_command_goes_on(
-    course: Path, step: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hand_in = course / "in" / "grace" / f"{small_course.LESSON}.ipynb"
-    hand_in.parent.mkdir(parents=True, exist_ok=True)
-    hand_in.write_bytes(nbformat.writes(answered(course, GOOD | {"total": f"# {step}"})).encode())
-    assert main(["collect", str(hand_in)]) == 0
-    commands.grade_class(Grading.at(course), student="grace")
-    new, whole = f"grace{step}", getattr(rename, step)
-
-    def killed(*given: object) -> Iterator[str]:
-        yield from _half(whole)(*given)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rename, step, killed)
-        assert main(["class", "rename", "grace", new]) == 130
-    assert main(["class", "rename", "grace", "another"]) == 1
-    assert f"renaming grace to {new} was interrupted" in capsys.readouterr().err
-    assert main(["class", "rename", "grace", new]) == 0
-    assert {"grace"} & {*Grading.at(course).students()} == set()
-    assert commands.grade_class(Grading.at(course), student=new) == 0
-    assert main(["class", "rename", new, "grace"]) == 0
-
-
-def _half(whole: Callable[..., Iterator[str]]) -> Callable[..., Iterator[str]]:
-    """A step that is killed after the first thing it did."""
-
-    def begun(*given: object) -> Iterator[str]:
-        yield from [next(whole(*given), "")]
-
-    return begun

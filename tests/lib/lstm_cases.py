@@ -22,28 +22,23 @@ class Case:
     x: Any
     weights: list[ops.LSTMWeights]
     state: tuple[Any, Any]
-    mask: Any
     grad: Any
-    grad_state: tuple[Any, Any]
     results: list[Any]
 
     def on(self, array: Callable[[Any], Any]) -> Case:
         """Return the case with its inputs made arrays by `array`."""
-        pairs = (tuple(map(array, pair)) for pair in (self.state, self.grad_state))
+        h, c = map(array, self.state)
         weights = [ops.LSTMWeights(*map(array, layer)) for layer in self.weights]
-        mask = None if self.mask is None else array(self.mask)
-        return Case(array(self.x), weights, next(pairs), mask, array(self.grad), next(pairs), self.results)
+        return Case(array(self.x), weights, (h, c), array(self.grad), self.results)
 
     def run(self, form: str | None) -> list[Any]:
         """Return ours in the order of `results`."""
-        options = {"form": form, "mask": self.mask}
-        kept, state = ops.lstm_with_gates(self.x, self.weights, self.state, **options)
-        y, again = ops.lstm(self.x, self.weights, self.state, **options)
+        kept, state = ops.lstm_with_gates(self.x, self.weights, self.state, form=form)
+        y, again = ops.lstm(self.x, self.weights, self.state, form=form)
         for first, second in zip(state, again, strict=True):  # cuBLAS promises no bits where several streams are active
             np.testing.assert_allclose(to_host(second), to_host(first), rtol=1e-4, atol=1e-5)
-        parts = ops.lstm_backward(self.grad, self.x, self.weights, kept, self.state, self.grad_state, **options)
-        by_x, by_weights, by_state = parts
-        return [y, *state, by_x, *by_state, *(array for layer in by_weights for array in layer)]
+        by_x, by_weights = ops.lstm_backward(self.grad, self.x, self.weights, kept, self.state, form=form)
+        return [y, *state, by_x, *(array for layer in by_weights for array in layer)]
 
     def check(self, form: str | None, tolerance: float) -> None:
         """Fail unless a form gives PyTorch's numbers."""
@@ -51,27 +46,19 @@ class Case:
             np.testing.assert_allclose(to_host(found), expected, rtol=tolerance, atol=tolerance)
 
 
-def case(steps: int, n: int, inputs: int, hidden: int, layers: int, seed: int = 0, lengths: Any = None) -> Case:
-    """Return PyTorch's forward and backward pass over random numbers; `lengths` (N,) of the sequences, if not all."""
+def case(steps: int, n: int, inputs: int, hidden: int, layers: int, seed: int = 0) -> Case:
+    """Return PyTorch's forward and backward pass over random numbers."""
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
     torch.manual_seed(seed)
     network = torch.nn.LSTM(inputs, hidden, layers, dtype=torch.float64)
     x = torch.randn(steps, n, inputs, dtype=torch.float64, requires_grad=True)
-    states = [torch.randn(layers, n, hidden, dtype=torch.float64, requires_grad=True) for _ in "hc"]
-    if lengths is None:
-        y, ends = network(x, tuple(states))
-    else:
-        packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths), enforce_sorted=False)
-        packed_y, ends = network(packed, tuple(states))
-        y, _ = torch.nn.utils.rnn.pad_packed_sequence(packed_y, total_length=steps)
-    grads = [torch.randn_like(each) for each in (y, *ends)]
-    torch.autograd.backward([y, *ends], grads)
+    h, c = (torch.randn(layers, n, hidden, dtype=torch.float64) for _ in "hc")
+    y, ends = network(x, (h, c))
+    grad = torch.randn_like(y)
+    torch.autograd.backward(y, grad)
     by_weights = [getattr(network, f"{name}_l{k}").grad for k in range(layers) for name in NAMES]
-    results = [each.detach().numpy() for each in (y, *ends, x.grad, *(s.grad for s in states), *by_weights)]
-    grad, *grad_state = (each.numpy() for each in grads)
-    mask = None if lengths is None else np.arange(steps)[:, None] < np.asarray(lengths)
-    state = tuple(each.detach().numpy() for each in states)
-    return Case(x.detach().numpy(), weights_of(network), state, mask, grad, tuple(grad_state), results)
+    results = [each.detach().numpy() for each in (y, *ends, x.grad, *by_weights)]
+    return Case(x.detach().numpy(), weights_of(network), (h.numpy(), c.numpy()), grad.numpy(), results)
 
 
 def weights_of(network: Any) -> list[ops.LSTMWeights]:

@@ -227,11 +227,11 @@ WRONG = [
     *((f"submit 02 --timeout {word}", SECONDS) for word in ("inf", "nan", "0")),
     *((f"{word} absent.ipynb", NEW) for word in READ),
     *((f"{word} work", "is a folder; expected a file") for word in READ),
-    *((f"{word} ''", NAME) for word in ("check", "submit 02 --to", "lab --work", "gallery", "upgrade 02 --work")),
+    *((f"{word} ''", NAME) for word in ("check", "submit 02 --to", "lab --work", "upgrade 02 --work")),
     *((f"{word} mine.ipynb", FILE) for word in ("submit 02 --to", "lab --work", "upgrade all --work")),
-    *((f"{word} mine.ipynb/new", FILE) for word in ("submit 02 --to", "progress --record", "gallery x --to")),
-    *((f"{word} mine.ipynb", NOT_NEW) for word in ("progress --record", "gallery x --to", "gallery x --picture")),
-    *((f"{word} {LONG}", "File name too long") for word in ("check", "gallery", "lab --work", "progress --record")),
+    *((f"{word} mine.ipynb/new", FILE) for word in ("submit 02 --to", "progress --record")),
+    ("progress --record mine.ipynb", NOT_NEW),
+    *((f"{word} {LONG}", "File name too long") for word in ("check", "lab --work", "progress --record")),
     *((f"{word} {lesson}", "there is no lesson") for word in ("lab", "submit", "upgrade") for lesson in ("99", "''")),
     ("check text.ipynb", "is not readable"),
     ("check list.ipynb", "is not readable: it holds no object"),
@@ -239,8 +239,6 @@ WRONG = [
     ("submit 02 --notebook mine.ipynb", "this is the notebook of 03_pooling, not of 02_convolution"),
     ("submit 02 --notebook two.ipynb --student ../x", "cannot be a student's id"),
     ("submit 02 --notebook two.ipynb --student ''", "cannot be a student's id"),
-    ("gallery x --to y --picture y", "--to and --picture both name y"),
-    ("gallery x work", "there is no ladder in what you named"),
     ("data fetch ''", "expected one of: digits"),
     ("data fetch cats", "unrolled data: name is 'cats'; expected one of: digits, mnist, fashion_mnist, cifar10"),
     ("data nope", "invalid choice"),
@@ -279,9 +277,9 @@ for words in sys.stdin.read().splitlines():
 
 
 def test_a_wrong_argument_is_named_in_one_line_before_anything_heavy_loads(course, odd_files):
-    """What is no notebook, journal, gallery or data set is said at once."""
+    """What is no notebook, journal or data set is said at once."""
     before = sorted(course.rglob("*"))
-    table = [*WRONG, ("gallery text.ipynb", ""), ("progress --journal text.ipynb", "")]
+    table = [*WRONG, ("progress --journal text.ipynb", "")]
     command, words = [sys.executable, "-c", PROGRAM], "\n".join(words for words, _ in table)
     done = subprocess.run(command, input=words, capture_output=True, text=True, check=True, timeout=300)
     for (words, said), line in zip(table, done.stdout.splitlines(), strict=True):

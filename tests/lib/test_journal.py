@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import verdicts
-from unrolled import cli, journal
+from unrolled import journal
 from unrolled.journal import galleries
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -106,7 +106,7 @@ def test_an_old_journal_without_the_newer_keys_and_with_a_byte_order_mark_goes_o
 
 NOTES = """
 import sys
-from unrolled import cli, journal
+from unrolled import journal
 from unrolled.journal import galleries
 for number in range(30):
     journal.measured(f"{sys.argv[1]} {number}", 1 + number)
@@ -256,24 +256,3 @@ def test_a_restored_journal_is_still_the_same_persons(home, learner):
     journal.restore(home / "ada.json")
     journal.give("gallery.json", name="moss")
     assert [len(one["rungs"]) for one in galleries.read(home / "gallery.json")] == [2]
-
-
-def test_the_command_compares_merges_and_names_what_it_left_out(home, learner, capsys):
-    learner("ada", LOOPS, PRODUCT)
-    journal.give("a.json", name="moss")
-    learner("bob", LOOPS)
-    journal.give("b.json", name="fern")
-    (home / "c.json").write_text("{")
-    given = [f"{name}.json" for name in "abcd"]
-    assert cli.main(["gallery", *given, "--to", "all.json", "--picture", "all.png"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    start = out.index("convolution")
-    assert out[start : start + 3] == [
-        "convolution",
-        "  moss     500 ms  one product   180 times from slowest to fastest",
-        "  fern       90 s  plain loops",
-    ]
-    assert sum(line.startswith("left out: ") for line in out) == 2
-    assert len(galleries.read(home / "all.json")) == 2
-    assert (home / "all.png").read_bytes().startswith(b"\x89PNG")
-    assert cli.main(["gallery", "c.json"]) == 1

@@ -1,8 +1,6 @@
 """Training on many ranks is training on one with the full batch, to rounding; what is wrong is named on all ranks."""
 
-import re
 from functools import partial
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled import data, nn, ops, parallel, simgpu
-from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, data_parallel, emulate, same, shard
+from unrolled.parallel import Network, emulate, same, shard
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset(RNG.standard_normal((53, 1, 6, 6)), RNG.integers(0, 4, 53))  # batches of 10: the last one has 3
@@ -50,7 +48,7 @@ def trained(comm, **options):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-@pytest.mark.parametrize("options", [{}, {"accumulate": 3}, {"buckets": 3}], ids=["plain", "accumulated", "in buckets"])
+@pytest.mark.parametrize("options", [{}, {"buckets": 3}], ids=["plain", "in buckets"])
 def test_any_number_of_ranks_takes_the_steps_of_one_and_drops_the_same(ranks, options, alone):
     one, expected = alone
     for parameters, history in emulate(trained, ranks=ranks, **options):
@@ -146,154 +144,23 @@ def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
     assert sum(read) == (53 + looked_at) * 36 * 4
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_split_pair_of_layers_is_the_unsplit_pair(ranks):
-    x, labels = RNG.standard_normal((5, 6)), RNG.integers(0, 4, 5)
-    bias = RNG.standard_normal(4)
-    whole = nn.Sequential(nn.ReLU(), nn.Linear(8), nn.ReLU(), nn.Linear(4), dtype=np.float64).build((6,))
-    whole.layers[3].parameters["bias"] = bias
-    loss, scores = whole.loss_and_scores(x, labels)
-    grad_first = whole.layers[1].gradients
-
-    def program(comm):
-        layers = nn.ReLU(), ColumnLinear(8, comm=comm), nn.ReLU(), RowLinear(4, comm=comm)
-        mine = nn.Sequential(*layers, dtype=np.float64).build((6,))
-        mine.layers[3].parameters["bias"] = bias
-        found = mine.loss_and_scores(x, labels)
-        return *found, mine.layers[1].gradients["weight"].copy(), mine.layers[3].gradients["bias"].copy()
-
-    net = Network(ranks)
-    for rank, (got, got_scores, weight, grad_bias) in enumerate(emulate(program, network=net)):
-        np.testing.assert_allclose(got, loss)
-        np.testing.assert_allclose(got_scores, scores)
-        np.testing.assert_allclose(weight, grad_first["weight"][shard(8, rank, ranks)], atol=1e-14)
-        np.testing.assert_allclose(grad_bias, whole.layers[3].gradients["bias"], atol=1e-14)
-    assert [name for name, _ in net.collectives].count("all_reduce") == 2  # one forward, one backward
-
-
-def test_one_rank_may_look_at_a_split_network_by_itself():
-    def program(comm):
-        mine = nn.Sequential(ColumnLinear(8, comm=comm), RowLinear(4, comm=comm)).build((6,))
-        return mine.summary().parameters if comm.rank == 1 else None
-
-    assert emulate(program) == [None, 4 * 6 + 4 + 4 * 4 + 4]
-
-
-class _EndError(Exception):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("dies_in", "steps", "twice"),  # 6 to an epoch
-    [*((checkpoint.Checkpoint, steps, 0) for steps in (1, 5, 6, 8, 12)), (nn.Adam, 4, 1), (nn.Adam, 7, 1)],
-)
-def test_a_training_goes_on_after_a_death(tmp_path, monkeypatch, dies_in, steps, twice):
-    """Rank 0 dies when so many checkpoints are complete, or when the last of them is not."""
-    saved, save = [], dies_in.save
-
-    def program(comm, **options):
-        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
-        history = parallel.fit(mine, IMAGES, comm, **PLAN, validation=IMAGES, **options)
-        return np.concatenate([mine.state, mine.parameters]), history
-
-    def dying(self, *arguments):
-        save(self, *arguments)
-        saved.append(1)
-        if len(saved) == steps:
-            raise _EndError
-
-    (expected, history), _ = emulate(program)
-    monkeypatch.setattr(dies_in, "save", dying)
-    with pytest.raises(_EndError):
-        emulate(program, checkpoint=tmp_path)
-    for state, resumed in emulate(program, checkpoint=tmp_path):
-        assert_close(state, expected)
-        assert_same(resumed, history)
-    assert len(saved) == 12 + twice
-    assert {path.name for path in tmp_path.iterdir()} == {"step-11", "step-12"}
-
-
-def test_the_history_survives_a_death_before_the_validation(tmp_path, monkeypatch, alone):
-    with monkeypatch.context() as patch:
-        patch.setattr(data_parallel, "evaluate", mock.Mock(side_effect=_EndError))
-        with pytest.raises(_EndError):
-            emulate(trained, checkpoint=tmp_path)
-    for again in range(2):  # the second has no step to take
-        for _, history in emulate(trained, checkpoint=tmp_path, ranks=2 + again):
-            assert_same(history, alone[1])
-
-
-@pytest.mark.parametrize("every", [1, 4])
-def test_a_training_that_is_spoiled_keeps_the_last_good_checkpoint(tmp_path, every):
+def test_a_training_that_is_spoiled_gives_back_the_parameters_of_the_epoch_before():
     """The first wild step leaves finite parameters, of which the second has a loss that is not."""
     errors = []
 
-    def program(comm, wild, **options):
+    def program(comm, wild):
         mine = nn.Sequential(nn.Conv2d(3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(7), nn.ReLU(), nn.Linear(4))
         schedule = lambda epoch: wild if epoch == 2 else 1.0  # noqa: E731
         try:
-            parallel.fit(mine, IMAGES, comm, epochs=3, batch_size=10, schedule=schedule, **options)
+            parallel.fit(mine, IMAGES, comm, epochs=3, batch_size=10, schedule=schedule)
         except nn.NonFiniteError as error:
             errors.append(str(error))
         return np.array(mine.parameters)
 
-    kept = {"checkpoint": tmp_path, "every": every}
-    assert np.isfinite(emulate(program, 1e38, **kept)).all()
-    assert_close(emulate(program, 1.0, **kept), emulate(program, 1.0), atol=1e-5)
+    assert np.isfinite(emulate(program, 1e38)).all()
     assert len(errors) == 2
     assert {error.partition(":")[0] for error in errors} == {"training stopped at step 14"}
     assert all("has the parameters that epoch 3 began with." in error for error in errors)
-
-
-@pytest.mark.parametrize(
-    ("changed", "says"),
-    [
-        ({"batch_size": 12}, "batch_size is 12, there 10$"),
-        ({"seed": 1}, "seed is 1, there 0$"),
-        ({"accumulate": 2}, "accumulate is 2, there 1$"),
-        ({"train": data.Dataset(IMAGES.images[:30], IMAGES.labels[:30])}, r"train is 'images float64 \(30, .* there"),
-        ({"validation": IMAGES}, "validation is .*, there "),
-        ({"layer": nn.Linear(5)}, "network is .*, there "),
-        ({"epochs": 1}, "epoch 4$"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
-)
-def test_a_checkpoint_of_another_training_is_named_on_all_ranks(changed, says, tmp_path):
-    named = []
-
-    def program(comm, options):
-        given = {"layer": nn.Linear(4), "train": IMAGES, "checkpoint": tmp_path} | PLAN | options
-        mine = of(given.pop("layer"))
-        try:
-            parallel.fit(mine, given.pop("train"), comm, **given)
-        except ValueError as error:
-            named.append(str(error))
-
-    emulate(program, {})
-    emulate(program, {"epochs": 4, "schedule": nn.schedules.cosine_decay(4), "buckets": 2}, ranks=3)  # which may change
-    assert named == []
-    emulate(program, changed)
-    assert len(named) == 2
-    assert re.search(f"checkpoint {tmp_path}/step-24 is of .*{says}", named[0])
-
-
-def test_dropout_goes_on_in_the_same_process(tmp_path):
-    def program(comm, *epochs):
-        mine, optimizer = of(nn.Dropout(0.3), nn.Linear(4)), adam()
-        for until in epochs:
-            goal = {"epochs": until, "checkpoint": tmp_path / str(len(epochs))}
-            parallel.fit(mine, IMAGES, comm, batch_size=10, optimizer=optimizer, **goal)
-        return np.array(mine.parameters)
-
-    np.testing.assert_array_equal(emulate(program, 2, 4), emulate(program, 4))
-
-
-def test_what_is_no_checkpoint_is_left_alone(tmp_path):
-    others = {"step-old", "step-", "notes"}
-    for name in others:
-        (tmp_path / name).mkdir()
-    emulate(trained, checkpoint=tmp_path, every=6)
-    assert {path.name for path in tmp_path.iterdir()} == {*others, "step-1", "step-2"}
 
 
 def changed(array, place, value):
@@ -311,10 +178,8 @@ def changed(array, place, value):
         ("seed", {"seed": 1}),
         ("optimizer", {"optimizer": nn.SGD(0.1)}),
         ("epochs, schedule", {"epochs": 3}),
-        ("schedule", {"schedule": nn.schedules.exponential_decay(0.5)}),
+        ("schedule", {"schedule": nn.schedules.cosine_decay(3)}),
         ("batch_size", {"batch_size": 9}),
-        ("accumulate", {"accumulate": 2}),
-        ("checkpoint", {"checkpoint": "x"}),
         ("validation", {"validation": IMAGES}),
         ("train", {"train": data.Dataset(IMAGES.images[:52], IMAGES.labels[:52])}),
         ("train", {"train": data.Dataset(IMAGES.images.astype(np.float32), IMAGES.labels)}),
@@ -384,10 +249,7 @@ def test_what_differs_has_other_words_and_the_same_in_another_process(differing)
     ("options", "error", "says"),
     [
         ({"batch_size": 2}, ValueError, "batch_size is 2; expected at least 3, an image for each rank"),
-        ({"accumulate": 0}, ValueError, "accumulate is 0"),
-        ({"accumulate": 2, "buckets": 2}, ValueError, "accumulate is 2 and buckets 2"),
-        ({"every": -4}, ValueError, "every is -4"),
-        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a folder"),
+        ({"buckets": 0}, ValueError, "buckets is 0"),
         ({"seed": "x"}, TypeError, "seed is 'x'; expected a whole number"),
         ({"schedule": 3}, TypeError, "schedule and callbacks are functions, got 3"),
         ({"optimizer": nn.Adam}, TypeError, "optimizer is <class .*; expected an object such as"),
@@ -410,13 +272,6 @@ def test_bad_options_are_named_before_anything_is_sent(options, error, says):
     [
         (lambda comm: shard(3, 0.5, 2), TypeError, r"rank is 0.5; expected a whole number"),
         (lambda comm: shard(3, 2, 2), ValueError, "rank is 2; expected 0 to 1"),
-        (lambda comm: ColumnLinear(6, comm=3), TypeError, "comm is 3; expected a communicator"),
-        (lambda comm: RowLinear(6, comm=3), TypeError, "comm is 3; expected a communicator"),
-        (
-            lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0),
-            ValueError,
-            "accumulate is 0; expected at least 1",
-        ),
         (lambda comm: parallel.evaluate(network().build((1, 6, 6)), NOTHING, comm), ValueError, "dataset is empty"),
     ],
 )

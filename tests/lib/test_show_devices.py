@@ -19,9 +19,9 @@ from unrolled import simgpu as cp
 from unrolled.parallel.pipeline import activations, bubble
 from unrolled.show.comparisons import kernels_of
 from unrolled.show.kernels import Access, with_barriers, without_barriers, words_a_bank
-from unrolled.show.ladder import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.lstm_cell import BIAS, CELL_STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, worked_cell
 from unrolled.show.ranks import Ring
+from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.scaling import Model, efficiency
 from unrolled.show.schedules import BACKWARD, FIRING, FORWARD, Layers, Pipeline
 from unrolled.show.schedules import WRONG as TOO_EARLY

@@ -129,11 +129,11 @@ SAMPLE = '''\
 """Lesson 99: the functions in which students of the sample class differ from the solution."""
 
 
-class raises:
-    """A name that does not exist."""
+class off_by_one:
+    """One less than the double."""
 
     def double(number):
-        return numbr + number  # noqa: F821
+        return number + number - 1
 
 
 class another_way:

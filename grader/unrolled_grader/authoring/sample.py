@@ -2,7 +2,8 @@
 
 `grader/sample_class/lessonNN.py` holds in what students differ from the solution, in a class a student: functions, and
 for functions of the solution {words in it: the student's in their place}. Either goes into the cell with its name as
-grade_id. `perfect` differs in none, and `untouched` hands in what was handed out.
+grade_id. `perfect` differs in none, `untouched` hands in what was handed out, and two have the solution with one
+function `SPOILED`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from unrolled_grader.authoring import specs
 from unrolled_grader.authoring.notebooks import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
+SPOILED = {"raises": (0, "answer = in_no_cell"), "endless": (-1, "while True: pass")}
+"""Which function of a lesson, and the line that it begins with."""
 LONGEST = ("endless", "slow")
 """Who take longest to be graded: two calls run into their time limit, and what is too slow is measured twice. The first
 two notebooks are then those of `endless`: nothing can be timed while one of them runs, so they should run together."""
@@ -76,11 +79,16 @@ def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
 
 def changed(root: Path, student: str, lesson: str) -> dict[str, str]:
     """Return a student's functions that differ from the solution's, by name. Raises ValueError for words not there."""
+    solved = _solved(_read(root, "solutions", lesson))
+    if student in SPOILED:
+        place, line = SPOILED[student]
+        name = [name for name, source in solved.items() if f"def {name}(" in source][place]
+        return {name: _spoiled(solved[name], name, line)}
     file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
     source = file.read_text(encoding="utf-8") if file.exists() else ""
     theirs = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == student)
     body = [statement for node in theirs for statement in node.body]
-    found, solved = dict(_functions(body, source)), _solved(_read(root, "solutions", lesson))
+    found = dict(_functions(body, source))
     for statement in (one for one in body if isinstance(one, ast.Assign)):
         name = ast.unparse(statement.targets[0])
         found[name] = solved.get(name, "")
@@ -89,6 +97,15 @@ def changed(root: Path, student: str, lesson: str) -> dict[str, str]:
                 raise ValueError(f"{student} changes {words!r} in {name} of {lesson}, where it does not stand")
             found[name] = found[name].replace(words, others)
     return found
+
+
+def _spoiled(source: str, name: str, line: str) -> str:
+    """A cell's source, in which the function of this name begins with another line, after its docstring."""
+    definitions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
+    function = next(definition for definition in definitions if definition.name == name)
+    first, lines = function.body[ast.get_docstring(function) is not None], source.split("\n")
+    lines.insert(first.lineno - 1, " " * first.col_offset + line)
+    return "\n".join(lines)
 
 
 def functions(source: str) -> dict[str, str]:

@@ -159,7 +159,7 @@ def _kept(received: Received, found: Sequence[Looked], problems: list[str]) -> I
     """Keep what was found. Gives each upload's id, and whether it brought anything new; adds to `problems`."""
     for one in found:
         entry = _compared(received, one.entry)
-        known = received.entries.get(entry.id) or _of_a_renamed(received, entry)
+        known = received.entries.get(entry.id)
         entry = replace(entry, id=known.id) if known else entry
         news = known is None or _fact(known) != _fact(entry)
         try:
@@ -169,15 +169,6 @@ def _kept(received: Received, found: Sequence[Looked], problems: list[str]) -> I
             problems.append(f"{one.item.name}: not taken in, as it cannot be kept: {error}")
         else:
             yield entry.id, news
-
-
-def _of_a_renamed(received: Received, entry: ReceivedEntry) -> ReceivedEntry | None:
-    """What is known of a group's upload, whose id was made from that which a member had before."""
-
-    def told(one: ReceivedEntry) -> tuple[str, ...]:
-        return one.group, one.student, one.notebook, one.path.partition("/")[2]
-
-    return next((one for one in received.entries.values() if entry.group and told(one) == told(entry)), None)
 
 
 def _fact(entry: ReceivedEntry) -> tuple[str, ...]:

@@ -142,21 +142,6 @@ class Received:
         return self.root / entry.kept
 
 
-def rename(root: Path, old: str, new: str) -> int:
-    """Let what was received as one student's be another's, in folders and index; return how many entries those are."""
-    before, after = root / STUDENTS / old, root / STUDENTS / new
-    if before.is_dir() and not after.exists():
-        before.rename(after)
-    lines, count = _lines(root / INDEX), 0
-    for line in lines:
-        if line.get("student") == old:
-            line["student"], count = new, count + 1
-            line["kept"] = str(line.get("kept", "")).replace(f"{STUDENTS}/{old}/", f"{STUDENTS}/{new}/", 1)
-    if count:
-        _rewrite(root / INDEX, lines)
-    return count
-
-
 def _rewrite(index: Path, lines: list[dict[str, object]]) -> None:
     put(index, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(), replacing=True)
 

@@ -73,7 +73,7 @@ def refuse_doubles(course: Course, people: Roster) -> None:
         raise CommandError(
             f"the roster gives {len(found)} students of the gradebook another id, and nothing was written: "
             f"{_some(found)}. Correct the ids, or take back an earlier mistaken roster with `unrolled roster --undo`; "
-            "whose login changed gets the new id by `unrolled class rename`"
+            "whose login changed keeps the id so far"
         )
 
 

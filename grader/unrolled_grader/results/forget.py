@@ -13,7 +13,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def deleted(course: Course, student: str, roster_file: Path) -> Iterator[str]:
     with record.alone(course.grades):
         yield from _received(course, student)
         yield from _record(course.grades, student)
-        yield from made_again(course)
+        yield from _made_again(course)
         yield from _in_files(course, student, roster_file)
         yield from _gradebook(course, student)
         yield from _folders(course, student)  # last: where one is left, a second run knows the id
@@ -93,7 +93,7 @@ def _record(grades: Path, student: str) -> Iterator[str]:
         yield f"{file.name}: {count} rows"
 
 
-def made_again(course: Course) -> Iterator[str]:
+def _made_again(course: Course) -> Iterator[str]:
     """Delete what shows students among others and a command makes, make the rest anew, and yield it in words."""
     for name in REMADE:
         if received.take_away(course.grades / name):
@@ -109,19 +109,13 @@ def _in_files(course: Course, student: str, roster_file: Path) -> Iterator[str]:
     """Their rows in the CSV files beside the course and in grades/, and their extension."""
     root = Path(course.directory.root)
     toml = root / settings.FILE
-    if toml.is_file() and rewrite(toml, lambda text: without_table(text, student)):
+    if toml.is_file() and _rewrite(toml, lambda text: without_table(text, student)):
         yield f"{settings.FILE}: [extensions.{student}]"
     own = {roster_file.resolve()} if roster_file.resolve().is_relative_to(root.resolve()) else set()
-    for file in tables(course, own):
-        if count := rewrite(file, lambda text: without_rows(text, student)):
+    lists = {*own, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *course.grades.rglob("*.csv")}
+    for file in sorted(file for file in lists if file.is_file() and not file.is_symlink()):
+        if count := _rewrite(file, lambda text: without_rows(text, student)):
             yield f"{_short(file, root)}: {count} rows"
-
-
-def tables(course: Course, more: Collection[Path] = ()) -> list[Path]:
-    """Return the CSV files beside the course and in grades/."""
-    root = Path(course.directory.root)
-    lists = {*more, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *course.grades.rglob("*.csv")}
-    return sorted(file for file in lists if file.is_file() and not file.is_symlink())
 
 
 def _gradebook(course: Course, student: str) -> Iterator[str]:
@@ -151,16 +145,10 @@ def compact(file: Path) -> None:
 
 
 def without_rows(text: str, student: str) -> tuple[str, int]:
-    """Return a CSV file's text without the rows whose column of ids holds this id, and how many those were."""
-    return with_rows(text, student, lambda row, place: None)
-
-
-def with_rows(text: str, student: str, change: Callable[[list[str], int], list[str] | None]) -> tuple[str, int]:
-    """Return a CSV file's text with the rows changed whose column of ids holds this id, and how many those were.
+    """Return a CSV file's text without the rows whose column of ids holds this id, and how many those were.
 
     That is the column that a roster's reader takes for it, in a platform's export, too; else the one called "student".
-    `change` gets a row and the place of its id; None takes it out. The other rows stay as they were, letter by letter.
-    A table without such a column stays whole.
+    The other rows stay as they were, letter by letter. A table without such a column stays whole.
     """
     lines = text.splitlines(keepends=True)
     delimiter = columns.delimiter(lines[0] if lines else "", roster.DELIMITERS, roster.squeezed)
@@ -175,32 +163,20 @@ def with_rows(text: str, student: str, change: Callable[[list[str], int], list[s
     head = [roster.squeezed(cell) for cell in rows[0][0]] if rows else []
     found = columns.find(head, [row for row, _ in rows[1:]])
     (place,) = found.taken.get("id", (-1,)) if found else (head.index("student") if "student" in head else -1,)
-    ids, count = (student, record.one_line(student)), 0
-    for at, (row, _) in enumerate(rows):
-        if at and _cell(row, place) in ids:
-            rows[at], count = (row, _written(change(row, place), delimiter)), count + 1
-    return "".join(raw for _, raw in rows), count
-
-
-def _written(row: list[str] | None, delimiter: str) -> str:
-    buffer = io.StringIO()
-    if row is not None:
-        csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerow(row)
-    return buffer.getvalue()
+    ids, kept = (student, record.one_line(student)), list[str]()
+    for at, (row, raw) in enumerate(rows):
+        if not at or _cell(row, place) not in ids:
+            kept.append(raw)
+    return "".join(kept), len(rows) - len(kept)
 
 
 def _cell(row: list[str], place: int) -> str:
     return row[place].strip() if 0 <= place < len(row) else ""
 
 
-def head_of(student: str) -> re.Pattern[str]:
-    """Return a pattern for the head of a student's table of extensions in course.toml."""
-    return re.compile(rf"^[ \t]*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]", re.MULTILINE)
-
-
 def without_table(text: str, student: str) -> tuple[str, int]:
     """Return course.toml without [extensions.STUDENT], other tables as they were; and how many tables were removed."""
-    head = head_of(student)
+    head = re.compile(rf"[ \t]*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]")
     kept, count, inside = list[str](), 0, False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
@@ -211,7 +187,7 @@ def without_table(text: str, student: str) -> tuple[str, int]:
     return "".join(kept), count
 
 
-def rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:
+def _rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:
     """Change a text file, if there is something to change, and say how much. It keeps its encoding."""
     before, encoding = roster.decoded(data := file.read_bytes())
     if not encoding or before.encode(encoding) != data:

@@ -6,7 +6,6 @@ a stand-in, and `limiter` and `race` of its own, and so finds what the learner's
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -20,7 +19,7 @@ import numpy as np
 import unrolled
 from unrolled import device, timing
 
-from . import causes, foreign, gpu, graphs, kernels, rounding, words
+from . import arguments, causes, foreign, gpu, graphs, kernels, rounding, words
 from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, OnRanks, functions_in, lifted, restored, withheld_from, withheld_from_timed
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
@@ -134,7 +133,7 @@ class _Check:
         findings, inputs = list[Finding](), cases[0].inputs(self.seed)
         if theirs := self.place.borrowed(self.function):
             findings = [Finding("the function", "fail", (f"this calls {theirs}, {words.FOREIGN}",))]
-        elif problem := _not_callable(self.function, self.spec, inputs):
+        elif problem := arguments.not_callable(self.function, self.spec, inputs):
             findings = [Finding("the function", "crashed", (problem,))]
         with ExitStack() as around, set_aside():
             if self.place.withhold:  # once for all cases, which lift it but where the function is called
@@ -183,7 +182,7 @@ class _Check:
     def _call(self, case: Case, earlier: Sequence[Case], module: device.Module) -> Finding:
         """Call the function with arrays of this module, and compare."""
         inputs = case.inputs(self.seed)
-        pristine = _copied(inputs)
+        pristine = arguments.copied(inputs)
         if self.spec.domain and any(case is each for each in self.spec.cases):
             self.shown.update(shown_by(inputs) if case.shown is None else case.shown)
         trace = None
@@ -249,7 +248,7 @@ class _Check:
             got, given = gpu.fetched(got), gpu.fetched(given)
         spec = self.spec
         if touched := [name for name in given if changed(given[name], pristine[name])]:
-            argument = _of_ranks(spec, given, pristine) if touched[0] == "arguments" else touched[0]
+            argument = arguments.changed_on_a_rank(spec, given, pristine) if touched[0] == "arguments" else touched[0]
             return Mismatch((f"your function changed its input {argument}: work on a copy",))
         compare: Compare = spec.compare or (lambda got, expected, given: mismatch(got, expected, spec.tolerance, given))
         # Functions among inputs may have kept what was done with them.
@@ -260,7 +259,7 @@ class _Check:
             right = partial(self._answer, spec.reference)
             rounded = rounding.corrected(got, expected, right, case.inputs(self.seed))
             found = found if rounded is got else compare(rounded, expected, given)
-        if not isinstance(found, Mismatch) and spec.new and (name := _given_back(got, given)):
+        if not isinstance(found, Mismatch) and spec.new and (name := arguments.given_back(got, given)):
             return Mismatch((f"right, but it is an array that came in ({name}): return a new one, such as .copy()",))
         if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
             return found
@@ -341,25 +340,6 @@ class _Check:
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
-def _of_ranks(spec: Spec, given: Inputs, pristine: Inputs) -> str:
-    """The first argument of a program of ranks, after `comm`, that a rank changed."""
-    by_name = zip(*given["arguments"], strict=True), zip(*pristine["arguments"], strict=True)
-    names = list(inspect.signature(spec.reference).parameters)[1:]
-    return next(name for name, now, before in zip(names, *by_name, strict=False) if changed(now, before))
-
-
-def _given_back(got: Any, given: Inputs) -> str | None:
-    """The argument, if any, whose memory is that of a result."""
-    places = {place for leaf in gpu.leaves(got) if (place := _place(leaf))}
-    return next((name for name, value in given.items() if places.intersection(map(_place, gpu.leaves(value)))), None)
-
-
-def _place(leaf: Any) -> tuple[int, int] | None:
-    """Where an array lies in one piece, and how many bytes it has."""
-    whole = isinstance(leaf, np.ndarray) and leaf.size and leaf.flags.c_contiguous
-    return (leaf.ctypes.data, leaf.nbytes) if whole else None
-
-
 def _in_float32(reference: Function) -> Mistake:
     """The mistake of computing in float32 what came in float64."""
 
@@ -400,33 +380,8 @@ def _drawn_from_here(results: Iterator[Any]) -> Iterator[Any]:
     yield from results
 
 
-def _copied(inputs: Inputs) -> Inputs:
-    """A deep copy, in less time where there are arrays."""
-    seen = dict[int, Any]()
-    return dict(gpu.each_leaf(inputs, lambda x: x.copy("K") if type(x) is np.ndarray else copy.deepcopy(x, seen)))
-
-
 def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:
     return function(**inputs) if spec.call is None else spec.call(function, inputs)
-
-
-def _not_callable(function: Any, spec: Spec, inputs: Inputs) -> str | None:
-    """Why the function cannot be called with a case's inputs, or with what the reference needs if `call` uses it."""
-    if not callable(function):
-        return f"expected a function, got {type(function).__name__}: pass the function itself, without brackets"
-    if spec.call is None:
-        names = list(inputs)
-    else:
-        parameters = inspect.signature(spec.reference).parameters.values()
-        names = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    try:
-        inspect.signature(function).bind(**dict.fromkeys(names))
-    except TypeError as error:
-        call = ", ".join(f"{name}=…" for name in names)
-        return f"the function cannot be called as f({call}): {error}. Leave its parameters as the exercise has them"
-    except ValueError:  # a builtin that has no signature: the call itself will tell
-        return None
-    return None
 
 
 def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from importlib import metadata
 
 import unrolled
 
-from . import gallery, handing_in, lab, machine, progress, upgrade
+from . import handing_in, lab, machine, progress, upgrade
 from .common import DATA_SETS, CommandError, Subparsers, count, folder, present, present_file, present_folder, why
 
 __all__ = ["DATA_SETS", "CommandError", "Subparsers", "count", "folder", "main", "present", "present_file"]
@@ -25,7 +25,7 @@ __all__ += ["present_folder"]
 
 GROUP = "unrolled.commands"
 HELP = {
-    "to learn": ("doctor", "data", "lab", "check", "submit", "progress", "gallery", "upgrade"),
+    "to learn": ("doctor", "data", "lab", "check", "submit", "progress", "upgrade"),
     "to teach": (
         "class",
         "roster",
@@ -104,7 +104,7 @@ def _parser(command: str | None = None) -> tuple[argparse.ArgumentParser, dict[s
     subparsers = parser.add_subparsers(
         dest="command", metavar="command", required=True, prog="unrolled", help=argparse.SUPPRESS
     )
-    for module in (machine, lab, handing_in, progress, gallery, upgrade):
+    for module in (machine, lab, handing_in, progress, upgrade):
         module.add(subparsers)
     entries = [] if command in subparsers.choices else list(metadata.entry_points(group=GROUP))
     adders, absent = [], dict[str, str]()

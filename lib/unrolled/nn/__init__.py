@@ -8,7 +8,7 @@ from unrolled.nn.layers import AvgPool2d, BatchNorm2d, Conv2d, Dropout, Flatten,
 from unrolled.nn.network import Sequential, predict_with_loops
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
 from unrolled.nn.recurrent import LSTM
-from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
+from unrolled.nn.schedules import cosine_decay, warmup
 from unrolled.nn.summary import Summary
 from unrolled.nn.training import EarlyStop
 from unrolled.nn.watch import NonFiniteError
@@ -18,4 +18,4 @@ __all__ += ["LSTM", "AvgPool2d", "BatchNorm2d", "Conv2d", "Dropout", "Flatten", 
 __all__ += ["Compiled", "Sequential", "Summary", "compiled"]
 __all__ += ["SGD", "AdaDelta", "AdaGrad", "Adam", "Optimizer", "RMSProp"]
 __all__ += ["EarlyStop", "Evaluation", "History", "NonFiniteError", "predict_with_loops"]
-__all__ += ["cosine_decay", "exponential_decay", "step_decay", "warmup"]
+__all__ += ["cosine_decay", "warmup"]

@@ -106,11 +106,6 @@ class Layer(Answering):
         """Let go of what `forward` kept."""
         self._kept = None
 
-    def remember(self, kept: Any) -> Any:
-        """Keep what `forward` kept for another batch, so that `backward` is that one's; return what was kept before."""
-        before, self._kept = self._kept, kept
-        return before
-
     def kept(self) -> Any:
         """Return what `forward` kept. Raises RuntimeError unless the last forward pass was in training."""
         if self._kept is None:

@@ -82,7 +82,7 @@ class LSTM(Layer):
         else:
             by_y = array_module(grad).zeros(kept[-1].y.shape, dtype=grad.dtype)
             by_y[-1] = grad
-        by_x, by_weights, _ = ops.lstm_backward(by_y, sequence, weights, kept, input_gradient=not self.is_first)
+        by_x, by_weights = ops.lstm_backward(by_y, sequence, weights, kept, input_gradient=not self.is_first)
         for number, layer in enumerate(by_weights):
             for name, gradient in zip(NAMES, (*layer, layer.bias), strict=True):
                 self.gradients[f"{name}_l{number}"][...] = gradient

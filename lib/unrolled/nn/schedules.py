@@ -12,22 +12,6 @@ Schedule: TypeAlias = Callable[[int], float]
 """A function from the epoch, counted from 0, to the factor."""
 
 
-def step_decay(every: int, factor: float = 0.5) -> Schedule:
-    """Return the schedule factor^(epoch // every): the rate drops at every `every`-th epoch.
-
-    Raises ValueError unless every >= 1 and 0 < factor <= 1.
-    """
-    check_whole("every", every)
-    _check_factor(factor)
-    return lambda epoch: float(factor ** (epoch // every))
-
-
-def exponential_decay(factor: float) -> Schedule:
-    """Return the schedule factor^epoch: it drops a little every epoch. Raises ValueError unless 0 < factor <= 1."""
-    _check_factor(factor)
-    return lambda epoch: float(factor**epoch)
-
-
 def cosine_decay(epochs: int) -> Schedule:
     """Return a schedule from 1 in epoch 0 down to 0 in epoch `epochs` and after, along half a cosine.
 
@@ -54,8 +38,3 @@ def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
         return 1.0 if then is None else then(epoch - epochs)
 
     return factor
-
-
-def _check_factor(factor: float) -> None:
-    if not 0 < factor <= 1:
-        raise ValueError(f"factor is {factor}; expected above 0 and at most 1")

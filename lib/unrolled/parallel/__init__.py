@@ -8,11 +8,10 @@ from unrolled.parallel.errors import DeadlockError, MismatchError, NoEngineError
 from unrolled.parallel.launch import run, world
 from unrolled.parallel.links import LINKS, Link
 from unrolled.parallel.network import Message, Network
-from unrolled.parallel.pipeline import Stage, gpipe, one_forward_one_backward
+from unrolled.parallel.pipeline import gpipe, one_forward_one_backward
 from unrolled.parallel.shards import shard
-from unrolled.parallel.split_linear import ColumnLinear, RowLinear
 
 __all__ = ["LINKS", "Communicator", "Link", "Message", "Network", "Pending", "emulate"]
 __all__ += ["DeadlockError", "MismatchError", "NoEngineError", "ParallelError", "RankError"]
-__all__ += ["ColumnLinear", "RowLinear", "Stage", "evaluate", "fit", "gpipe", "gradients", "one_forward_one_backward"]
+__all__ += ["evaluate", "fit", "gpipe", "gradients", "one_forward_one_backward"]
 __all__ += ["run", "shard", "world"]

@@ -1,4 +1,4 @@
-"""The gradient of a mini-batch whose images are shared out among ranks: computed in parts, summed in pieces."""
+"""The gradient of a mini-batch whose images are shared out among ranks: summed in pieces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy as np
 
 from unrolled.device import Array, array_module
 from unrolled.nn import Sequential
-from unrolled.ops.arguments import check_whole
 from unrolled.parallel.communicator import Communicator, Pending
-from unrolled.parallel.shards import shard
 
 
 def gradients(
@@ -20,7 +18,6 @@ def gradients(
     images: Array,
     labels: Array,
     total: int,
-    accumulate: int = 1,
     pieces: Sequence[slice] = (slice(None),),
 ) -> tuple[Array, Array]:
     """Fill `network.gradients` with the gradient of the mean loss over all ranks' `total` images.
@@ -28,13 +25,20 @@ def gradients(
     images and labels are this rank's, none where a short batch leaves it without. `pieces` of the gradient are summed
     one by one, the last first, as soon as the backward pass has filled them. Dropout draws for this rank's images alone
     (`fit` lets it draw as one rank would). Returns this rank's share of the loss (its sum over ranks is the loss of the
-    batch) and its scores (N, M). Raises ValueError unless accumulate >= 1.
+    batch) and its scores (N, M).
     """
-    check_whole("accumulate", accumulate)
     if len(pieces) > 1 and len(images):
         return _overlapped(comm, network, images, labels, total, pieces)
-    parts = [shard(len(images), part, accumulate) for part in range(accumulate)]
-    loss, scores = _in_parts(network, images, labels, total, [part for part in parts if part.stop > part.start])
+    if len(images):
+        share = len(images) / total
+        scores = network.forward(images, training=True)
+        loss, grad = network.loss(scores, labels)
+        loss = loss * share
+        network.backward(grad * share)  # here it is small: one pass less over all gradients
+    else:
+        module = array_module(network.parameters)
+        network.gradients[...] = 0
+        loss, scores = module.zeros((), dtype=network.dtype), module.zeros((0, 1), dtype=network.dtype)
     if len(pieces) == 1:
         comm.all_reduce(network.gradients, out=network.gradients)
     else:  # without images: as the others do
@@ -51,29 +55,6 @@ def cuts(network: Sequential, count: int) -> list[slice]:
     nearest = {min((abs(end - at), end) for end in ends)[1] for at in wanted}
     inner = sorted(nearest - {0, len(network.gradients)})
     return [slice(a, b) for a, b in zip([0, *inner], [*inner, len(network.gradients)], strict=True)]
-
-
-def _in_parts(
-    network: Sequential, images: Array, labels: Array, total: int, parts: Sequence[slice]
-) -> tuple[Array, Array]:
-    """Fill the gradient with this rank's share, a part of its images after the other: with zeros if it has none."""
-    module = array_module(network.parameters)
-    if not parts:
-        network.gradients[...] = 0
-        return module.zeros((), dtype=network.dtype), module.zeros((0, 1), dtype=network.dtype)
-    summed, loss, scores = None, 0.0, []
-    for part in parts:
-        share = (part.stop - part.start) / total
-        part_scores = network.forward(images[part], training=True)
-        part_loss, grad = network.loss(part_scores, labels[part])
-        network.backward(grad * share)  # here it is small: one pass less over all gradients
-        if len(parts) > 1:
-            summed = network.gradients.copy() if summed is None else module.add(summed, network.gradients, out=summed)
-        loss = loss + part_loss * share
-        scores.append(part_scores)
-    if summed is not None:
-        network.gradients[...] = summed
-    return loss, scores[0] if len(scores) == 1 else module.concatenate(scores)
 
 
 def _overlapped(

@@ -8,7 +8,6 @@ the statistics of each shard, and the running averages are averaged after each e
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,11 @@ from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential, traini
 from unrolled.nn.schedules import Schedule
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.batch_gradients import cuts
-from unrolled.parallel.checkpoint import Checkpoint, Progress
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.dropping import drawing_together
 from unrolled.parallel.same import check_same, dataset_words
 from unrolled.parallel.shards import shard
 from unrolled.parallel.steps import Steps
-
-UNCHANGED = "network", "batch_size", "seed", "accumulate", "train", "validation"
-"""What has to be the same for a training to go on from a checkpoint."""
 
 
 def fit(
@@ -41,10 +36,7 @@ def fit(
     schedule: Schedule | None = None,
     validation: Dataset | None = None,
     seed: int = 0,
-    accumulate: int = 1,
     buckets: int = 1,
-    checkpoint: str | Path | None = None,
-    every: int = 1,
 ) -> History:
     """Train a network on all ranks together; return the history of all. Every rank calls it with the same arguments.
 
@@ -52,58 +44,40 @@ def fit(
     looks at its own rows alone. They are moved to where the network is: a network that was built on a GPU trains with
     data on the host, or in a file (`np.load(path, mmap_mode="r")`). One that is not built lives where the data are.
 
-    `accumulate` takes a rank's rows through the network in so many parts, one after the other: less memory, the same
-    step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are
-    still computing.
-
-    `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds a checkpoint goes
-    on from it, and returns the history of all epochs. Number of ranks, epochs, schedule and learning rate may change
-    in between; ValueError says what else differs. The newest two checkpoints are kept, and none is of parameters that
-    are not finite, or that made the loss so.
+    With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are still
+    computing.
 
     Rank 0's first parameters are everybody's, and so are its state and what its optimizer remembers of steps before.
     Dropout begins to draw anew, from the seeds of rank 0's layers.
 
     Raises MismatchError where ranks disagree in network, data or options, TypeError and ValueError for what is wrong
     with these on a rank by itself, such as a batch smaller than the number of ranks, NonFiniteError, on all ranks,
-    after an epoch, or before a checkpoint, where the parameters are not finite.
+    after an epoch where the parameters are not finite.
     """
     training.check_options(epochs, batch_size, optimizer, schedule)
     check_whole("seed", seed, 0)
-    for name, value in (("accumulate", accumulate), ("buckets", buckets), ("every", every)):
-        check_whole(name, value)
-    if not isinstance(checkpoint, (str, Path, type(None))):
-        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
+    check_whole("buckets", buckets)
     if batch_size < comm.size:
         raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
-    if accumulate > 1 and buckets > 1:
-        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
     _build_for(network, train, validation)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     memories = optimizer.prepare(network.parameters)
     options: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
-    options |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
-    options |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
+    options |= {"schedule": rates, "seed": seed, "buckets": buckets}
     options |= {"train": dataset_words(train), "validation": dataset_words(validation)}
-    words = check_same(comm, network, **options)
+    check_same(comm, network, **options)
     for values in (network.parameters, network.state, *(memories if optimizer.steps else ())):
         if len(values):
             comm.broadcast(values, out=values)
-    saved, progress = None, Progress()
-    if checkpoint is not None:
-        saved = Checkpoint(Path(checkpoint), every, {name: words[name] for name in UNCHANGED})
-        progress = saved.resume(comm, network, optimizer, epochs)
-    pieces = cuts(network, buckets)
+    history, pieces = History(), cuts(network, buckets)
     with drawing_together(comm, network) as begin:
-        steps = Steps(comm, network, train, batch_size, seed, optimizer, accumulate, pieces, saved, begin)
-        steps.pass_over(progress)
-        for epoch in range(progress.epoch, epochs):
-            steps.epoch(progress, rates[epoch])
+        steps = Steps(comm, network, train, batch_size, seed, optimizer, pieces, begin)
+        for epoch, rate in enumerate(rates):
+            steps.epoch(epoch, rate, history)
             if validation is not None:
-                progress.history.validated(evaluate(network, validation, comm))
-            progress = Progress(epoch + 1, history=progress.history)
-    return progress.history
+                history.validated(evaluate(network, validation, comm))
+    return history
 
 
 def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_size: int = 256) -> Evaluation:

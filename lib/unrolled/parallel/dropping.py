@@ -19,9 +19,7 @@ def drawing_together(comm: Communicator, network: Sequential) -> Iterator[Callab
     """Let the network's Dropout layers draw as on one rank, from rank 0's seeds on.
 
     They begin anew there, whatever they have drawn before: ranks may have drawn differently, and no library tells where
-    a generator on a GPU is. So a training that is resumed, in this process or another, finds its numbers again.
-    Yields what is to be called with the number of all ranks' images, before each mini-batch, also one that is left out
-    because a checkpoint comes after it.
+    a generator on a GPU is. Yields what is to be called with the number of all ranks' images, before each mini-batch.
     """
     layers = [layer for layer in network.layers if isinstance(layer, Dropout)]
     module = array_module(network.parameters)

@@ -21,11 +21,11 @@ LOOKED_AT = 64  # images of a data set
 PLAIN = bool, int, float, complex, str, bytes, np.dtype
 
 
-def check_same(comm: Communicator, network: Sequential, **others: Any) -> dict[str, str]:
+def check_same(comm: Communicator, network: Sequential, **others: Any) -> None:
     """Raise MismatchError, on all ranks, unless all have this network's layers, shapes and loss, and these others.
 
-    others: what else has to be the same, by name. Each is told apart by its words, see `words`, which are returned. The
-    error names what differs, and where.
+    others: what else has to be the same, by name. Each is told apart by its words, see `words`. The error names what
+    differs, and where.
     """
     layers = [(layer, sorted(layer.parameter_shapes.items())) for layer in network.layers]
     described = {"network": words((layers, network.dtype.name, network.loss))}
@@ -37,7 +37,6 @@ def check_same(comm: Communicator, network: Sequential, **others: Any) -> dict[s
         says = "; ".join(f"rank {rank} differs from rank 0 in {', '.join(its)}" for rank, its in differ.items() if its)
         here = "; ".join(f"{name} {described[name]}" for name in names)
         raise MismatchError(f"{says}; here (rank {comm.rank}): {here}")
-    return described
 
 
 def words(value: Any) -> str:

@@ -12,13 +12,14 @@ from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import confusion, difference, filters, images, race
 from unrolled.show.kernels import banks, barriers, warps
-from unrolled.show.ladder import causes, gallery, ladder, rungs
+from unrolled.show.ladder import causes, gallery, ladder
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision import clipping, float_ruler, precision_front
 from unrolled.show.ranks import messages, ring_allreduce
+from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling, scaling_curves
 from unrolled.show.schedules import pipeline, wavefront
 from unrolled.show.timeline import launches, timeline

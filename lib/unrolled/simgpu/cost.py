@@ -33,7 +33,7 @@ from functools import lru_cache
 from math import ceil, log2, prod
 from typing import Any
 
-from unrolled.simgpu import operations
+from unrolled.simgpu import addressing, operations
 from unrolled.simgpu.command import Inputs, InvalidCommandError, Options, View, Views
 from unrolled.simgpu.profiles import GPUProfile
 
@@ -97,8 +97,8 @@ def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUPr
         memory += _places_seconds(named, elements, options, op != "getitem", profile)
         compute = max(compute, elements * FINDING / profile.integer)
     if op == "kernel" and outputs:
-        addressing = operations.kernel(options.get("name")).addressing * outputs[0].size
-        compute = max(compute, addressing / profile.integer)
+        found = operations.kernel(options.get("name")).addressing * outputs[0].size
+        compute = max(compute, found / profile.integer)
     if op.endswith(".at"):
         compute = max(compute, elements / profile.atomics)
     slowed = max(memory / _blocks_share(op, outputs, profile), compute / _tiles_share(product, outputs, flops, profile))
@@ -182,7 +182,7 @@ def _elements(op: str, inputs: Inputs, outputs: Views, options: Options) -> int:
     views = [x for x in inputs if isinstance(x, View)]
     if named := _named(op, views, outputs):
         indices = [x.shape if isinstance(x, View) else () for x in inputs[1:]]
-        return operations.addressed(named.shape, indices, options)
+        return addressing.addressed(named.shape, indices, options)
     return max((view.size for view in (*views, *outputs)), default=0)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu import cost, operations, ordering, touches
+from unrolled.simgpu import addressing, cost, operations, ordering, touches
 from unrolled.simgpu.captures import ORIGIN, Capture, CapturedEvent, Captures, Done, Work, failure, library_of
 from unrolled.simgpu.command import (
     Inputs,
@@ -122,7 +122,7 @@ class LocalMachine(Machine):
         def run() -> Done:
             if arrays and (indexed := touches.indexed(op, arrays, results)) is not None:  # as it is before the launch
                 with naming(op):
-                    key = operations.index_of(indexed, arrays[1:], options)
+                    key = addressing.index_of(indexed, arrays[1:], options)
                 done.touches = list(touches.of_launch(op, read, written, key))
             compute(results)
             self._memory.lost(outputs)

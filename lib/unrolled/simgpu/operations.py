@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu import generator
+from unrolled.simgpu import addressing, generator
+from unrolled.simgpu.addressing import check_size
 from unrolled.simgpu.arithmetic import AS_A_GPU, fused, unrooted
 from unrolled.simgpu.command import InvalidCommandError, Options
 from unrolled.simgpu.conversion import converted, to_integers
@@ -174,12 +175,6 @@ def _written(function: Callable[[Any, Array, Options], Any], casting: Any = "sam
     return compute
 
 
-def _check_size(size: int, out: Array) -> None:
-    """Raise InvalidCommandError unless the output has `size` values, before NumPy makes a result that would not fit."""
-    if size != out.size:
-        raise InvalidCommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")
-
-
 def _check_fit(inputs: Sequence[Any], out: Array) -> None:
     """Raise unless all inputs broadcast to the output, so that nothing in between is larger than it."""
     for x in inputs:
@@ -228,7 +223,7 @@ def _searchsorted(inputs: Sequence[Any], out: Array, options: Options) -> Any:
 
 
 def _concatenate(inputs: Sequence[Any], out: Array, options: Options) -> Any:
-    _check_size(sum(x.size for x in inputs), out)
+    check_size(sum(x.size for x in inputs), out)
     return np.concatenate(inputs, axis=options.get("axis", 0))
 
 
@@ -262,7 +257,7 @@ def _fft(function: Callable[..., Any]) -> Operation:
         if function is np.fft.irfft2:  # cut before, so that nothing in between is larger than the result
             x = x[tuple(slice(half) if axis == last else slice(None) for axis in range(x.ndim))]
         images = [n for axis, n in enumerate(x.shape) if axis not in (first % x.ndim, last % x.ndim)]
-        _check_size(prod(images) * prod(there), out)
+        check_size(prod(images) * prod(there), out)
         return function(x, lengths, (first, last))
 
     return _written(transform)
@@ -291,58 +286,6 @@ def _triangle(function: Callable[..., Any]) -> Operation:
         return function(x, k=options.get("k", 0))
 
     return _written(triangle)
-
-
-# reading and writing what index arrays name; indices that are out of range wrap around, as they do on CuPy
-
-
-def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: Options) -> int:
-    """Return how many elements of an array indices of these shapes name: each of theirs, on the axes that have none.
-
-    Raises InvalidCommandError for axes that do not fit.
-    """
-    axes = options["axes"]
-    if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
-        raise InvalidCommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
-    if not all(type(axis) is int and 0 <= axis < len(shape) for axis in axes):
-        raise InvalidCommandError(f"axes are {axes!r:.80}; expected axes of an array with {len(shape)}")
-    named = np.broadcast_shapes(*(tuple(index) for index in indices))
-    return prod(named) * prod(n for axis, n in enumerate(shape) if axis not in axes)
-
-
-def index_of(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...]:
-    """Return the index that addresses x: the given one on the axes named, all of the other axes. Wraps around."""
-    addressed(x.shape, [np.shape(index) for index in indices], options)
-    key: list[Any] = [slice(None)] * x.ndim
-    for axis, index in zip(options["axes"], indices, strict=True):
-        if np.asarray(index).dtype.kind not in "iu":
-            raise InvalidCommandError("an index is no integer")
-        if np.size(index) and not x.shape[axis]:
-            raise InvalidCommandError("an index into an axis of length 0")
-        key[axis] = np.asarray(index).astype(np.int64, copy=False) % x.shape[axis] if x.shape[axis] else index
-    return tuple(key)
-
-
-def _getitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (x, *indices), (out,) = inputs, outputs
-    _check_size(addressed(x.shape, [np.shape(index) for index in indices], options), out)
-    np.copyto(out, x[index_of(x, indices, options)])
-
-
-def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (value, *indices), (x,) = inputs, outputs
-    x[index_of(x, indices, options)] = value
-
-
-def _at(function: np.ufunc) -> Operation:
-    numbers: dict[np.ufunc, np.ufunc] = {np.maximum: np.fmax, np.minimum: np.fmin}
-    function = numbers.get(function, function)  # of NaN and a number, the number
-
-    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        (value, *indices), (x,) = inputs, outputs
-        function.at(x, index_of(x, indices, options), converted(value, x.dtype))  # else uint64 goes by float64
-
-    return compute
 
 
 # several steps in one launch, and the kernels of the library
@@ -397,7 +340,7 @@ def without_name(options: Options) -> Options:
 
 OPERATIONS: dict[str, Operation] = {
     **{name: _reduction(function) for name, function in (REDUCTIONS | SCANS).items()},
-    **{f"{name}.at": _at(function) for name, function in UFUNCS.items()},
+    **{f"{name}.at": addressing.at(function) for name, function in UFUNCS.items()},
     **{name: _ufunc(function) for name, function in UFUNCS.items()},
     **{name: _as_a_gpu(UFUNCS[name], *how) for name, how in AS_A_GPU.items()},
     **dict.fromkeys(("copy", "fill"), _copy),
@@ -407,8 +350,8 @@ OPERATIONS: dict[str, Operation] = {
     "matmul": _matmul,
     "einsum": _written(lambda inputs, out, o: np.einsum(o["subscripts"], *inputs, optimize=len(inputs) == 2)),
     **{name: _fft(getattr(np.fft, name)) for name in ("rfft2", "irfft2", "fft2", "ifft2")},
-    "getitem": _getitem,
-    "setitem": _setitem,
+    "getitem": addressing.getitem,
+    "setitem": addressing.setitem,
     "nonzero": _nonzero,
     "arange": _written(_arange),
     "linspace": _written(_linspace, "unsafe"),

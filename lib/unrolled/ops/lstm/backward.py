@@ -18,7 +18,7 @@ from unrolled.ops.arguments import check_arrays, check_shape, rounds_once
 from unrolled.ops.lstm import cell, columns
 from unrolled.ops.lstm.forms import Beside
 from unrolled.ops.lstm.sequence import chosen
-from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
+from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_stack, check_state
 from unrolled.ops.products import matmul_of_columns, plain_matmul
 
 Gradients: TypeAlias = "tuple[Array | None, LSTMWeights]"
@@ -35,17 +35,14 @@ def lstm_backward(
     weights: Sequence[LSTMWeights],
     kept: Sequence[LSTMGates],
     state: tuple[Array, Array] | None = None,
-    grad_state: tuple[Array, Array] | None = None,
     *,
     form: str | None = None,
-    mask: Array | None = None,
     input_gradient: bool = True,
-) -> tuple[Array | None, list[LSTMWeights], tuple[Array, Array]]:
-    """Return the gradients by x (T, N, D), by each layer's weights, and by the states (h, c) before the first step.
+) -> tuple[Array | None, list[LSTMWeights]]:
+    """Return the gradients by x (T, N, D), None without `input_gradient`, and by each layer's weights.
 
-    grad (T, N, H) is the gradient by the last layer's outputs, `grad_state` by the last states (h, c), each (L, N, H),
-    zeros unless given. `kept` is what `lstm_with_gates` returned for the same x, weights, state and mask. Without
-    `input_gradient` the first is None.
+    grad (T, N, H) is the gradient by the last layer's outputs; `kept` is what `lstm_with_gates` returned for the same
+    x, weights and state.
 
     Forms are those of `lstm`. naive makes 16 products a step, one for each gate and gradient; combined 4; streams lets
     three of these run beside the next step; fused and transposed do the rest in one launch a step. From inputs_at_once
@@ -56,25 +53,17 @@ def lstm_backward(
     check_arrays(grad=grad, x=x)
     check_shape("grad", grad, (steps, n, hidden), f"(T, N, H) of x {tuple(x.shape)} and weights")
     _check_kept(kept, layers, (steps, n, hidden))
-    for name, states in (("state", state), ("grad_state", grad_state)):
-        check_states(name, states, (layers, n, hidden), x)
-    check_mask(mask, x)
-    form = chosen(form, x, hidden, layers, mask)
-    zeros = array_module(x).zeros((layers, n, hidden), dtype=x.dtype)
-    first, last = ([a.astype(x.dtype, copy=False) for a in states or (zeros, zeros)] for states in (state, grad_state))
-    grad = grad.astype(x.dtype, copy=False)
-    if mask is not None:
-        grad = grad * mask[:, :, None]
-    by_weights, by_states = [], []
+    check_state(state, (layers, n, hidden), x)
+    form = chosen(form, x, hidden, layers)
+    h, c = state or [array_module(x).zeros((layers, n, hidden), dtype=x.dtype)] * 2
+    grad, by_weights = grad.astype(x.dtype, copy=False), []
     for k in reversed(range(layers)):
-        layer = Layer(kept[k - 1].y if k else x, weights[k], kept[k], first[0][k], first[1][k])
+        first = h[k].astype(x.dtype, copy=False), c[k].astype(x.dtype, copy=False)
+        layer = Layer(kept[k - 1].y if k else x, weights[k], kept[k], *first)
         products = (AtOnce if form in AT_ONCE else ByStep)(layer, form, input_gradient or k > 0)
-        by_sums, by_state = _through_time(grad, layer, last[0][k], last[1][k], form, mask, products)
-        grad, by_layer = products.finish(by_sums)
+        grad, by_layer = products.finish(_through_time(grad, layer, form, products))
         by_weights.append(by_layer)
-        by_states.append(by_state)
-    h, c = (array_module(x).concatenate(tuple(one[j][None] for one in by_states[::-1])) for j in range(2))
-    return grad, by_weights[::-1], (h, c)
+    return grad, by_weights[::-1]
 
 
 class Layer(NamedTuple):
@@ -92,31 +81,23 @@ class Layer(NamedTuple):
         return (self.kept.y[t - 1], self.kept.c[t - 1]) if t else (self.h, self.c)
 
 
-def _through_time(
-    grad: Array, layer: Layer, grad_h: Array, grad_c: Array, form: str, mask: Array | None, products: ByStep | AtOnce
-) -> tuple[Array, tuple[Array, Array]]:
-    """Return the gradients by the gates' sums of all steps (T, N, 4 * H), and by h and c before the first step."""
-    weight_hh, kept = layer.weights.weight_hh, layer.kept
-    by_sums = array_module(grad).empty(kept.gates.shape, dtype=grad.dtype)
+def _through_time(grad: Array, layer: Layer, form: str, products: ByStep | AtOnce) -> Array:
+    """Return the gradients by the gates' sums of all steps (T, N, 4 * H)."""
+    module, weight_hh, kept = array_module(grad), layer.weights.weight_hh, layer.kept
+    by_sums = module.empty(kept.gates.shape, dtype=grad.dtype)
+    grad_h = grad_c = module.zeros(layer.h.shape, dtype=grad.dtype)
     if form == "persistent":
-        outputs = by_sums, array_module(grad).empty(grad_h.shape, dtype=grad.dtype), grad_h.copy()
+        outputs = by_sums, module.empty(grad_h.shape, dtype=grad.dtype), grad_h.copy()
         inputs = grad, kept.c, kept.gates, weight_hh, layer.c, grad_h, grad_c
         kernels.lstm_persistent_backward(inputs, outputs, kernels.constants(hidden=grad_h.shape[1]))
-        return by_sums, (outputs[1], outputs[2])
+        return by_sums
     back: columns.Back = partial(_back, layer, form, products)
-    if form in AT_ONCE and array_module(grad) is np:
+    if form in AT_ONCE and module is np:
         by_sums, back = columns.all_in_columns(by_sums), columns.back(weight_hh, kept, layer.c)
     for t in reversed(range(len(grad))):
-        stay_h, stay_c = 0, 0
-        if mask is not None:  # where there was no step, the gradients by the states pass by it
-            moves = mask[t][:, None]
-            stay_h, stay_c = grad_h * ~moves, grad_c * ~moves
-            grad_h, grad_c = grad_h * moves, grad_c * moves
         grad_h, grad_c = back(t, grad[t], grad_h, grad_c, by_sums[t])
         products.step(t, by_sums[t])
-        if mask is not None:
-            grad_h, grad_c = grad_h + stay_h, grad_c + stay_c
-    return by_sums, (grad_h, grad_c)
+    return by_sums
 
 
 def _back(

@@ -12,7 +12,7 @@ from unrolled.ops.allocation import empty
 from unrolled.ops.arguments import rounds_once
 from unrolled.ops.lstm import columns, forms
 from unrolled.ops.lstm.wavefront import wavefront
-from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
+from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_stack, check_state
 
 STEPPING = {
     form.__name__: form
@@ -30,15 +30,13 @@ def lstm(
     state: tuple[Array, Array] | None = None,
     *,
     form: str | None = None,
-    mask: Array | None = None,
 ) -> tuple[Array, tuple[Array, Array]]:
     """Return the last layer's outputs (T, N, H) and the last states (h, c), each (L, N, H), of x (T, N, D).
 
     `weights` holds an LSTMWeights for each layer; `state` is (h, c) before the first step, zeros unless given. `form`
-    is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding. Where `mask` (T, N) is False
-    a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
+    is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding.
 
-    In NumPy the fastest form keeps nothing here but outputs, where no mask is given and a cache holds the weights
+    In NumPy the fastest form keeps nothing here but outputs, where a cache holds the weights
     (`unrolled.ops.lstm.columns.outputs`): its last digits are not those of `lstm_with_gates`.
 
     The same call repeats its bits on the host. On a GPU it multiplies by cuBLAS, which promises them only while a
@@ -49,17 +47,16 @@ def lstm(
     float32 in, float32 out; integers count as float32. Raises ValueError, which names the argument, for shapes that do
     not fit, for no steps, and for a form that is unknown or cannot run here.
     """
-    x, weights, state, form = _arguments(x, weights, state, form, mask)
-    if _in_columns(x, form) and mask is None and all(map(columns.cached, weights)):
+    x, weights, state, form = _arguments(x, weights, state, form)
+    if _in_columns(x, form) and all(map(columns.cached, weights)):
         y, last = x, []
         for layer, h, c in zip(weights, *state, strict=True):
             y, c = columns.outputs(y, layer, h, c)
             last.append((y[-1], c))
         h, c = map(np.stack, zip(*last, strict=True))
         return y, (h, c)
-    kept, state = lstm_with_gates(x, weights, state, form=form, mask=mask)
-    y = kept[-1].y
-    return y if mask is None else y * mask[:, :, None], state
+    kept, state = lstm_with_gates(x, weights, state, form=form)
+    return kept[-1].y, state
 
 
 @rounds_once
@@ -69,34 +66,32 @@ def lstm_with_gates(
     state: tuple[Array, Array] | None = None,
     *,
     form: str | None = None,
-    mask: Array | None = None,
 ) -> tuple[list[LSTMGates], tuple[Array, Array]]:
     """Return what each layer computed, for `lstm_backward`, and the last states (h, c), each (L, N, H).
 
-    Arguments and errors are those of `lstm`. Where mask is False, y and c are the states that stay.
+    Arguments and errors are those of `lstm`.
     """
-    x, weights, (h, c), form = _arguments(x, weights, state, form, mask)
+    x, weights, (h, c), form = _arguments(x, weights, state, form)
     module = array_module(x)
     if form == "wavefront":
         kept = wavefront(x, weights, (h, c))
     else:
         kept = []
         for number, layer in enumerate(weights):
-            kept.append(_layer(kept[-1].y if kept else x, layer, h[number], c[number], form, mask))
+            kept.append(_layer(kept[-1].y if kept else x, layer, h[number], c[number], form))
     return kept, tuple(module.concatenate(tuple(layer[k][-1:] for layer in kept)) for k in range(2))
 
 
 def _arguments(
-    x: Array, weights: Sequence[LSTMWeights], state: tuple[Array, Array] | None, form: str | None, mask: Array | None
+    x: Array, weights: Sequence[LSTMWeights], state: tuple[Array, Array] | None, form: str | None
 ) -> tuple[Array, list[LSTMWeights], tuple[Array, Array], str]:
     """x, the layers and the states (h, c), each (L, N, H), checked and in one float dtype, and the form's name."""
     x, weights = check_stack(x, weights)
     layers, n, hidden = len(weights), x.shape[1], weights[0].weight_hh.shape[1]
-    check_states("state", state, (layers, n, hidden), x)
-    check_mask(mask, x)
+    check_state(state, (layers, n, hidden), x)
     h, c = state or [array_module(x).zeros((layers, n, hidden), dtype=x.dtype)] * 2
     states = h.astype(x.dtype, copy=False), c.astype(x.dtype, copy=False)
-    return x, weights, states, chosen(form, x, hidden, layers, mask)
+    return x, weights, states, chosen(form, x, hidden, layers)
 
 
 def _in_columns(x: Array, form: str) -> bool:
@@ -104,19 +99,17 @@ def _in_columns(x: Array, form: str) -> bool:
     return form == "inputs_at_once" and array_module(x) is np
 
 
-def chosen(form: str | None, x: Array, hidden: int, layers: int, mask: Array | None) -> str:
+def chosen(form: str | None, x: Array, hidden: int, layers: int) -> str:
     """Return the form's name, the fastest that fits if None. Raises ValueError for one that cannot run here."""
     on_gpu = kernels.take(x)
     if form is None:
-        if mask is None and kernels.persists(x, hidden):
+        if kernels.persists(x, hidden):
             return "persistent"
-        return "wavefront" if on_gpu and layers > 1 and mask is None else "inputs_at_once"
+        return "wavefront" if on_gpu and layers > 1 else "inputs_at_once"
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; expected one of {', '.join(FORMS)}, or None for the fastest that fits")
     if form in ON_GPU and not on_gpu:
         raise ValueError(f"form {form!r} needs float32 or float64 arrays on a GPU; here x is {x.dtype} elsewhere")
-    if mask is not None and form in ("wavefront", "persistent"):
-        raise ValueError(f"form {form!r} takes no mask; expected one of {', '.join(STEPPING)}, or None")
     if form == "persistent" and not kernels.persists(x, hidden):
         raise ValueError(
             f"form 'persistent' keeps the weights on the chip: float32, and a hidden size of 64, 128 ... 512 that the "
@@ -125,7 +118,7 @@ def chosen(form: str | None, x: Array, hidden: int, layers: int, mask: Array | N
     return form
 
 
-def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str, mask: Array | None) -> LSTMGates:
+def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str) -> LSTMGates:
     """What a layer computed on its inputs x (T, N, D), from h and c (N, H)."""
     shape = (*x.shape[:2], h.shape[1])
     y, cells = (empty(x, f"the LSTM's {name}", shape) for name in ("outputs", "cell states"))
@@ -143,9 +136,5 @@ def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str, mask: Ar
         step = STEPPING[form](x, layer, kept)
     for t in range(len(x)):
         step(t, h, c)
-        if mask is not None:
-            moves = mask[t][:, None]
-            for now, before in ((kept.y, h), (kept.c, c)):
-                now[t] = array_module(x).where(moves, now[t], before)
         h, c = kept.y[t], kept.c[t]
     return kept

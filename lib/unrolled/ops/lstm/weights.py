@@ -69,22 +69,12 @@ def check_stack(x: Array, weights: Sequence[Sequence[Array]]) -> tuple[Array, li
     return x, [LSTMWeights(*flat[k : k + 3]) for k in range(0, len(flat), 3)]
 
 
-def check_states(name: str, states: tuple[Array, Array] | None, shape: tuple[int, int, int], like: Array) -> None:
-    """Raise unless states, (h, c), are two arrays (L, N, H), or None, in the library of `like`."""
-    if states is None:
+def check_state(state: tuple[Array, Array] | None, shape: tuple[int, int, int], like: Array) -> None:
+    """Raise unless state, (h, c), is two arrays (L, N, H), or None, in the library of `like`."""
+    if state is None:
         return
-    if not isinstance(states, (tuple, list)) or len(states) != 2:
-        raise TypeError(f"{name} is {states!r:.80}; expected two arrays (h, c), each (layers, N, H) = {shape}")
-    check_arrays(x=like, **{f"{name}[{k}]": state for k, state in enumerate(states)})
-    for k, state in enumerate(states):
-        check_shape(f"{name}[{k}]", state, shape, f"(layers, N, H) of weights and x {tuple(like.shape)}")
-
-
-def check_mask(mask: Array | None, x: Array) -> None:
-    """Raise unless mask is None or booleans (T, N), in the library of x."""
-    if mask is None:
-        return
-    check_arrays(x=x, mask=mask)
-    check_shape("mask", mask, tuple(x.shape[:2]), f"(T, N) of x {tuple(x.shape)}")
-    if mask.dtype.kind != "b":
-        raise ValueError(f"mask is {mask.dtype}; expected booleans, as numpy.arange(T)[:, None] < lengths gives them")
+    if not isinstance(state, (tuple, list)) or len(state) != 2:
+        raise TypeError(f"state is {state!r:.80}; expected two arrays (h, c), each (layers, N, H) = {shape}")
+    check_arrays(x=like, **{f"state[{k}]": part for k, part in enumerate(state)})
+    for k, part in enumerate(state):
+        check_shape(f"state[{k}]", part, shape, f"(layers, N, H) of weights and x {tuple(like.shape)}")

@@ -250,7 +250,7 @@ def through_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, 
         np.zeros((len(weight_hh), x.shape[2]), x.dtype), weight_hh, np.zeros_like(weight_hh[:, 0])
     )
     kept = ops.LSTMGates(y, c, gates)
-    _, (found,), _ = ops.lstm_backward(grad_y, x, [weights], [kept], input_gradient=False)
+    _, (found,) = ops.lstm_backward(grad_y, x, [weights], [kept], input_gradient=False)
     return tuple(found)
 
 
