@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,41 +10,19 @@ from unrolled import ops
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l03_pooling.exercises import NEARLY, small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import last_maximum
-from unrolled.checks.exercises.l08_kernels import naive, products
+from unrolled.checks.exercises.l08_kernels import maps, naive, products, vectors
 from unrolled.checks.exercises.l08_kernels.products import TILE
+from unrolled.checks.exercises.l08_kernels.vectors import THREADS
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, normals, random_gpu_case
 from unrolled.device import Array, array_module
 
-THREADS = 256
-POOLED = 2  # the window of fused_bias_relu_pool
 SECTORS = 1.1  # times the fewest, or the bytes of all values: a few more than needed may be where a row begins or ends
 WORKING = 0.25  # of the warps: some may have nothing to do at an edge
 PASSES = 90.0  # of shared memory for a row: the tree of 256 sums takes 45; one thread that adds them all, 255
 
 
-def added(x: Array, y: Array, out: Array, n: int) -> Array:
-    """Return x + y; the parameters are the kernel's."""
-    return x + y
-
-
-def launched(kernel: Any, inputs: Inputs) -> Array:
-    """Launch the kernel with as many blocks as the values need, and return what it wrote."""
-    x, y, threads = inputs["x"], inputs["y"], inputs["threads"]
-    xp = array_module(x)
-    if xp is np or kernel is added:
-        return kernel(x, y, x, x.size)
-    out = xp.empty_like(x)
-    kernel(-(-x.size // threads), threads, (x, y, out, np.int32(x.size)))
-    return out
-
-
 UNMADE = "this is a function still: @jit.rawkernel() above its def, with the brackets, makes a kernel of it"
-
-
-def _any_vectors(rng: np.random.Generator) -> Inputs:
-    n = edge_size(rng, 700)
-    return {**normals(rng, x=(n,), y=(n,)), "threads": int(rng.choice([32, 64, 128, 512]))}
 
 
 FEW = 64  # threads of a block where the kernel may not count on THREADS
@@ -60,8 +36,8 @@ ADDING = Budget(
 )
 
 add_kernel = Spec(
-    reference=added,
-    call=launched,
+    reference=vectors.added,
+    call=vectors.launched,
     on_real=False,
     crash_advice=lambda lines, inputs: (UNMADE,) if "positional argument" in lines[0] else (),
     cases=[
@@ -75,7 +51,7 @@ add_kernel = Spec(
         ),
         gpu_case("512 values: two whole blocks", ADDING, x=normal(512), y=normal(512), threads=THREADS),
     ],
-    domain=random_gpu_case("any number of values, in blocks of any size", _any_vectors, ADDING),
+    domain=random_gpu_case("any number of values, in blocks of any size", vectors.any_vectors, ADDING),
     points=2,
     hints=(
         "Every thread runs the same lines. What differs is its number, and with it the value that it takes care of.",
@@ -101,32 +77,6 @@ add_kernel = Spec(
 )
 
 
-def shifted(x: Array, out: Array, n: int) -> Array:
-    """Return x (n,) with each block of THREADS values one place further on, and 0 where it begins."""
-    y = array_module(x).zeros_like(x)
-    y[1:] = x[:-1]
-    y[::THREADS] = 0
-    return y
-
-
-def _blocks_shifted(kernel: Any, inputs: Inputs) -> Array:
-    """Launch the kernel in blocks of THREADS threads, and return what it wrote."""
-    x = inputs["x"]
-    xp = array_module(x)
-    if xp is np or kernel is shifted:
-        return kernel(x, x, x.size)
-    out = xp.empty_like(x)
-    kernel(-(-x.size // THREADS), THREADS, (x, out, np.int32(x.size)))
-    return out
-
-
-def _first_of_blocks(x: Array, values: Array) -> Array:
-    """Shift the blocks of x, and let those of the values that are left over begin them."""
-    y = np.roll(x, 1)
-    y[::THREADS] = values[: len(y[::THREADS])]
-    return y
-
-
 SHIFTING = replace(
     ADDING, bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes, shared_bytes=8.0, bank_conflicts=0, working=WORKING
 )
@@ -136,8 +86,8 @@ FEW_SHIFTED = replace(
 )  # one value more is many times as many
 
 shift_kernel = Spec(
-    reference=shifted,
-    call=_blocks_shifted,
+    reference=vectors.shifted,
+    call=vectors.launched,
     on_real=False,
     crash_advice=add_kernel.crash_advice,
     tolerance=0,  # values move, and nothing is computed
@@ -166,11 +116,11 @@ shift_kernel = Spec(
         ),
         result(
             "a block begins with its own last value: thread 0 has nobody before it, and writes 0",
-            lambda y, x: _first_of_blocks(x, np.r_[x[THREADS - 1 :: THREADS], x[-1:]]),
+            lambda y, x: vectors.first_of_blocks(x, np.r_[x[THREADS - 1 :: THREADS], x[-1:]]),
         ),
         result(
             "a block begins with its own first value, so it is there twice: thread 0 writes 0",
-            lambda y, x: _first_of_blocks(x, x[::THREADS]),
+            lambda y, x: vectors.first_of_blocks(x, x[::THREADS]),
         ),
         result("nothing was written: does the kernel assign to out[i]?", lambda y: 0 * y),
     ),
@@ -333,70 +283,28 @@ row_sum = Spec(
 )
 
 
-def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
-    """Return (the largest of each window of relu(x + bias), where it lies: row * W + column, int64)."""
-    return _pooled(ops.relu(x + bias.reshape(-1, 1, 1)))
-
-
-def traffic(inputs: Inputs) -> float:
-    """Return the bytes of one read of x, and of the bias, which each warp reads once or for each pixel."""
-    return 1.2 * float(inputs["x"].nbytes)
-
-
-def results(inputs: Inputs) -> float:
-    """Return the bytes of one write of the results: the values, and an int64 each for the places."""
-    n, c, h, w = inputs["x"].shape
-    return float(n * c * (h // POOLED) * (w // POOLED) * (inputs["x"].dtype.itemsize + 8))
-
-
 FUSED = Budget(  # neighbours read every other pixel
-    launches=1, own=1, read_sectors=3.0, written_sectors=1.5, bytes_read=traffic, bytes_written=results, working=WORKING
+    launches=1,
+    own=1,
+    read_sectors=3.0,
+    written_sectors=1.5,
+    bytes_read=maps.traffic,
+    bytes_written=maps.results,
+    working=WORKING,
 )
 
 
-def any_maps(rng: np.random.Generator) -> Inputs:
-    """Draw maps of at least one window; many have ties, and some nothing above 0."""
-    n, c, h, w = edge_size(rng, 3), edge_size(rng, 4), edge_size(rng, 18, 2), edge_size(rng, 18, 2)
-    x, bias = 2 * rng.standard_normal((n, c, h, w)), rng.standard_normal(c) - rng.integers(0, 2)
-    return {"x": np.round(x, int(rng.integers(0, 4))).astype(np.float32), "bias": bias.astype(np.float32)}
-
-
-def _pooled(x: Array) -> tuple[Array, Array]:
-    return ops.max_pool2d_with_indices(x, POOLED)
-
-
-TWO_WINDOWS = np.array([[[[1, 5], [2, -3], [0, 2], [7, 1]]]], np.float32)
-PLACES: dict[str, Callable[[Array, Array, int, int], Array]] = {
-    "in rows of ow windows": lambda row, column, h, w: row * (w // POOLED) + column,
-    "inside of the windows": lambda row, column, h, w: row % 2 * 2 + column % 2,
-    "of the windows' first pixels": lambda row, column, h, w: row // 2 * 2 * w + column // 2 * 2,
-    "of windows, and not of pixels": lambda row, column, h, w: row // 2 * (w // POOLED) + column // 2,
-    "with row and column of the window": lambda row, column, h, w: row // 2 * w + column // 2,
-    "with row and column exchanged": lambda row, column, h, w: column * w + row,
-    "down the columns": lambda row, column, h, w: column * h + row,
-    "counted on from image to image": lambda row, column, h, w: (
-        row * w + column + h * w * np.arange(row[..., 0, 0].size).reshape(*row.shape[:2], 1, 1)
-    ),
-}
-
-
-def _placed(where: str) -> Mistake:
-    """Return the mistake of such a place for that of the pixel."""
-    says = f"these are places {where}: asked is the place in the image, row * w + column of the pixel"
-    return result(says, lambda y, x: (y[0], PLACES[where](y[1] // x.shape[3], y[1] % x.shape[3], *x.shape[2:])))
-
-
 fused_bias_relu_pool = Spec(
-    reference=bias_relu_pool,
+    reference=maps.bias_relu_pool,
     cases=[
-        gpu_case("two windows", x=TWO_WINDOWS, bias=np.array([-2], np.float32)),
+        gpu_case("two windows", x=maps.TWO_WINDOWS, bias=np.array([-2], np.float32)),
         gpu_case("two images, three channels", FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
         gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
         gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
         gpu_case("ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=np.array([-1, 1], np.float32)),
         gpu_case("nearly a tie", x=NEARLY, bias=np.zeros(1, np.float32)),
     ],
-    domain=random_gpu_case("any size", any_maps, ODD),
+    domain=random_gpu_case("any size", maps.any_maps, ODD),
     points=4,
     hints=(
         "A thread for each window: it reads its four pixels once, keeps the largest in a variable of its own, and "
@@ -413,25 +321,27 @@ fused_bias_relu_pool = Spec(
     mistakes=(
         Mistake(
             "the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger",
-            lambda x, bias: last_maximum(ops.relu(x + bias.reshape(-1, 1, 1)), POOLED),
+            lambda x, bias: last_maximum(ops.relu(x + bias.reshape(-1, 1, 1)), maps.POOLED),
         ),
         Mistake(
             "the ReLU comes before the bias: first the bias, then the ReLU",
-            lambda x, bias: _pooled(ops.relu(x) + bias.reshape(-1, 1, 1)),
+            lambda x, bias: maps.pooled(ops.relu(x) + bias.reshape(-1, 1, 1)),
         ),
-        Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1))),
+        Mistake(
+            "the ReLU is missing: what is below 0 becomes 0", lambda x, bias: maps.pooled(x + bias.reshape(-1, 1, 1))
+        ),
         result(
             "the places are those of the largest pixels before the ReLU: after it ties are common, and the first "
             "wins, so apply bias and ReLU before you compare",
             lambda y: (ops.relu(y[0]), y[1]),
-            lambda x, bias: _pooled(x + bias.reshape(-1, 1, 1)),
+            lambda x, bias: maps.pooled(x + bias.reshape(-1, 1, 1)),
         ),
         result(
             "a window of zeros takes no pixel: begin with a largest below 0, so that its first one is taken",
             lambda y: (y[0], y[1] * (y[0] > 0)),
         ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
-        *map(_placed, PLACES),
+        *map(maps.placed, maps.PLACES),
     ),
 )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from unrolled.checks.exercises.l08_kernels import exercises, naive
+from unrolled.checks.exercises.l08_kernels.vectors import THREADS
 from unrolled.checks.mistakes import Mistake, result
 from unrolled.checks.spec import gpu_case, normal, variant
 from unrolled.device import Array
@@ -17,7 +18,7 @@ def row_maxima(x: Array) -> Array:
     return x.max(axis=1)
 
 
-BELOW = np.repeat(np.array([[-1], [-2], [-3]], np.float32), exercises.THREADS, axis=1)
+BELOW = np.repeat(np.array([[-1], [-2], [-3]], np.float32), THREADS, axis=1)
 
 MAXIMA = replace(
     exercises.SUMMED,  # each of up to 32 warps may fetch a first value to begin with
@@ -49,13 +50,13 @@ row_sum_maximum = variant(
         result("your maximum starts at 0: values below 0 never win", lambda y: np.maximum(y, 0)),
         Mistake(
             "only the first 256 values of a row are looked at: rows may be longer than a block",
-            lambda x: x[:, : exercises.THREADS].max(axis=1),
+            lambda x: x[:, :THREADS].max(axis=1),
         ),
         Mistake("these are the sums of the rows: the largest value is asked", lambda x: x.sum(axis=1)),
         Mistake("these are the smallest values: the largest are asked", lambda x: x.min(axis=1)),
         Mistake(
             "this is what the first thread found: the others' values have to be compared with it",
-            lambda x: x[:, :: exercises.THREADS].max(axis=1),
+            lambda x: x[:, ::THREADS].max(axis=1),
         ),
     ),
     speed=replace(exercises.row_sum.speed, baseline=naive.row_max),

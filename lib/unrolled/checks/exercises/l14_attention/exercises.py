@@ -11,7 +11,8 @@ import numpy as np
 
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l14_attention import forms
+from unrolled.checks.exercises.l14_attention import draws, forms
+from unrolled.checks.exercises.l14_attention.draws import ROWS, TILE, WIDE
 from unrolled.checks.mistakes import Function, Mistake, alone, given, result
 from unrolled.checks.spec import (
     Budget,
@@ -21,32 +22,10 @@ from unrolled.checks.spec import (
     case,
     gpu_case,
     normal,
-    normals,
     random_case,
     random_gpu_case,
 )
 from unrolled.device import Array
-
-STEEP = 20  # times as large queries: scores of which exp is infinite in float32
-
-
-def heads(*shape: int) -> dict[str, Any]:
-    """Return draws of q, k and v of this shape."""
-    return {name: normal(*shape) for name in ("q", "k", "v")}
-
-
-def any_heads(rng: np.random.Generator, least: int = 0, steep: bool = True) -> Inputs:
-    """Draw q, k and v of any size, (T, D) with `least` heads of 0, causal or not; some with large scores."""
-    shape = (edge_size(rng, 3),) * bool(least) + (edge_size(rng, 9), edge_size(rng, 6))
-    drawn = normals(rng, q=shape, k=shape, v=shape)
-    if steep and rng.random() < 0.3:
-        drawn["q"] *= np.float32(STEEP)
-    return drawn | ({} if rng.random() < 0.2 else {"causal": bool(rng.random() < 0.6)})
-
-
-def _steep(rng: np.random.Generator) -> Inputs:
-    drawn = normals(rng, q=(2, 9, 5), k=(2, 9, 5), v=(2, 9, 5))
-    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
 
 
 def _rows(y: Array) -> Array:
@@ -121,9 +100,9 @@ attention_loops = Spec(
     cases=[
         case("three queries, the first of which finds all keys alike", **THREE),
         case("the same, causal: the first sees one key", **THREE, causal=True),
-        case("seven queries", **heads(7, 4)),
+        case("seven queries", **draws.heads(7, 4)),
     ],
-    domain=random_case("any size", partial(any_heads, steep=False)),
+    domain=random_case("any size", partial(draws.any_heads, steep=False)),
     points=2,
     hints=(
         "For one query: a score with each key that it may look at, then the softmax of these scores, then the mean of "
@@ -143,10 +122,10 @@ attention_plain = Spec(
     cases=[
         case("three queries", **{name: x[None] for name, x in THREE.items()}),
         case("the same, causal", **{name: x[None] for name, x in THREE.items()}, causal=True),
-        case("two heads", **heads(2, 9, 5)),
-        random_case("scores of a few hundred", _steep),
+        case("two heads", **draws.heads(2, 9, 5)),
+        random_case("scores of a few hundred", draws.steep),
     ],
-    domain=random_case("any size, also with large scores", partial(any_heads, least=1)),
+    domain=random_case("any size, also with large scores", partial(draws.any_heads, least=1)),
     points=2,
     tolerance=1e-3,
     hints=(
@@ -162,18 +141,6 @@ attention_plain = Spec(
     ),
     mistakes=(*MISTAKES, Mistake("the softmax goes over the keys: axis 2, the last one", _over_queries)),
 )
-
-
-def any_block(rng: np.random.Generator) -> Inputs:
-    """Draw a block of scores, and what the row had before it: nothing, in a third of draws."""
-    t, b = edge_size(rng, 6), edge_size(rng, 6)
-    drawn = normals(rng, scores=(t, b), largest=(t,), total=(t,))
-    drawn["scores"] *= np.float32(rng.choice([1, 200]))
-    drawn["largest"] *= np.float32(rng.choice([1, 200]))
-    drawn["total"] = 1 + abs(drawn["total"])
-    if rng.random() < 0.3:
-        drawn["largest"][:], drawn["total"][:] = -np.inf, 0
-    return drawn
 
 
 def _sums(scores: Array, shift: Array) -> Array:
@@ -199,7 +166,7 @@ online_softmax = Spec(
         ),
         case("scores of a thousand", scores=_of([[1000, 999, 1001]]), largest=_of([998]), total=_of([2])),
     ],
-    domain=random_case("any block", any_block),
+    domain=random_case("any block", draws.any_block),
     points=2,
     hints=(
         "The sum so far was made with the largest score so far. Where a larger one comes, every term of it has to "
@@ -248,11 +215,6 @@ def widest(inputs: Inputs) -> float:
 SMALL = Budget(largest=widest)
 
 
-def any_blocks(rng: np.random.Generator) -> Inputs:
-    """Draw q, k and v of any size, and a block of any."""
-    return any_heads(rng, least=1) | {"block": edge_size(rng, 10)}
-
-
 BLOCK, T, D = 256, 2048, 32  # what is timed
 
 attention_blocks = Spec(
@@ -261,11 +223,13 @@ attention_blocks = Spec(
     cases=[
         case("three queries, two at a time", **{name: x[None] for name, x in THREE.items()}, block=2),
         case("the same, causal", **{name: x[None] for name, x in THREE.items()}, block=2, causal=True),
-        gpu_case("90 queries, 16 at a time, every array counted", SMALL, **heads(2, 90, 8), block=16),
-        gpu_case("the same, causal", SMALL, **heads(2, 90, 8), block=16, causal=True),
-        random_case("scores of a few hundred, a key at a time", lambda rng: _steep(rng) | {"block": 1, "causal": True}),
+        gpu_case("90 queries, 16 at a time, every array counted", SMALL, **draws.heads(2, 90, 8), block=16),
+        gpu_case("the same, causal", SMALL, **draws.heads(2, 90, 8), block=16, causal=True),
+        random_case(
+            "scores of a few hundred, a key at a time", lambda rng: draws.steep(rng) | {"block": 1, "causal": True}
+        ),
     ],
-    domain=random_case("any size of sequence and block, also with large scores", any_blocks),
+    domain=random_case("any size of sequence and block, also with large scores", draws.any_blocks),
     points=3,
     tolerance=1e-3,
     hints=(
@@ -289,7 +253,7 @@ attention_blocks = Spec(
     ),
     speed=Speed(
         baseline=forms.plain_for_blocks,
-        inputs={**heads(1, T, D), "block": BLOCK, "causal": True},
+        inputs={**draws.heads(1, T, D), "block": BLOCK, "causal": True},
         at_least=1.6,
         points=2,
         against="two products with all weights between them, causal",
@@ -297,26 +261,6 @@ attention_blocks = Spec(
         loops=False,
     ),
 )
-
-
-def any_gradient(rng: np.random.Generator) -> Inputs:
-    """Draw what the backward pass is given, for q, k and v of any size."""
-    drawn = any_heads(rng, least=1, steep=False)
-    drawn.pop("causal", None)
-    return with_gradient(drawn | {"block": edge_size(rng, 10)}, rng)
-
-
-def with_gradient(inputs: Inputs, rng: np.random.Generator) -> Inputs:
-    """Return the inputs with a gradient by the output, the output, and the logarithms of the sums."""
-    q, k, v = (inputs[name] for name in "qkv")
-    scores = q @ k.swapaxes(1, 2) / np.float32(sqrt(q.shape[2]))
-    largest = scores.max(axis=2)
-    logsumexp = largest + np.log(np.exp(scores - largest[:, :, None]).sum(axis=2))
-    return {"grad": normal(*q.shape).make(rng), **inputs, "y": forms.plain(q, k, v), "logsumexp": logsumexp}
-
-
-def _sized(rng: np.random.Generator) -> Inputs:
-    return with_gradient(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)) | {"block": 8}, rng)
 
 
 def _last_block(
@@ -346,10 +290,10 @@ NAMES = "grad_q", "grad_k", "grad_v"
 attention_backward = Spec(
     reference=forms.backward,
     cases=[
-        random_case("40 queries, 8 at a time", _sized),
-        random_gpu_case("the same, every array counted", _sized, SMALL),
+        random_case("40 queries, 8 at a time", draws.sized),
+        random_gpu_case("the same, every array counted", draws.sized, SMALL),
     ],
-    domain=random_case("any size", any_gradient),
+    domain=random_case("any size", draws.any_gradient),
     points=3,
     compare=named(*NAMES, least=lambda inputs: 1.0),
     hints=(
@@ -384,8 +328,6 @@ attention_backward = Spec(
     ),
 )
 
-WIDE, ROWS, TILE = 32, 8, 32  # D, and queries and keys of a tile
-
 
 def _reads(inputs: Inputs) -> float:
     """Return the bytes of the queries once, and of keys and values once for each block of queries."""
@@ -416,27 +358,14 @@ def _with_keys(says: str, change: Function) -> Mistake:
     return Mistake(says, lambda q, k, v: forms.plain(q[None], change(k)[None], change(v)[None])[0])
 
 
-def _steep_sequence(rng: np.random.Generator) -> Inputs:
-    drawn = normals(rng, q=(40, WIDE), k=(40, WIDE), v=(40, WIDE))
-    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
-
-
-def any_sequence(rng: np.random.Generator) -> Inputs:
-    """Draw q, k and v of any length; some with large scores."""
-    t = edge_size(rng, 40)
-    drawn = normals(rng, q=(t, WIDE), k=(t, WIDE), v=(t, WIDE))
-    drawn["q"] *= np.float32(STEEP if rng.random() < 0.3 else 1)
-    return drawn
-
-
 attention_kernel = Spec(
     reference=_single,
     cases=[
-        gpu_case("six queries: one block, and a tile that is not full", TILES, **heads(6, WIDE)),
-        gpu_case("44 queries: a full tile and one that is not", TILES, **heads(44, WIDE)),
-        random_gpu_case("40 queries, scores of a few hundred", _steep_sequence, TILES),
+        gpu_case("six queries: one block, and a tile that is not full", TILES, **draws.heads(6, WIDE)),
+        gpu_case("44 queries: a full tile and one that is not", TILES, **draws.heads(44, WIDE)),
+        random_gpu_case("40 queries, scores of a few hundred", draws.steep_sequence, TILES),
     ],
-    domain=random_gpu_case("any length", any_sequence, replace(TILES, working=0)),
+    domain=random_gpu_case("any length", draws.any_sequence, replace(TILES, working=0)),
     points=4,
     tolerance=1e-3,
     hints=(
