@@ -31,7 +31,7 @@ add_module_names = False
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False  # `forward` is explained once, by `Layer`
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {name: name for name in ("Array", "Module", "IntOrPair", "Shape", "Program")}
+autodoc_type_aliases = {name: name for name in ("Array", "Module", "IntOrPair", "Shape", "Program")}  # not Any
 
 
 def by_file(module: str) -> dict[str, list[tuple[str, str]]]:
@@ -61,3 +61,16 @@ html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+
+
+def in_the_library(app, environment, node, content):
+    """Resolve `ops.conv2d` in a docstring as unrolled.ops.conv2d, if there is such a thing."""
+    if node.get("refdomain") != "py":
+        return None
+    target, py = f"unrolled.{node['reftarget']}", environment.get_domain("py")
+    return py.resolve_xref(environment, node["refdoc"], app.builder, node["reftype"], target, node, content)
+
+
+def setup(app):
+    """Connect what Sphinx calls."""
+    app.connect("missing-reference", in_the_library)
