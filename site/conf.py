@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -31,7 +32,7 @@ add_module_names = False
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False  # `forward` is explained once, by `Layer`
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {name: name for name in ("Array", "Module", "IntOrPair", "Shape", "Program")}  # not Any
+autodoc_type_aliases = {name: name for name in ("Array", "Module", "IntOrPair", "Program")}  # not Any
 
 
 def by_file(module: str) -> dict[str, list[tuple[str, str]]]:
@@ -71,6 +72,12 @@ def in_the_library(app, environment, node, content):
     return py.resolve_xref(environment, node["refdoc"], app.builder, node["reftype"], target, node, content)
 
 
+def without_wrapping(app, what, name, thing, options, *signature):
+    """Name the aliases of types plainly, in unions, too."""
+    return tuple(part and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", part) for part in signature)
+
+
 def setup(app):
     """Connect what Sphinx calls."""
+    app.connect("autodoc-process-signature", without_wrapping)
     app.connect("missing-reference", in_the_library)

@@ -125,6 +125,8 @@ def test_no_answer_and_no_rubric_is_published(site, soups, lesson):
 
 
 def test_no_page_holds_junk_of_the_machine_that_built_it(soups):
+    for name in API:
+        assert not re.search("ForwardRef|<function|<object|0x[0-9a-f]{6}", words_of(soups[f"api/unrolled.{name}.html"]))
     for lesson in LESSONS:
         source = str(soups[f"lessons/{lesson}.html"])
         assert "data:image/png" not in source
