@@ -34,6 +34,28 @@ some miss it.
 
 `make bench` measures what it can of them again, on your machine, and prints each figure beside the record.
 """
+LESSONS: Mapping[str, tuple[str, ...]] = {
+    "attention": ("14",),
+    "cifar_cnn": ("06",),
+    "compiled": ("13",),
+    "compiled_cpu": ("13",),
+    "convolutions": ("10",),
+    "cpu": ("02", "04"),
+    "cpu_convolutions": ("10",),
+    "gpu": ("03", "06", "07", "08", "12", "13"),
+    "gpu_kernels": ("08",),
+    "gpu_ops": ("07",),
+    "gpu_precision": ("11",),
+    "ladder": ("02",),
+    "lstm": ("09",),
+    "mnist_cnn": ("05",),
+    "parallel": ("12",),
+    "parallel_cpu": ("12",),
+    "pooling": ("03",),
+    "precision": ("11",),
+    "simgpu": ("03", "06", "07", "08"),
+}
+"""The lessons that a benchmark measures something for: at their end the site names its record."""
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -44,7 +66,19 @@ def records() -> dict[str, dict[str, Any]]:
 
 def page(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the whole page; `records` by the name of the benchmark that made them."""
-    return "\n".join([INTRODUCTION, *(section(name, records[name]) for name in sorted(records))])
+    names = sorted(records)
+    return "\n".join([INTRODUCTION, *contents(records), *(section(name, records[name]) for name in names)])
+
+
+def contents(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a table of the sections: what each measures, for which lessons, on which machine, when."""
+    rows = []
+    for name, record in sorted(records.items()):
+        heading, machine = title(HERE / f"{name}.py"), record["machine"]
+        anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        lessons, where = ", ".join(LESSONS.get(name, ())), machine.get("gpu") or machine["processor"]
+        rows.append(f"| [{heading}](#{anchor}) | {lessons} | {where} | {record['date'][:10]} |")
+    return ["| measured | for lessons | on | date |", "| --- | --- | --- | --- |", *rows, ""]
 
 
 def section(name: str, record: Mapping[str, Any]) -> str:

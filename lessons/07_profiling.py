@@ -69,7 +69,7 @@ print(f"its host, for instance, is {sources['host.ufunc']}")
 # time and the GPU's are two columns: how long Python takes to ask, and how long the GPU takes to do it.
 
 # %% [markdown]
-# # Part 1: Hunt
+# ## Part 1: Hunt
 #
 # About 95 minutes.
 #
@@ -774,7 +774,7 @@ show.bars(costs(), "s", title="the whole step (modelled, T4)")
 # good place for a break.**
 
 # %% [markdown]
-# # Part 2: Bounds
+# ## Part 2: Bounds
 #
 # About 35 minutes. Are you coming back? Choose *Run All Above* first.
 #

@@ -188,7 +188,7 @@ print(f"float32: {right(network)}, of {len(held)} digits that it never saw")
 # A float has a sign, bits of exponent, which say how far it reaches, and bits of fraction, which say how fine it is.
 # Move the sliders from float16 (5 and 10) to the others. Which of the samples get lost, and to which side?
 #
-# | format | bits of exponent and fraction | largest | |
+# | format | bits of exponent and fraction | largest | note |
 # | --- | --- | --- | --- |
 # | TF32 | 8, 10 | 3.4e38 | float32 in memory; tensor cores read 19 of its bits |
 # | bfloat16 | 8, 7 | 3.4e38 | the upper half of a float32 |

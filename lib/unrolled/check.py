@@ -19,6 +19,8 @@ from unrolled import checks, journal
 from unrolled.checks.report import MARKS, MIME, Finding, Report
 from unrolled.notebook import frontend
 
+__all__ = ["Check", "CheckFailedError", "start"]
+
 COLOURS = {"pass": "#00694c", "inconclusive": "#8a5a00", "missing": "#555", "not run": "#555"}
 
 ONCE_PASSED = "an earlier version of yours passed: until this one does, later cells use the library's function"

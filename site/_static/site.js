@@ -5,6 +5,11 @@ addEventListener("load", () => {
   }
 });
 
+// Two regions of one kind need names.
+for (const [region, name] of [[".sidebar-drawer", "All pages"], [".toc-drawer", "On this page"]]) {
+  document.querySelector(region)?.setAttribute("aria-label", name);
+}
+
 // Japanese terms are to be read, and drawn, as Japanese.
 for (const term of document.querySelectorAll("dl.glossary dt")) {
   if (/[\u3040-\u30ff\u4e00-\u9fff]/.test(term.textContent)) term.lang = "ja";

@@ -83,7 +83,7 @@ def linked(source: str, entries: list[tuple[str, ...]]) -> list[tuple[str, str]]
     document = new_document("page", get_default_settings(Parser))
     Parser().parse(source, document)
     before = document.astext()
-    glossary.link_first_uses(document, entries)
+    glossary.link_first_uses([document], entries)
     assert document.astext() == before, "the text stays as it was"
     return [
         (node["reftarget"], node.astext()) for node in document.findall() if isinstance(node, glossary.pending_xref)

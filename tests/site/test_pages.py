@@ -11,8 +11,8 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from unrolled.checks.report import MIME
-from unrolled_grader.authoring.site import pages
+from unrolled.checks.report import MIME, Part, Report
+from unrolled_grader.authoring.site import pages, record
 
 META = {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}}
 
@@ -30,11 +30,11 @@ def image(alt: str = "A ramp.") -> str:
 
 def made(tmp_path, *outputs, source="1"):
     """The outputs on the page of a cell that had these."""
-    cells = [new_markdown_cell("# Title", id="title"), new_code_cell("stub", id="cell")]
+    cells = [new_markdown_cell("# Title", id="title"), new_code_cell("!pip\nstub", id="cell")]
     solved = [cells[0], new_code_cell(source, id="cell", outputs=list(outputs))]
     learner, executed = (new_notebook(cells=each, metadata=META) for each in (cells, solved))
-    page = pages.page(learner, executed, "90_small", tmp_path / "figures")
-    assert page.cells[1].source == "stub"
+    page = pages.page(learner, executed, "90_small", tmp_path / "figures", install="!pip", record="## The record")
+    assert [cell.source for cell in page.cells[1:]] == ["stub", "## The record"]
     return page.cells[1].outputs
 
 
@@ -91,3 +91,16 @@ def test_the_cell_for_words_shows_neither_answer_nor_rubric(tmp_path):
     learner = new_notebook(cells=[new_markdown_cell("# T", id="t"), answer], metadata=META)
     solved = new_notebook(cells=[learner.cells[0], new_markdown_cell("*Rubric*: 1 point", id="w")], metadata=META)
     assert pages.page(learner, solved, "90_small", tmp_path).cells[1].source == pages.HERE_YOUR_WORDS
+
+
+def test_a_record_says_what_was_found_and_which_measurements_are_the_lessons():
+    parts = Part("ink", "pass", 1, 1, "4 cases right"), Part("ink/speed", "deferred", 0, 2, "needs a GPU")
+    rung = {"label": "plain loops", "seconds": 90.0}
+    lines = [
+        f"| [About {name}](#about-{name}) | {lessons} | a GPU | 2026-11-28 |"
+        for name, lessons in (("x", "02, 90"), ("y", ""))
+    ]
+    said = record.of_lesson("90_small", [Report("ink", "1", (), parts, rung=rung)], "\n".join(lines))
+    assert "- `ink`, 1 of 3: 4 cases right; needs a GPU; plain loops: 90 s for 60,000 images" in said
+    assert said.endswith("\n- [About x](../docs/measurements.md#about-x): a GPU, 2026-11-28")
+    assert "Recorded" not in record.of_lesson("02_other", [], "\n".join(lines[1:]))

@@ -83,7 +83,7 @@ def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
 
 @rounds_once
 def softplus(x: Array) -> Array:
-    """Return log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
+    """Return `log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|))`, where nothing overflows."""
     module = check_arrays(x=x)
     (x,) = as_floats(x)
     y = module.log1p(module.exp(module.minimum(x, -x)))

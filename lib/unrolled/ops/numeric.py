@@ -17,7 +17,7 @@ def numeric_gradient(function: Callable[[NDArray[np.float64]], Any], x: Any, ste
     `function` takes an array of x's shape and returns one number. It is called twice for each value, with a new float64
     array each time (integers and float32 are converted), so that x never changes. The gradient is float64, shaped as x.
 
-    h is step * max(1, |value|). A formula's error grows with h^2 and rounding's with eps / h, where eps = 2.2e-16 is
+    h is `step * max(1, |value|)`. A formula's error grows with h^2 and rounding's with eps / h, where eps = 2.2e-16 is
     float64's precision; their sum is least near h = cube root of eps, the default, and about eps^(2/3) = 4e-11 then
     (Press et al., Numerical Recipes, 5.7). A function that computes in float32 needs a step near 5e-3.
 

@@ -40,7 +40,7 @@ def emulate(
     network: Network | None = None,
     **named: Any,
 ) -> list[Any]:
-    """Call program(communicator, *arguments, **named) on `ranks` emulated ranks; return their results by rank.
+    """Call `program(communicator, *arguments, **named)` on `ranks` emulated ranks; return their results by rank.
 
     Each rank has its own copies of the arguments, as processes would. `network`, if given, is one that nothing has run
     on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError,

@@ -29,7 +29,7 @@ def run(
     timeout: float = 20.0,
     **named: Any,
 ) -> list[Any]:
-    """Call program(communicator, *arguments, **named) on `ranks` ranks; return their results by rank.
+    """Call `program(communicator, *arguments, **named)` on `ranks` ranks; return their results by rank.
 
     engine "mpi" starts processes, one BLAS thread each; "nccl" processes with a GPU each; "emulation" threads that take
     turns in this process. "auto" takes "mpi" where that works, with cloudpickle, which carries functions of a

@@ -31,7 +31,8 @@ def build(root: Path, out: Path, at_once: int = 1) -> None:
     gather(root, source, at_once)
     from sphinx.cmd.build import build_main
 
-    arguments = ["-q", "-W", "--keep-going", "-j", "2", "-b", "html", "-d", str(root / "build" / "site-doctrees")]
+    # -E: what Sphinx keeps of a build lacks the entries of the search.
+    arguments = ["-q", "-E", "-W", "--keep-going", "-j", "2", "-d", str(root / "build" / "site-doctrees")]
     if build_main([*arguments, str(source), str(out)]) != 0:
         raise CommandError("Sphinx was not content with the pages; see above")
 
@@ -57,15 +58,18 @@ def _write_lessons(root: Path, source: Path, at_once: int) -> None:
 
     from unrolled.notebook import cells
     from unrolled_grader.authoring import executed
-    from unrolled_grader.authoring.site import pages
+    from unrolled_grader.authoring.site import pages, record
 
+    install = notebooks.read_address(root).install()
+    measurements = (root / "docs" / "measurements.md").read_text(encoding="utf-8")
     for name, result in executed.lessons(root, notebooks.find_lessons(root), at_once).items():
         if result.errors or result.stopped:
             raise CommandError(f"the solution of {name} did not run through: {result.stopped or result.errors[0]}")
         released = root / notebooks.NOTEBOOKS / name / f"{name}.ipynb"
         shutil.copyfile(released, source / "lessons" / f"{name}.learner.ipynb")
         figures = source / "extra" / pages.FIGURES
-        page = pages.page(cells.read(released), result.notebook, name, figures)
+        found = record.of_lesson(name, (one.report() for one in result.reports.values()), measurements)
+        page = pages.page(cells.read(released), result.notebook, name, figures, install, found)
         nbformat.write(page, source / "lessons" / f"{name}.ipynb")
 
 

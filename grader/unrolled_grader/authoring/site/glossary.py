@@ -1,6 +1,7 @@
 """Links from the first use of a term on each page to the glossary: a small Sphinx extension.
 
-Pages of docs/ are left alone: networks and hosts are other things there.
+Pages of docs/ and api/ are left alone: networks and hosts are other things there. So is what stands above the first
+heading below a page's title: nobody looks up every word of a first paragraph.
 
 The terms are those of the `glossary` directive in glossary.md: each entry is one or more lines of names (English, an
 abbreviation, Japanese), then an indented explanation.
@@ -9,7 +10,7 @@ abbreviation, Japanese), then an indented explanation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +62,16 @@ class LinkFirstUse(SphinxTransform):
     default_priority = 700  # after the text is parsed, before links are resolved
 
     def apply(self, **kwargs: Any) -> None:
-        if self.env.docname == PAGE or self.env.docname.startswith("docs/"):
+        if self.env.docname == PAGE or self.env.docname.startswith(("docs/", "api/")):
             return
-        link_first_uses(self.document, self.config.glossary_entries)
+        chapters = (part for page in self.document.children for part in page.children)
+        link_first_uses((part for part in chapters if isinstance(part, nodes.section)), self.config.glossary_entries)
 
 
-def link_first_uses(document: nodes.Node, entries: list[tuple[str, ...]]) -> None:
-    """Put a link to the glossary around the first use of each entry, under any of its names, in the document."""
+def link_first_uses(parts: Iterable[nodes.Node], entries: list[tuple[str, ...]]) -> None:
+    """Put a link to the glossary around the first use of each entry, under any of its names, in parts of a page."""
     left = {name: entry for entry in entries for name in entry}
-    for text in list(document.findall(nodes.Text)):
+    for text in [text for part in parts for text in part.findall(nodes.Text)]:
         if left and not _inside(text):
             pieces = list(_pieces(str(text), left))
             if len(pieces) > 1:

@@ -13,13 +13,15 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat.v4 import new_markdown_cell, new_output
 from PIL import Image
 
 FIGURES = "figures"  # the folder of pictures, beside that of the lessons' pages
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 JOURNAL = re.compile(r"The journal is .*?journal\.json")
 PNG = "data:image/png;base64,"
+EXERCISE = re.compile(r"^### Exercise: (\w+)$", re.MULTILINE)
+FOUND_BY_NAME = "\\g<0>\n\n```{index} ! \\1\n```"  # the search leads to the heading, "!" puts that first
 SMALLEST = 560  # pixels below which a wide picture does not shrink: on a phone it scrolls, and can still be read
 COLOURS = 256  # a chart has few; with a palette its file is about a third
 
@@ -28,7 +30,7 @@ NOTE = """\
 :class: tip
 
 This page shows what a learner gets. Where an exercise holds only its stub, the outputs below it come from a complete
-answer. All times were measured on the machine that built this page.
+answer. All times were measured on the machine that built this page, which [the record](#the-record) names.
 
 {{download}}`Download the notebook <{lesson}.learner.ipynb>` · [Instructor notes](../notes/{lesson}.md)
 :::"""
@@ -36,10 +38,13 @@ HERE_YOUR_WORDS = "*In the notebook, your answer goes here.*"
 MOVING = "<figcaption>In the notebook, sliders move this picture.</figcaption>"
 
 
-def page(learner: NotebookNode, executed: NotebookNode, lesson: str, figures: Path) -> NotebookNode:
+def page(
+    learner: NotebookNode, executed: NotebookNode, lesson: str, figures: Path, install: str = "", record: str = ""
+) -> NotebookNode:
     """Return the learner's notebook with the outputs of the executed solution; write its pictures to `figures`.
 
-    Cells are matched by their ids. Raises ValueError if the two notebooks do not have the same cells.
+    Cells are matched by their ids. Left out is how code begins to `install` the course; at the end stands the `record`.
+    Raises ValueError if the two notebooks do not have the same cells.
     """
     made: NotebookNode = copy.deepcopy(learner)
     outputs = {cell.id: cell.get("outputs", []) for cell in executed.cells}
@@ -47,11 +52,15 @@ def page(learner: NotebookNode, executed: NotebookNode, lesson: str, figures: Pa
         raise ValueError(f"{lesson}: the cells of notebooks/ and solutions/ differ; run `make build`")
     for cell in made.cells:
         if cell.cell_type == "code":
+            cell.source = cell.source.removeprefix(f"{install}\n")
             cell.outputs = _outputs(outputs[cell.id], figures)
         elif cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = HERE_YOUR_WORDS
+        else:
+            cell.source = EXERCISE.sub(FOUND_BY_NAME, cell.source)
         cell.metadata = NotebookNode()
     made.cells[0].source += "\n\n" + NOTE.format(lesson=lesson)
+    made.cells.append(new_markdown_cell(record, id="record"))
     made.metadata = NotebookNode(kernelspec=learner.metadata.kernelspec, language_info=learner.metadata.language_info)
     return made
 
