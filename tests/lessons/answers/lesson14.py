@@ -266,8 +266,8 @@ MUTANTS = {
             in_place(
                 KERNEL,
                 (
-                    "                values[r * WIDE + i] = v[start + r, i]\n        jit.syncthreads()",
-                    "                values[r * WIDE + i] = v[start + r, i]\n        jit.syncwarp()",
+                    "        jit.syncthreads()\n        if row < n and start + i < n:",
+                    "        jit.syncwarp()\n        if row < n and start + i < n:",
                 ),
             )[0],
             "race: thread",
@@ -291,8 +291,7 @@ RIGHT = {
         query_by_query,
         in_float64,
         key_by_key,
-        *in_place("attention_loops", ("weight / total * v[key, i]", "v[key, i] * weight / total")),
-        *in_place("attention_loops", ("scores.append(score / sqrt(d))", "scores += [score * d**-0.5]")),
+        *in_place("attention_loops", ("weight * v[key, i]", "v[key, i] * weight"), (" / sqrt(d)", " * d**-0.5")),
     ],
     "attention_plain": [
         by_einsum,
