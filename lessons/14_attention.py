@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Attention
 #
-# Lesson 14, about 110 minutes. A session of 90 minutes ends after the exercise `attention_kernel`.
+# Lesson 14, about 90 minutes.
 #
 # **Afterwards you can**
 #
@@ -11,7 +11,7 @@
 # - say what that gains on a CPU, on a GPU, and in memory.
 #
 # **You need** matrix products (lesson 01), softmax (lesson 04), the roofline (07), and for the kernel lesson 08. No
-# exercise needs an earlier one. Hints are few today: all parts are there, and you know the way.
+# exercise needs an earlier one. Hints are few today: you know the way.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -21,7 +21,7 @@ from math import exp, log2, sqrt
 
 import numpy as np
 
-from unrolled import check, device, journal, show, simgpu, timing
+from unrolled import check, device, journal, records, show, simgpu, timing
 
 check.start("14_attention")
 
@@ -49,8 +49,7 @@ def peak_bytes(function, **arguments):
 # %% [markdown]
 # ## The operation
 #
-# A sequence has T places: words of a sentence, rows of an image, moments of a sound. Each place asks the others
-# something, and gets a mix of what they have to give. Three rows of D numbers belong to each place:
+# A sequence has T places: words of a sentence, rows of an image. Three rows of D numbers belong to each place:
 #
 # - its **query** q: what it looks for;
 # - its **key** k: what it can be found by;
@@ -62,19 +61,17 @@ def peak_bytes(function, **arguments):
 # y = softmax(q kᵀ / √D) v, the softmax along each row
 #
 # That is **attention** (Vaswani and others, *Attention Is All You Need*, 2017). Usually there are several **attention
-# heads**, which do the same with other q, k and v, and know nothing of each other. Where a sequence is written from left
-# to right, a place must not see what comes after it: query t may look at keys 0 to t alone. That is called causal, and
-# what hides the rest is a **causal mask**.
-#
-# Nothing in it is new to you. So do what you would do with any new operation: count first.
+# heads**, which do the same with other q, k and v. Where a sequence is written from left to right, a place must not see
+# what comes after it: query t may look at keys 0 to t alone. That is called causal, and what hides the rest is a
+# **causal mask**. Each part is known to you. So count first, as with any new operation.
 #
 # ### Exercise: attention_counts
 #
 # **Core**, about 4 minutes.
 #
 # For n samples, with heads of T queries and T keys of D numbers: how many operations do the two products take, and how
-# many bytes do the matrices between them hold, in float32? Count an addition and a multiplication as two operations, and
-# leave the softmax out.
+# many bytes do the matrices between them hold, in float32? An addition and a multiplication are two operations. Leave the
+# softmax out.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_counts", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -89,8 +86,7 @@ def attention_counts(n, heads, t, d):
 check.attention_counts(attention_counts)
 
 # %% [markdown]
-# Now guess, before the next cell says it. T is 2,048 and D is 64, as in many networks. How many times as large as q is
-# the matrix of weights?
+# Guess: for T = 2,048 and D = 64, how many times as large as q is the matrix of weights?
 
 # %%
 journal.predict("attention_matrix", ...)  # your guess
@@ -105,14 +101,14 @@ print(f"operations for each byte, if the matrix is written and read once: {opera
 journal.measured("attention_matrix", matrix / own, where="counted")
 
 # %% [markdown]
-# Keep these in mind. The operation itself reads little, and computes a lot. But there is a large thing in the middle,
-# which nobody asked for. It grows with T², and everything else that is kept grows with T.
+# The operation itself reads little, and computes a lot. But there is a large array in the middle, which nobody asked
+# for. It grows with T², and everything else with T.
 #
 # ## By loops
 #
 # ### Exercise: attention_loops
 #
-# **Core**, about 8 minutes.
+# **Core**, about 6 minutes.
 #
 # Write the definition down with loops, for one head: q, k and v are (T, D). Subtract the largest score of a query
 # before you take exponentials. `exp` and `sqrt` of `math` are imported.
@@ -120,7 +116,7 @@ journal.measured("attention_matrix", matrix / own, where="counted")
 
 # %% nbgrader={"grade": false, "grade_id": "attention_loops", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def attention_loops(q, k, v, causal=False):
-    """Return y (T, D) for q, k, v (T, D); causal: query t looks at keys 0 to t. About 16 lines."""
+    """Return y (T, D) for q, k, v (T, D); causal: query t looks at keys 0 to t. About 10 lines."""
     ### BEGIN SOLUTION
     # body of unrolled.checks.exercises.l14_attention.forms.loops
     ### END SOLUTION
@@ -134,7 +130,7 @@ check.attention_loops(attention_loops)
 #
 # ### Exercise: attention_plain
 #
-# **Core**, about 8 minutes.
+# **Core**, about 7 minutes.
 #
 # Now without loops, and with heads: q, k and v are (H, T, D). `@` multiplies the last two axes, and heads come along as
 # a batch. For causal, with `places = np.arange(T)`, `places <= places[:, None]` is True where a query may look. Scores
@@ -153,8 +149,8 @@ def attention_plain(q, k, v, causal=False):
 check.attention_plain(attention_plain)
 
 # %% [markdown]
-# What did that gain? Our example is large enough to hurt a little: each of the 784 pixels of a digit looks at all
-# pixels, with 16 numbers each. That is a T as in real networks. (The loops do 48 places, and are projected by T².)
+# What did that gain, and what does it need? Each of the 784 pixels of a digit looks at all pixels here, with 16 numbers
+# each: a T as in real networks. (The loops do 48 places, and are projected by T².)
 
 # %%
 WHAT = "attention over the pixels of the digits, one head of 16"
@@ -168,22 +164,17 @@ took = {
 journal.rung("attention by loops", WHAT, took["loops"] * 60_000, batch=1, made_of=[looped])
 journal.rung("attention, two products", WHAT, took["plain"] * 60_000, batch=1, made_of=[plain])
 print(f"{took['loops'] / took['plain']:,.0f} times faster than loops")
+for t in (784, 1568):
+    print(f"T = {t:4}: {peak_bytes(plain, **drawn(1, t, 16)) / 1e6:5.1f} MB, matrix {4 * t * t / 1e6:4.1f} MB")
 
 # %% [markdown]
-# And what does it need? Memory for the matrix, and more than once, as scores and weights are two arrays for a moment.
-
-# %%
-for t in (256, 512, 1024, 2048):
-    print(f"T = {t:5}: {peak_bytes(plain, **drawn(1, t, 32)) / 1e6:6.1f} MB, matrix {4 * t * t / 1e6:5.1f} MB")
-
-# %% [markdown]
-# Twice the T is four times the memory. A text of 16,384 words takes a gigabyte a head for the matrix alone, and networks
-# have dozens of heads. The result is a small array. Does the matrix have to be there?
+# It needs the matrix more than once, as scores and weights are two arrays for a moment. And twice the T is four times
+# the memory: a text of 16,384 words takes a gigabyte a head for the matrix alone. Does it have to be there?
 #
 # ## A softmax in one pass
 #
-# The products could go block by block: some keys at a time. What is in the way is the softmax. It divides by the sum
-# over the whole row, and it subtracts the largest score of the whole row. Could one leave that subtraction out?
+# The products could go block by block, some keys at a time. In the way is the softmax: it divides by the sum of the
+# whole row, and subtracts the largest score of the whole row. Could one leave that subtraction out?
 
 # %%
 row = np.array([90, 91, 89], np.float32)
@@ -194,7 +185,7 @@ print("with it:    ", np.exp(row - row.max()) / np.exp(row - row.max()).sum())
 
 # %% [markdown]
 # exp(90) is beyond float32, and infinite divided by infinite is no number. So the largest is needed, and is known only
-# at the end of the row. Or is it? Suppose that a sum of exponentials was made with 3 subtracted, and then a score of 5
+# at the end of the row. Suppose that a sum of exponentials was made with 3 subtracted, and then a score of 5
 # comes. Each term should have had 5 subtracted. But exp(x - 5) is exp(x - 3) · exp(3 - 5): the same factor for all terms,
 # so the *sum* can be corrected, and the terms need not be there any more.
 #
@@ -229,19 +220,18 @@ print(f"all at once:     largest {scores.max():7.2f}, sum {np.exp(scores - score
 
 # %% [markdown]
 # This is the **online softmax** (Maxim Milakov and Natalia Gimelshein, 2018). The result of attention is such a sum, too:
-# of exponentials times values. So it can be corrected by the same factor, and then no score has to wait for the end of
-# its row.
+# of exponentials times values. So it can be corrected by the same factor.
 #
 # ## Blocks
 #
-# A block of queries goes along the keys, a block at a time. Of what went by it keeps three things: the largest score of
-# each query, the sum of exponentials, and the sum of exponentials times values.
+# A block of queries goes along the keys, a block at a time. For each query it keeps three things: the largest score so
+# far, the sum of exponentials, and the sum of exponentials times values; in the picture m, sum and o.
 
 # %%
-show.attention_blocks(8, 2, causal=True)
+show.attention_blocks(12, 4, causal=True)
 
 # %% [markdown]
-# On a CPU, how many times faster is that than the plain form, causal, for T = 2,048? And how many times less memory does
+# On a CPU, causal, for T = 2,048: how many times as fast as the plain form is that? And how many times less memory does
 # it need?
 
 # %%
@@ -251,12 +241,11 @@ journal.predict("attention_memory", ...)  # your guess
 # %% [markdown]
 # ### Exercise: attention_blocks
 #
-# **Core**, about 18 minutes.
+# **Core**, about 17 minutes.
 #
-# The same result, and never an array of T x T, nor anything that grows like it. The check makes every array on the
-# simulated GPU, and looks at the largest one. So make arrays with `xp = device.array_module(q)`. Blocks need
-# not divide T. Then it asks for {T} times the speed of the plain form on a CPU, causal, for {queries} queries: do not
-# compute what nobody may see.
+# The same result, and no array that grows like T x T. The check makes every array on the simulated GPU, and looks at
+# the largest one. So make arrays with `xp = device.array_module(q)`. Blocks need not divide T. Then it asks for {T} times
+# the speed of the plain form on a CPU, causal, for {queries} queries: do not compute what no query may look at.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_blocks", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -286,10 +275,9 @@ took["blocks"] = timing.measure(blocked, {**pixels, "block": 256}).seconds
 journal.rung("attention, blocks of 256", WHAT, took["blocks"] * 60_000, batch=1, made_of=[blocked])
 
 # %% [markdown]
-# Two things were gained, and they are not the same. The causal form leaves out nearly half of the products, since the
-# blocks above the diagonal hold nothing. <!-- why: above the diagonal --> Without a mask both forms do the same products,
-# and blocks do a few operations more; what is left of the gain there was not looked into. <!-- why: blocks without a mask -->
-# And the memory: that is another power of T.
+# The causal form leaves out nearly half of the products, since the blocks above the diagonal hold nothing.
+# <!-- why: above the diagonal --> Without a mask both forms do the same products; what blocks gain there was not looked
+# into. <!-- why: blocks without a mask --> And memory grows with another power of T.
 
 # %%
 sizes = [512, 1024, 2048, 4096]
@@ -305,8 +293,8 @@ show.growth(sizes, memory, what="queries", unit="B")
 
 # %% [markdown]
 # Now the roofline of this machine, with each form on it. Bytes are counted: for blocks what comes in and goes out, keys
-# and values once for each block of queries; for the plain form also twelve trips of the matrix, as NumPy makes them (a
-# result that is written, or an argument that is read, is a trip); for loops two numbers for each multiplication.
+# and values once for each block of queries; for the plain form q, k, v, y and twelve trips of the matrix, one for
+# each argument and each result of NumPy's operations; for loops two numbers for each multiplication.
 
 # %%
 big, line = rng.standard_normal((1024, 1024), dtype=np.float32), np.ones(2**24, np.float32)
@@ -319,24 +307,24 @@ moved = {"loops": 4 * operations, "plain": 4 * array + 12 * matrix, "blocks": 2 
 show.roofline(peak, bandwidth, {name: (operations / moved[name], operations / took[name]) for name in took})
 
 # %% [markdown]
-# The plain form's point stands far to the left of that of blocks, with the same operations: it is the bytes that went.
-# Neither reaches its roof, which knows nothing of the exponentials. (Where a cache holds the matrix, its trips are
-# shorter than the roof says.) And the loops are where single samples were in lesson 01.
+# Blocks stand far to the right of the plain form: the operations are the same, and most of the bytes are gone. Neither
+# reaches its roof, which knows nothing of exponentials.
 #
 # ## A kernel of your own
 #
-# In NumPy the scores of a block are an array, and go to memory or a cache. In a kernel they need not leave the
-# multiprocessor: a block of threads has some queries, keys and values come by in tiles through shared memory, and sums
-# stay in variables. This is what Tri Dao and others called FlashAttention (2022).
+# In NumPy the scores of a block are an array. In a kernel they need not leave the multiprocessor: a block of threads has
+# some queries, keys and values come in tiles through shared memory, and sums stay in variables. Tri Dao and others
+# called this FlashAttention (2022).
 #
 # ### Exercise: attention_kernel
 #
-# **Core**, about 22 minutes.
+# **Core**, about 14 minutes.
 #
 # One head, D = 32, as many numbers as a warp has threads. A block has 32 x 8 threads and 8 queries, and takes 32 keys at
-# a time. Thread (i, j) makes the score of query j with key i, and later sums up column i of the result of query j. The
-# check allows no bank conflict, keys and values once for each block of queries, and each result written once. Start from
-# `LOW` as the largest, a number and not -inf. Mind the last tile, and three barriers.
+# a time. Queries and tiles are fetched already. Thread (i, j) makes the score of query j with key i of the tile, and then
+# brings its sums up to date: `mixed` is column i of the result of query j. The check allows no bank conflict, and keys
+# and values once for each block of queries. Mind the last tile, and three barriers. Speed needs a real GPU: there it has
+# to be {T} times as fast as a kernel with nothing shared. Without a GPU its points are deferred, not lost.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_kernel", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -345,14 +333,13 @@ WIDE, ROWS, TILE, WIDTH, LOW = 32, 8, 32, 33, -1e30  # D, queries and keys of a 
 
 @jit.rawkernel()
 def kernel(q, k, v, y, n, scale):
-    # y (n, WIDE) is softmax(q kᵀ * scale) v. About 25 more lines.
+    # y (n, WIDE) is softmax(q kᵀ * scale) v. About 15 more lines.
     queries = jit.shared_memory(cp.float32, ROWS * WIDE)
     keys = jit.shared_memory(cp.float32, TILE * WIDTH)
     values = jit.shared_memory(cp.float32, TILE * WIDE)
     scores = jit.shared_memory(cp.float32, ROWS * TILE)
     i, j = cp.int32(jit.threadIdx.x), cp.int32(jit.threadIdx.y)
     row = cp.int32(jit.blockIdx.x) * ROWS + j
-    ### BEGIN SOLUTION
     largest, total, mixed = cp.float32(LOW), cp.float32(0), cp.float32(0)
     if row < n:
         queries[j * WIDE + i] = q[row, i]
@@ -361,6 +348,7 @@ def kernel(q, k, v, y, n, scale):
             if start + r < n:
                 keys[r * WIDTH + i] = k[start + r, i]
                 values[r * WIDE + i] = v[start + r, i]
+        ### BEGIN SOLUTION
         jit.syncthreads()
         if row < n and start + i < n:
             score = cp.float32(0)
@@ -380,9 +368,9 @@ def kernel(q, k, v, y, n, scale):
                 total += weight
                 mixed += weight * values[p * WIDE + i]
         jit.syncthreads()
+        ### END SOLUTION
     if row < n:
         y[row, i] = mixed / total
-    ### END SOLUTION
 
 
 def attention_kernel(q, k, v):
@@ -396,8 +384,7 @@ def attention_kernel(q, k, v):
 check.attention_kernel(attention_kernel)
 
 # %% [markdown]
-# What does it carry? Here are the bytes of your kernel (or the library's plain form, until the check has passed), beside
-# those of NumPy's operations, each as a launch of its own.
+# What does it carry, beside NumPy's operations with a launch each?
 
 # %%
 own_kernel = journal.mine("attention_kernel")
@@ -420,25 +407,42 @@ if SIMULATED:
 
 # %% [markdown]
 # The scores are gone, and still it is not little: every block of queries fetches all keys and values once more.
-# <!-- why: keys once more --> With 32 queries a block it would be a quarter of that. So fast kernels have many queries
-# in a block, and keep the scores of several in the variables of one thread; the library's has up to 128. (A tile of
-# 32 x 32 products for a thread each is what `matmul_tiled` of lesson 08 was.)
+# <!-- why: keys once more --> With 32 queries a block it would be a quarter of that.
+#
+# ## On a real GPU
+#
+# The library's kernel has 128 queries in a block, and 8 x 8 scores in the variables of a thread. Here it was timed with
+# the plain form and each backend of PyTorch's `scaled_dot_product_attention`: 64 heads of 64 numbers, T = 2,048.
+
+# %%
+recorded = records.attention()
+print(f"{'':36}   time  memory   error")
+for name, row in recorded.rows.items():
+    _, dtype, t, *side = name.split(", ")
+    if t == "T = 2,048" and side[0] not in ("causal", "both passes"):
+        label = ", ".join((dtype, *side)).replace("blocks", "the library's kernel")
+        print(f"{label:32}{row['ours_s'] * 1e3:8.2f} ms{row['memory_mb']:6,.0f} MB{row['error']:8.0e}")
+print(recorded)
 
 # %% [markdown]
+# In float32 the library's kernel is a little ahead of PyTorch's fastest; TF32 changes nothing there, and flash and cuDNN
+# take no float32. Neither needs the plain form's memory.
+#
 # ## The way back
 #
 # In training the backward pass needs the weights, and the forward pass has kept none. It need not: with the largest and
 # the sum of a row, a weight is exp(score - largest) / sum. Both go into one number, **logsumexp** = largest + log(sum).
-# Then the weight is exp(score - logsumexp), in any order of blocks. So the scores are computed a second time: more
-# operations, and a whole matrix less to keep.
+# Then the weight is exp(score - logsumexp), in any order of blocks. The scores are computed a second time: more
+# operations, and no matrix to keep.
 #
 # ### Exercise: attention_backward
 #
-# **More**, about 15 minutes.
+# **More**, about 10 minutes.
 #
-# Given is `grad`, the gradient of the loss by y. With P for the weights of a block: by v it is Pᵀ grad. By the scores it
-# is P · (grad vᵀ - inner), where inner is the sum of grad · y along D, a number for each query. The rest are two products.
-# The check looks at the largest array again.
+# Given is `grad`, the gradient of the loss by y. Let P be the weights of a block of keys, and inner the sum of grad · y
+# along D, a number for each query. Then the gradient by v is Pᵀ grad, and that by the products q kᵀ is
+# S = P · (grad vᵀ - inner) / √D. By k it is Sᵀ q; by q it is S k, added up over the blocks. The check looks at the
+# largest array again.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -464,7 +468,7 @@ check.attention_backward(attention_backward)
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_attention", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
 # **A model answer.** The plain form keeps the matrix of scores, (T, T) for each head, and for a moment more than one of
-# them; twice the T took four times the memory in the table, and blocks only about twice. A sum of exponentials was made
+# them; twice the T took four times the memory in the table, and hardly more in blocks. A sum of exponentials was made
 # with the old largest subtracted. Each of its terms is too large by the same factor, exp(new - old), so the sum is
 # multiplied by exp(old - new) once. Without subtracting, exp of a score of 90 is infinite in float32, and the division
 # gives no number. On this CPU time was gained in the causal form, where blocks above the diagonal are left out: that is
@@ -487,16 +491,15 @@ journal.guesses()
 # %% [markdown]
 # In three sentences: Count before you measure; the count of attention says that its largest array is one that nobody
 # asked for. A softmax can be corrected while it goes, so scores need not be kept, neither in memory nor for the way back.
-# What that gains depends on where the bytes would have gone, and you can take any operation down this road.
+# What that gains depends on where the bytes would have gone.
 #
 # ### Stretch: one word at a time
 #
 # **More**, as long as you like.
 #
-# A network that writes adds one query at a time. The keys and values of all earlier places are the same as before, so
-# they are kept: a **key/value cache**. Write a step that takes one q, k and v (H, D), puts k and v into arrays with room
-# for T, and returns y (H, D). Compare it with `attention_plain(..., causal=True)` row by row. How many operations does a
-# step take for each byte that it reads? Where does it stand on the roofline?
+# A network that writes adds one query at a time. The keys and values of all earlier places stay as they are, so they are
+# kept: a **key/value cache**. Write a step that takes one q, k and v (H, D), puts k and v into arrays with room for T,
+# and returns y (H, D). How many operations does it take for each byte that it reads?
 
 # %%
 # Your stretch. Write `next_place(q, k, v, keys, values, t)`, then take away the # of the lines below and run.

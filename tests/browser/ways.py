@@ -159,7 +159,7 @@ WAYS = (
         "14_attention",
         "check.attention_loops(",
         (),
-        ("attention_loops", "scores.append(score / sqrt(d))", "scores.append(score)"),
+        ("attention_loops", " / sqrt(d) for key in keys", " for key in keys"),
         ("three queries, the first", "the scores are not divided"),
     ),
 )

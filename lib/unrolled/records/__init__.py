@@ -70,4 +70,5 @@ convolutions = _reader("convolutions.json", "the recorded run of the methods of 
 precision = _reader("precision.json", "the recorded run of fewer and smaller numbers on a CPU")
 gpu_precision = _reader("gpu_precision.json", "the recorded run of smaller numbers on a real GPU")
 parallel = _reader("parallel.json", "the recorded run of sums and training on several real GPUs")
+attention = _reader("attention.json", "the recorded run of attention beside PyTorch's backends on a real GPU")
 compiled = _reader("compiled.json", "the recorded run of compiled steps beside others' on a real GPU")

@@ -150,11 +150,11 @@ def _leave_out(sheet: Sheet, box: Box) -> None:
 
 def _table(sheet: Sheet, blocks: Blocks, step: int) -> None:
     """What the query keeps, a line a step, and at the end its output; below it what the colours mean."""
-    for left, name in zip(COLUMNS, (f"query {blocks.row} after", "m", "l", "o[0]", "o[1]"), strict=True):
+    for left, name in zip(COLUMNS, (f"query {blocks.row} after", "m", "sum", "o[0]", "o[1]"), strict=True):
         sheet.text((left, TOP - 0.13), name, INK, SMALL, "right" if left > TABLE else "left", bold=True)
     sheet.line((TABLE, TOP), (COLUMNS[-1], TOP), colour=GREY)
     lines = [(_name(blocks, at), [sums.m, sums.total, *sums.o]) for at, sums in enumerate(blocks.sums)]
-    lines.append(("y = o / l", [nan, nan, *_output(blocks)]))
+    lines.append(("y = o / sum", [nan, nan, *_output(blocks)]))
     last = len(blocks.path)
     for at, (name, numbers) in enumerate(lines):
         y, there = TOP + LINE * (at + 0.6), at <= step or step == last
@@ -186,8 +186,8 @@ def _worked(blocks: Blocks, step: int) -> list[str]:
         f"Scores of query {blocks.row}: {', '.join(f'{score:.1f}' for score in scores).replace('-', '−')}.",
         f"m = max({_text(before.m)}, {_text(max(scores))}) = {m}. "
         f"Both sums so far are multiplied by exp({_text(before.m)} − {less}) = {_text(fade)}.",
-        f"l = {_text(fade)} × {_text(before.total)} + {_text(added)} = {_text(after.total)} "
-        "is the sum of exp(score − m), o that of exp(score − m) × value.",
+        f"sum = {_text(fade)} × {_text(before.total)} + {_text(added)} = {_text(after.total)} "
+        "adds up exp(score − m), and o exp(score − m) × value.",
         f"There at once: {once} of {blocks.t**2} scores.{' y is what softmax of the whole row gives.' * last}",
     ]
 
@@ -196,9 +196,9 @@ def _alt(blocks: Blocks, step: int, path: str, worked: list[str]) -> str:
     kept, above = blocks.sums[step], ""
     if left_out := len(blocks.parts) - 1 - blocks.at if blocks.causal else 0:
         above = f" Blocks above the diagonal are left out, {left_out} of them in these rows."
-    numbers = f"m = {_text(kept.m)}, l = {_text(kept.total)}, o = ({', '.join(map(_text, kept.o))})"
+    numbers = f"m = {_text(kept.m)}, sum = {_text(kept.total)}, o = ({', '.join(map(_text, kept.o))})"
     if step == len(blocks.path):
-        numbers += f", y = o / l = ({', '.join(map(_text, _output(blocks)))})"
+        numbers += f", y = o / sum = ({', '.join(map(_text, _output(blocks)))})"
     return (
         f"The scores of {blocks.t} queries and {blocks.t} keys in blocks of {blocks.block} × {blocks.block}. {path}."
         f"{above} Step {step} of {len(blocks.path)}, {_name(blocks, step)}. {' '.join(worked)} "

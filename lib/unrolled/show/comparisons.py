@@ -157,8 +157,8 @@ def roofline(
     height = 3.6 + 0.2 * len(copies) + 0.45 * max(0, len(points) - MOST_KERNELS)
     figure, axes = chart(height, 0.95, 2.35, bottom=0.55 + 0.2 * len(copies))
     axes.loglog(x, np.minimum(peak_flops, x * bandwidth), color=INK)
-    low = min([bandwidth * x[0], *(speed for _, speed in (*points.values(), *model.values()))]) / 2
-    axes.set(xlim=(x[0], x[-1]), ylim=(low, peak_flops * 5))
+    low, high = min([bandwidth * x[0], *(speed for _, speed in (*points.values(), *model.values()))]), peak_flops * 5
+    axes.set(xlim=(x[0], x[-1]), ylim=(low * (low / high) ** 0.18, high))  # room below the lowest for words
     _regions(axes, x, ridge, peak_flops, bandwidth)
     for unit, peak in units.items():
         axes.plot([peak / bandwidth, x[-1]], [peak, peak], color=INK, linestyle="--", linewidth=1)
@@ -198,8 +198,8 @@ def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, band
     axes.fill_between(below, low, below * bandwidth, color=tint(SKY, 0.35), linewidth=0)
     axes.fill_between([ridge, x[-1]], low, peak, color=tint(ORANGE, 0.3), linewidth=0)
     axes.annotate(f"arithmetic: {amount(peak, 'flop/s')}", (x[-1], peak), (-4, 6), ha="right", **OFFSET)
-    half = float(np.sqrt(x[0] * ridge))
-    axes.annotate(f"memory: {amount(bandwidth, 'B/s')}", (half, half * bandwidth), (-8, 6), ha="right", **OFFSET)
+    half, near = float(np.sqrt(x[0] * ridge)), float(x[0] ** 0.1 * ridge**0.9)
+    axes.annotate(f"memory: {amount(bandwidth, 'B/s')}", (near, near * bandwidth), (-8, 6), ha="right", **OFFSET)
     for place, words in ((half, "memory is the limit"), (np.sqrt(ridge * x[-1]), "arithmetic is")):
         axes.text(place, low * (high / low) ** 0.03, words, ha="center", size=SMALL, style="italic")
 

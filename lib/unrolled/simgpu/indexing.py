@@ -74,9 +74,7 @@ def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
     if not masked and x.dtype.name not in ATOMIC[name]:
         raise TypeError(f"cupy.{name}.at only supports {', '.join(ATOMIC[name])} as data type")
     if not masked and x.dtype == float and name in ("maximum", "minimum"):
-        raise NotImplementedError(
-            f"{name}.at of float64 is not simulated: CuPy rounds to float32. Write astype('f')"
-        )
+        raise NotImplementedError(f"{name}.at of float64 is not simulated: CuPy rounds to float32. Write astype('f')")
     launch(f"{name}.at", [values, *indices], [seen], _axes(start, indices))
 
 

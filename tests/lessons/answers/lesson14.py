@@ -266,8 +266,8 @@ MUTANTS = {
             in_place(
                 KERNEL,
                 (
-                    "                values[r * WIDE + i] = v[start + r, i]\n        jit.syncthreads()",
-                    "                values[r * WIDE + i] = v[start + r, i]\n        jit.syncwarp()",
+                    "        jit.syncthreads()\n        if row < n and start + i < n:",
+                    "        jit.syncwarp()\n        if row < n and start + i < n:",
                 ),
             )[0],
             "race: thread",
@@ -277,7 +277,31 @@ MUTANTS = {
     ],
 }
 
-HONEST = {"attention_blocks": [masked_everywhere, sums_of_values_and_ones]}
+ALL_AT_ONCE = """\
+            there, before = min(TILE, n - start), largest
+            for p in range(there):
+                largest = max(largest, scores[j * TILE + p])
+            faded = cp.exp(before - largest)
+            total *= faded
+            mixed *= faded
+            for p in range(there):
+                weight = cp.exp(scores[j * TILE + p] - largest)
+                total += weight
+                mixed += weight * values[p * WIDE + i]
+"""
+ONE_BY_ONE = """\
+            for p in range(min(TILE, n - start)):
+                before = largest
+                largest = max(before, scores[j * TILE + p])
+                faded, weight = cp.exp(before - largest), cp.exp(scores[j * TILE + p] - largest)
+                total = total * faded + weight
+                mixed = mixed * faded + weight * values[p * WIDE + i]
+"""
+
+HONEST = {  # the kernel with more queries a block, or a correction for each score
+    "attention_blocks": [masked_everywhere, sums_of_values_and_ones],
+    KERNEL: in_place(KERNEL, ("WIDTH, LOW = 32, 8, 32, 33", "WIDTH, LOW = 32, 16, 32, 33"), (ALL_AT_ONCE, ONE_BY_ONE)),
+}
 
 RIGHT = {
     "attention_counts": [
@@ -291,8 +315,7 @@ RIGHT = {
         query_by_query,
         in_float64,
         key_by_key,
-        *in_place("attention_loops", ("weight / total * v[key, i]", "v[key, i] * weight / total")),
-        *in_place("attention_loops", ("scores.append(score / sqrt(d))", "scores += [score * d**-0.5]")),
+        *in_place("attention_loops", ("weight * v[key, i]", "v[key, i] * weight"), (" / sqrt(d)", " * d**-0.5")),
     ],
     "attention_plain": [
         by_einsum,

@@ -11,7 +11,7 @@ import numpy as np
 
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l14_attention import draws, forms
+from unrolled.checks.exercises.l14_attention import draws, forms, naive
 from unrolled.checks.exercises.l14_attention.draws import ROWS, TILE, WIDE
 from unrolled.checks.mistakes import Function, Mistake, alone, given, result
 from unrolled.checks.spec import (
@@ -374,12 +374,12 @@ attention_kernel = Spec(
         "Thread (i, j) has two roles. For the scores it is query j and key i of the tile: 32 products of queries[j * "
         "WIDE + p] and keys[i * WIDTH + p]. For the sums it is query j and column i of the values: it goes along the "
         "scores of its row, all of them, and keeps largest, total and one sum.",
-        "for start in range(0, n, TILE):\n"
-        "    ... rows j, j + 8, j + 16, j + 24 of keys and values, if they are there; a barrier\n"
-        "    ... scores[j * TILE + i]; a barrier\n"
-        "    new = ... the larger of largest and this row's scores, of keys that are there\n"
-        "    total *= cp.exp(largest - new)\n"
-        "    ... the same for the sum, then add the tile's part to both; a barrier",
+        "jit.syncthreads()\n"
+        "... scores[j * TILE + i], if row and key are there; a barrier\n"
+        "before = largest\n"
+        "... largest is the larger of itself and this row's scores, of keys that are there\n"
+        "total *= cp.exp(before - largest)\n"
+        "... the same for mixed, then add the tile's part to both; a barrier",
     ),
     mistakes=(
         _with_keys("only the first 32 keys are looked at: go through all tiles", lambda x: x[:TILE]),
@@ -392,5 +392,13 @@ attention_kernel = Spec(
             lambda x: x[(len(x) - 1) // TILE * TILE :],
         ),
         *MISTAKES[:3],
+    ),
+    speed=Speed(
+        baseline=naive.attention,
+        inputs=draws.heads(T, WIDE),
+        at_least=2,
+        against=f"a thread for each number of y and no shared memory, {T:,} queries",
+        gpu=True,
+        advice="each score is made once, by one thread, from a tile in shared memory",
     ),
 )

@@ -20,18 +20,13 @@ def loops(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
     t, d = q.shape
     y = np.zeros_like(q)
     for row in range(t):
-        scores = []
-        for key in range(row + 1 if causal else t):
-            score = 0.0
-            for i in range(d):
-                score += q[row, i] * k[key, i]
-            scores.append(score / sqrt(d))
+        keys = range(row + 1 if causal else t)
+        scores = [sum(q[row, i] * k[key, i] for i in range(d)) / sqrt(d) for key in keys]
         largest = max(scores)
         weights = [exp(score - largest) for score in scores]
         total = sum(weights)
-        for key, weight in enumerate(weights):
-            for i in range(d):
-                y[row, i] += weight / total * v[key, i]
+        for i in range(d):
+            y[row, i] = sum(weight * v[key, i] for key, weight in enumerate(weights)) / total
     return y
 
 
