@@ -4,6 +4,8 @@ Library code asks `array_module(x)` for NumPy, CuPy or whatever module has regis
 names in `SUPPORTED`. That list is the contract: a module that offers these names can run all of `unrolled.ops`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import platform

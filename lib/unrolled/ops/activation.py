@@ -5,6 +5,8 @@ what the function returned, where that is cheaper: sigmoid, tanh and softmax. An
 shapes differ. Formulas are those of PyTorch's functions of the same names.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled import kernels

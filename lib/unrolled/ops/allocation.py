@@ -1,5 +1,7 @@
 """Arrays on a device, and what to say when its memory is used up."""
 
+from __future__ import annotations
+
 from math import prod
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What every operation does with its arguments first: pairs, dtypes, and errors that name what does not fit."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from operator import index

@@ -10,6 +10,8 @@ changes against the plain way (im2col, one product, transpose), none to the resu
    long rows, which keeps few multiprocessors of a GPU busy. So it is N products at once, and one sum over them.
 """
 
+from __future__ import annotations
+
 from math import prod
 
 from unrolled import kernels

@@ -15,6 +15,8 @@ What is left besides the products is to write columns, twice, and to add them up
 products alone beside PyTorch: saving copies gets no further than these.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod

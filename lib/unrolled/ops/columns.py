@@ -1,5 +1,7 @@
 """Patches as columns, and back: `im2col` and `col2im`."""
 
+from __future__ import annotations
+
 from math import prod
 
 from unrolled import kernels

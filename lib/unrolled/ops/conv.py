@@ -3,6 +3,8 @@
 The forward passes take x (N, C, H, W), weight (O, C, KH, KW) and bias (O,) or None, and return (N, O, OH, OW).
 """
 
+from __future__ import annotations
+
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import batches, blocks, methods

@@ -1,5 +1,7 @@
 """What every convolution does with its arguments first, whatever its method."""
 
+from __future__ import annotations
+
 from unrolled.device import Array
 from unrolled.ops.arguments import IntOrPair, as_floats, check_arrays, check_axes, check_shape, check_weight
 from unrolled.ops.windows import Windows

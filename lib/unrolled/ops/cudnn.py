@@ -6,6 +6,8 @@ the arrays' addresses. What was compiled is kept for the next call of the same s
 nowhere else, so that without it all but this method works.
 """
 
+from __future__ import annotations
+
 import ctypes
 import sys
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """Dropout: forget some values at random while training, so that no neuron can rely on one other alone."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -13,6 +13,8 @@ some log2(H * W) operations a pixel instead of KH * KW. Four things make it fit:
    each frequency, and nothing has to be transposed between transform and product.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """The dense (affine) layer, y = x @ weight.T + bias, and a matrix product without the library's."""
 
+from __future__ import annotations
+
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.allocation import empty

@@ -1,5 +1,7 @@
 """Losses: one number that says how wrong the answers are, and its gradient by them."""
 
+from __future__ import annotations
+
 from math import nan, prod
 
 import numpy as np

@@ -16,6 +16,8 @@ comparisons over arrays that travel to main memory and back. Four changes, none 
 The backward pass needs no windows at all: one addition at the places that were found (`max_unpool2d`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod

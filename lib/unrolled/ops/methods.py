@@ -11,6 +11,8 @@ which one. The time of FFT hardly grows there until the GPU is full, so what dec
 Winograd's filtering lost everywhere: it is 58 or 134 launches in place of 3, and on the device alone it loses, too.
 """
 
+from __future__ import annotations
+
 from math import prod
 from types import ModuleType
 

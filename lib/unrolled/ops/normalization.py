@@ -4,6 +4,8 @@ x_hat = (x - mean) / sqrt(variance + epsilon) and y = gamma * x_hat + beta, with
 over all images and positions (Ioffe and Szegedy, 2015, arXiv:1502.03167).
 """
 
+from __future__ import annotations
+
 from unrolled.device import Array
 from unrolled.ops.arguments import as_floats, check_array, check_arrays, check_axes, check_shape, rounds_once
 

@@ -1,5 +1,7 @@
 """A gradient by finite differences: slow, simple, and the reference for every gradient that was derived by hand."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Matrix products into arrays that are there already: with cuBLAS on a GPU, where a transpose is a flag and no copy."""
 
+from __future__ import annotations
+
 from unrolled import kernels
 from unrolled.device import Array, array_module
 

@@ -15,6 +15,8 @@ with itself. Tiles are cut as `unrolled.ops.blocks` cuts windows, some images at
 sorted by their place in a tile, so that each copy reads neighbours.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from math import prod
 

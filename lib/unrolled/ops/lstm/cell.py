@@ -1,5 +1,7 @@
 """One step of an LSTM: four gates from the input and the last output, then the new cell state and output."""
 
+from __future__ import annotations
+
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.activation import sigmoid

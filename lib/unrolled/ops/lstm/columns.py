@@ -5,6 +5,8 @@ ways; for few samples its kernels are faster, some twice as fast, with the many 
 memory, too. What is returned has the usual axes: views of these columns.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TypeAlias
 

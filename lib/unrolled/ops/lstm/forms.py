@@ -4,6 +4,8 @@ A form gets the inputs x (T, N, D), the layer's weights, and arrays to fill. It 
 it writes y[t], c[t] and gates[t] from h and c before.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 

@@ -1,5 +1,7 @@
 """All steps of all layers, in a form by name."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

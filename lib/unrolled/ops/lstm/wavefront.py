@@ -5,6 +5,8 @@ of the layers below, one point-wise pass. Arrays are kept by diagonal, (T + L, L
 one piece, in the row before.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from unrolled.device import Array, array_module

@@ -1,5 +1,7 @@
 """What a layer of an LSTM holds, and what its forward pass leaves for the backward pass."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -7,6 +7,8 @@ be more than about twice as fast as BLAS, whatever the blocks; one pass that doe
 A bit is 1 where the value is above 0, so what a ReLU stopped counts as -1.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.device import Array

@@ -1,5 +1,7 @@
 """Sixteen bits: float16 has 10 bits of fraction and ends at 65,504; bfloat16 has 7, and float32's range."""
 
+from __future__ import annotations
+
 import importlib
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What runs in NumPy alone says so by its name."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.device import Array, is_simulated

@@ -1,5 +1,7 @@
 """Symmetric int8: a value is a whole number from -127 to 127 times a scale, so 0 stays 0 (Jacob and others, 2018)."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.device import Array

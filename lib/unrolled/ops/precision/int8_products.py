@@ -3,6 +3,8 @@
 float32 holds all whole numbers up to 2^24. A product of two int8 is at most 2^14, so BLAS sums 1024 of them exactly.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled import kernels

@@ -1,5 +1,7 @@
 """Magnitude pruning: the smallest weights become 0 and stay 0 (Han and others, 2015, arXiv:1506.02626)."""
 
+from __future__ import annotations
+
 import importlib
 from math import floor
 from typing import Any
