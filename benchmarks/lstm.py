@@ -243,7 +243,7 @@ def training_rows(section: str, prefix: str, case: Case, quick: bool) -> list[Ro
 
     peer(tf32=False)
     for form in FORMS:
-        by_x, by_weights, _ = ours(form)
+        by_x, by_weights = ours(form)
         compare(f"{prefix}, {form}, by x", by_x, x.grad)
         for number, by_layer in enumerate(by_weights):
             for name, one in zip(("weight_ih", "weight_hh", "bias_ih"), by_layer, strict=True):

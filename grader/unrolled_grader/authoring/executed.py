@@ -3,8 +3,6 @@
 The site shows their outputs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import tempfile

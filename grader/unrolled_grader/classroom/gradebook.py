@@ -3,8 +3,6 @@
 A score that a person gave is never touched: nbgrader keeps it beside ours and lets it count.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

@@ -4,8 +4,6 @@ Evidence is what the judge found with inputs and a clock of its own. What a note
 is none.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

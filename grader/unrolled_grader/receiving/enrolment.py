@@ -5,8 +5,6 @@
 One student under two ids is found out before anything is written.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """`unrolled similar` lists near-copies across a class."""
 
-from __future__ import annotations
-
 import argparse
 
 from unrolled.cli import Subparsers, checkout, folder

@@ -1,7 +1,5 @@
 """What all commands share."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """Amdahl's law: what speeding up a part does to the whole."""
 
-from __future__ import annotations
-
 from math import inf
 
 

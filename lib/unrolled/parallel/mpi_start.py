@@ -3,8 +3,6 @@
 python -m unrolled.parallel.mpi_start FOLDER PORT TIMEOUT      what a rank of `run_mpi` is started as
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import pickle

@@ -1,7 +1,5 @@
 """A thread that watches whether what a rank calls through NCCL ends."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import threading

@@ -1,7 +1,5 @@
 """Who computes what: an array's rows shared out among ranks, as evenly as they go."""
 
-from __future__ import annotations
-
 from unrolled.ops.arguments import check_whole
 
 

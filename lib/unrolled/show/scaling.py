@@ -1,7 +1,5 @@
 """How time grows with size, of one piece of work or machine or another; and a training step on more and more ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,19 +13,7 @@ from matplotlib.lines import Line2D
 from unrolled.parallel.links import LINKS, Link
 from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.style import (
-    BLUE,
-    COLOURS,
-    FONT_SIZE,
-    GREY,
-    MARKERS,
-    SMALL,
-    STYLES,
-    WIDTH,
-    mark,
-    new_figure,
-    styled,
-)
+from unrolled.show.style import BLUE, COLOURS, FONT_SIZE, GREY, MARKERS, SMALL, STYLES, WIDTH, mark, new_figure, styled
 from unrolled.show.words import amount, count_of, number, percent, seconds, times, titled
 
 Line = tuple[Sequence[float], Sequence[float], str]

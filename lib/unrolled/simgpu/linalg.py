@@ -1,7 +1,5 @@
 """Products of matrices, and norms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """The variant of lesson 08: the largest value of each row, found in a tree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
