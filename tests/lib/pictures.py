@@ -94,6 +94,10 @@ CLIMB = [
     {"label": "a graph", "seconds": 2.5, "cause": "code", "batch": 128},
     {"label": "another", "seconds": 0.0123, "cause": "several", "how": "recorded"},
 ]
+GALLERY = [
+    {"name": "moss", "rungs": [{"label": "loops", "seconds": 90.0}, {"label": "one product", "seconds": 0.9}]},
+    {"name": "fern" * 11, "rungs": [{"label": f"way number {n}", "seconds": 2.0**-n} for n in range(7)]},
+]
 GUESSED = [
     {"name": "gemm", "guess": 40, "measured": 9},
     {"name": "rows", "guess": 10, "measured": 412.3},
@@ -228,6 +232,7 @@ PICTURES: dict[str, Callable[[], Made]] = {
     "filters, silent": lambda: show.filters(np.stack([np.ones((1, 3, 3)), -np.ones((1, 3, 3))]), np.ones((1, 5, 5))),
     "float_ruler": lambda: show.float_ruler(),
     "float_ruler, bfloat16": lambda: show.float_ruler().at(exponent=8, fraction=7),
+    "gallery": lambda: show.gallery(GALLERY),
     "growth": lambda: show.growth([100, 200, 400], {"merge": [1e-4, 2e-4, 4e-4], "bubble": [1e-3, 4e-3, 16e-3]}),
     "growth, memory": lambda: show.growth(
         [100, 200, 400], {"kept": [4e8, 16e8], "blocks": [1e6, 1.1e6, 1.3e6]}, unit="B"

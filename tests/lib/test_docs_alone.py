@@ -9,6 +9,7 @@ import pytest
 
 from unrolled import check, checks, cli, journal, nn
 from unrolled.cli import plan
+from unrolled.journal import galleries
 from unrolled.notebook import frontend
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,7 @@ FORWARD = "convolution forward only, x 60,000 images"
 DENSE = "a dense layer 784 to 10, forward only"
 RUNGS = (("dense layer, row by row", DENSE, 0.189), ("dense layer, one product", DENSE, 0.0255))
 MINE = (*RUNGS, ("plain loops", FORWARD, 3380.0))
+THEIRS = (("plain loops", FORWARD, 2100.0), ("one matrix product", FORWARD, 0.41))
 
 
 def rung(label, what, seconds):
@@ -69,6 +71,8 @@ def course(home, monkeypatch):
     (home / "notebooks").symlink_to(ROOT / "notebooks")
     (work / "journal.json").write_text(json.dumps(a_journal()), encoding="utf-8")
     (work / "02_convolution.ipynb").write_text(json.dumps(a_notebook(done=["im2col"])), encoding="utf-8")
+    theirs = galleries.document([galleries.ladder("fern", "1", [rung(*one) for one in THEIRS])])
+    (home / "theirs.json").write_text(json.dumps(theirs), encoding="utf-8")
     monkeypatch.setenv("UNROLLED_JOURNAL", str(work / "journal.json"))
     return home
 
@@ -87,7 +91,7 @@ def forgot_to_double(size, kernel_size, stride=1, padding=0):
 def test_self_study_shows_what_is_printed(course, capsys):
     kept = (course / "work" / "journal.json").read_bytes()
     pairs = PAIR.findall((ROOT / "docs" / "self-study.md").read_text(encoding="utf-8"))
-    assert [kind for kind, _, _ in pairs].count("sh") == 3
+    assert [kind for kind, _, _ in pairs].count("sh") == 4
     specs = checks.all_specs()
     assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
     names = {"check": check, "journal": journal, "conv2d_output_size": forgot_to_double}

@@ -10,6 +10,7 @@ import pytest
 
 import verdicts
 from unrolled import journal
+from unrolled.journal import galleries
 
 pytestmark = pytest.mark.usefixtures("home")
 report = partial(verdicts.report, "conv2d_gemm")
@@ -32,6 +33,9 @@ def test_a_rung_says_on_what_hardware_and_whose_code_it_is(home):
     assert journal.read()["rungs"]["loops"]["seconds"] == 90.0
     assert journal.read()["rungs"]["loops"]["hardware"]
     assert "your code" in str(journal.ladder())
+    journal.give(home / "gallery.json", "moss")
+    ((given,),) = (one["rungs"] for one in json.loads((home / "gallery.json").read_text())["ladders"])
+    assert given["code"] == "your code"
     journal.rung("on the GPU", "convolution", 0.5, batch=8, hardware="T4, modelled")
     assert journal.read()["rungs"]["on the GPU"]["hardware"] == "T4, modelled"
     with pytest.raises(ValueError, match="seconds must be a positive number, got 0"):
@@ -103,6 +107,7 @@ def test_an_old_journal_without_the_newer_keys_and_with_a_byte_order_mark_goes_o
 NOTES = """
 import sys
 from unrolled import journal
+from unrolled.journal import galleries
 for number in range(30):
     journal.measured(f"{sys.argv[1]} {number}", 1 + number)
 """
@@ -148,3 +153,106 @@ def test_export_and_restore_keep_the_newer_entry(home):
     copy.write_text(json.dumps(json.loads(copy.read_text()) | {"predictions": older}))
     journal.restore(copy)
     assert {name: entry["guess"] for name, entry in journal.read()["predictions"].items()} == {"x": 2.0, "y": 7.0}
+
+
+# Ladders given by choice: only the rungs go, nobody's is lost, and they can be compared
+
+
+@pytest.fixture
+def learner(home, monkeypatch):
+    """Become somebody with a ladder of one's own."""
+
+    def become(name, *rungs):
+        monkeypatch.setenv("UNROLLED_JOURNAL", str(home / f"{name}.json"))
+        for label, seconds in rungs:
+            journal.rung(label, "convolution", seconds, batch=8)
+
+    return become
+
+
+LOOPS, PRODUCT = ("plain loops", 90.0), ("one product", 0.5)
+
+
+def test_only_the_rungs_are_given(home, learner):
+    with pytest.raises(ValueError, match="no rung to give yet"):
+        journal.give("gallery.json", name="moss")
+    learner("zoe", LOOPS, PRODUCT)
+    for name in ("", "  ", "x" * 41, "a\nb", "a\x00"):
+        with pytest.raises(ValueError, match="name must be"):
+            journal.give("gallery.json", name=name)
+    assert sorted(file.name for file in home.iterdir()) == ["zoe.json"]
+    journal.student("s12345")
+    journal.predict("conv2d_gemm", 40)
+    journal.give("gallery.json", name="moss")
+    text = (home / "gallery.json").read_text()
+    (ladder,) = json.loads(text)["ladders"]
+    assert set(ladder) == {"name", "key", "rungs"}
+    assert ladder["name"] == "moss"
+    assert all(set(rung) == {"label", "what", "seconds", "batch", "precision", "hardware"} for rung in ladder["rungs"])
+    for word in ("s12345", "conv2d_gemm", "zoe"):  # no hexadecimal digits, which the key is made of
+        assert word not in text
+
+
+def test_several_people_share_a_file_and_each_may_give_again(home, learner):
+    learner("ada", LOOPS)
+    journal.give("gallery.json", name="moss")
+    learner("bob", LOOPS)
+    with pytest.raises(ValueError, match="somebody gave a ladder as 'moss' already"):
+        journal.give("gallery.json", name="moss")
+    journal.give("gallery.json", name="fern")
+    learner("ada", PRODUCT)
+    journal.give("gallery.json", name="lichen")
+    ladders = galleries.read(home / "gallery.json")
+    assert [(one["name"], len(one["rungs"])) for one in ladders] == [("fern", 1), ("lichen", 2)]
+
+
+STEP = {"label": "loops", "what": "work", "seconds": 1.0}
+LADDER = {"name": "moss", "key": "1", "rungs": [STEP]}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not a gallery"),
+        ("[]", "not a gallery of this course"),
+        ('{"format": "unrolled-journal"}', "not a gallery of this course"),
+        (json.dumps({**galleries.document([]), "version": 2}), "version 2, expected 1"),
+        *[
+            (json.dumps(galleries.document([bad])), "damaged gallery")
+            for bad in (
+                3,
+                {**LADDER, "name": ""},
+                {**LADDER, "key": None},
+                {**LADDER, "rungs": [{**STEP, "seconds": 0}]},
+                {**LADDER, "rungs": [{**STEP, "seconds": "1"}]},
+                {**LADDER, "rungs": [{"seconds": 1.0}]},
+            )
+        ],
+    ],
+)
+def test_a_file_that_is_no_gallery_stays_as_it_is(home, learner, content, words):
+    (home / "other.json").write_text(content, encoding="utf-8")
+    learner("ada", LOOPS)
+    with pytest.raises(ValueError, match=words):
+        journal.give("other.json", name="moss")
+    assert (home / "other.json").read_text(encoding="utf-8") == content
+
+
+def test_files_are_merged_by_whose_ladder_it_is():
+    old = {**LADDER, "name": "moss"}
+    new = {**LADDER, "name": "lichen", "rungs": [STEP, {**STEP, "label": "product"}]}
+    other = {**LADDER, "key": "2", "name": "lichen"}
+    for files in ([[old], [new, other]], [[new, other], [old]]):
+        assert [(one["name"], len(one["rungs"])) for one in galleries.merged(files)] == [
+            ("lichen", 2),
+            ("lichen (2)", 1),
+        ]
+
+
+def test_a_restored_journal_is_still_the_same_persons(home, learner):
+    learner("ada", LOOPS)
+    journal.give("gallery.json", name="moss")
+    learner("elsewhere", PRODUCT)
+    journal.restore(home / "ada.json")
+    journal.give("gallery.json", name="moss")
+    assert [len(one["rungs"]) for one in galleries.read(home / "gallery.json")] == [2]

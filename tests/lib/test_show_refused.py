@@ -51,6 +51,7 @@ VALUE_ERRORS: list[tuple[Callable[[], Any], str]] = [
         for shape in ((3, 3), (4, 2, 3, 3), (65, 1, 3, 3), (0, 1, 3, 3))
     ),
     (lambda: show.filters(ONES((4, 1, 3, 3)), ONES((3, 8, 8))), "image must be"),
+    (lambda: show.gallery([]), "nothing to draw"),
     (lambda: show.images(IMAGES, TEN[:9]), "labels must hold one value an image: got 9 for 10 images"),
     (lambda: show.images(ONES((2, 3, 4, 5))), r"images must be \(N, H, W\) or \(N, 1, H, W\), got"),
     (lambda: show.launches({}), r"start must be one of the traces, got None for \[\]"),

@@ -7,7 +7,6 @@ against the reference on the same machine in the same run, so that machines need
 a check's that times what it compares: then whoever failed it has no place.
 """
 
-import itertools
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 from unrolled import checks
-from unrolled.notebook import handin
+from unrolled.journal import galleries
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.results.tally import TalliedPart
@@ -50,7 +49,7 @@ def requested_name(notebook: NotebookNode | None) -> str:
     cells = [] if notebook is None else [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     lines = [found["name"] for source in cells for found in LINE.finditer(source)]
     try:
-        return handin.pseudonym(lines[-1]) if lines else ""
+        return galleries.pseudonym(lines[-1]) if lines else ""
     except ValueError:
         return ""
 
@@ -85,21 +84,12 @@ def ratio(score: Score) -> float | None:
     return statistics.median(measured) if measured and score.verdict in SETTLED and not score.flag else None
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """Return the names with a number after each that came before: "A", "A (2)"."""
-    used: dict[str, None] = {}
-    for name in names:
-        forms = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
-        used[next(form for form in forms if form not in used)] = None
-    return list(used)
-
-
 def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
     """Return places in order: the highest ratio first, what is not settled last; a name that several chose is numbered.
 
     Ratios that read the same, in three digits, share a rank.
     """
-    names = distinct(name for name, _ in entries)
+    names = galleries.distinct(name for name, _ in entries)
     ratios = (value for _, value in entries)
     ordered = sorted(zip(names, ratios, strict=True), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
     shown = [None if value is None else float(f"{value:.3g}") for _, value in ordered]

@@ -1,24 +1,25 @@
 """The learner's own record: predictions, findings and the rungs of the ladder, in one JSON file beside the notebook.
 
-`file` says where it lies and how it is kept. It may also hold "student", an id.
+`file` says where it lies and how it is kept. It may also hold "student", an id, and "gallery", a given ladder's key.
 """
 
 from __future__ import annotations
 
 import datetime
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.journal import own
-from unrolled.journal.file import PARTS, Record, changing, choose, is_positive, load, path, read, write
+from unrolled.journal import galleries, own
+from unrolled.journal.file import PARTS, Record, changing, choose, is_positive, load, locked, path, read, write
 from unrolled.notebook import handin
 
 if TYPE_CHECKING:
     from unrolled.checks.report import Report
     from unrolled.show.picture import Picture
 
-__all__ = ["export", "guesses", "ladder", "leaderboard", "load", "measured", "mine", "note", "path"]
+__all__ = ["export", "gallery", "give", "guesses", "ladder", "leaderboard", "load", "measured", "mine", "note", "path"]
 __all__ += ["predict", "read", "restore", "rung", "student", "submit", "use"]
 
 
@@ -43,8 +44,9 @@ def restore(file: str | Path) -> None:
             for key, entry in theirs[part].items():
                 if key not in ours[part] or ours[part][key]["date"] < entry["date"]:
                     ours[part][key] = entry
-        if "student" in theirs:
-            ours.setdefault("student", theirs["student"])
+        for key in ("student", "gallery"):
+            if key in theirs:
+                ours.setdefault(key, theirs[key])
     print(f"Restored from {file}: {_summary(ours)}.")
 
 
@@ -207,6 +209,34 @@ def guesses() -> Picture | None:
     return None
 
 
+def give(file: str | Path, name: str) -> None:
+    """Put your ladder into a gallery's file, under a name of your choice, beside those of others.
+
+    Only this call gives anything, and it gives the rungs alone: what, how long, batch, precision, hardware, whose code.
+    What you gave before is replaced by what you have now. ValueError for a ladder without rungs, a name that is taken
+    or not valid, or a file that is no gallery; the file is then as it was.
+    """
+    record = read()
+    if not record["rungs"]:
+        raise ValueError("your ladder has no rung to give yet; the first ones come in lessons 01 and 02")
+    target = Path(file).expanduser().absolute()
+    if "gallery" not in record:
+        with changing() as record:
+            record.setdefault("gallery", secrets.token_hex(8))
+    mine = galleries.ladder(galleries.pseudonym(name), str(record["gallery"]), record["rungs"].values())
+    with locked(target):
+        given = galleries.read(target) if target.exists() else []
+        write(target, galleries.document(galleries.added(given, mine)))
+    print(f"Given to {file}: {len(mine['rungs'])} rungs, as {mine['name']}. Nothing else went along.")
+
+
+def gallery(*files: str | Path) -> Picture:
+    """Draw galleries' ladders side by side. ValueError for a file that is no gallery, FileNotFoundError for none."""
+    from unrolled import show
+
+    return show.gallery(galleries.merged(galleries.read(Path(file).expanduser()) for file in files))
+
+
 def leaderboard(name: str) -> None:
     """Ask for a place on your class's leaderboard by handing in a notebook with this call; the name is your choice.
 
@@ -214,7 +244,7 @@ def leaderboard(name: str) -> None:
     name stands in it as text. Without it you are not on the leaderboard. ValueError unless the name is 1 to 40
     printable characters.
     """
-    asked = handin.pseudonym(name)
+    asked = galleries.pseudonym(name)
     print(f"Handed in with this line, you stand on your class's leaderboard as {asked}; without it you do not.")
 
 

@@ -57,7 +57,7 @@ def read() -> Record:
 
 def load(file: Path) -> Record:
     """Return the record in a file, which stays as it is. Raises OSError, and ValueError, naming it, for no journal."""
-    record = _checked(file)
+    record = checked(file, FORMAT, VERSION)
     for part in PARTS:
         entries = record.get(part)
         if not isinstance(entries, dict) or not all(isinstance(e, dict) and "date" in e for e in entries.values()):
@@ -111,20 +111,21 @@ def empty() -> Record:
     return {"format": FORMAT, "version": VERSION} | {part: {} for part in PARTS}
 
 
-def _checked(file: Path) -> Record:
-    """A journal's JSON document. Raises OSError, and ValueError, naming the file, for anything else."""
+def checked(file: Path, form: str, version: int) -> Record:
+    """Return a file's JSON document of this form and version. Raises OSError, and ValueError, naming it, for others."""
+    kind = form.removeprefix("unrolled-")
     try:
         content = json.loads(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is not a journal: it is not text in UTF-8 ({error.reason})") from None
+        raise ValueError(f"{file} is not a {kind}: it is not text in UTF-8 ({error.reason})") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is not a journal: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{file} is not a journal of this course")
-    if content.get("version") != VERSION:
-        newer = isinstance(content.get("version"), int) and content["version"] > VERSION
+        raise ValueError(f"{file} is not a {kind}: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise ValueError(f"{file} is not a {kind} of this course")
+    if content.get("version") != version:
+        newer = isinstance(content.get("version"), int) and content["version"] > version
         helps = ": install the newer course to use it" if newer else ""
-        raise ValueError(f"{file} is a journal of version {content.get('version')}, expected {VERSION}{helps}")
+        raise ValueError(f"{file} is a {kind} of version {content.get('version')}, expected {version}{helps}")
     return content
 
 
@@ -142,7 +143,7 @@ def _put_aside(file: Path) -> str:
 
 
 def is_positive(number: Any) -> bool:
-    """Return whether this is a positive number, as all times are that a journal may hold."""
+    """Return whether this is a positive number, as all times are that a journal or a gallery may hold."""
     return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < float("inf")
 
 

@@ -42,7 +42,6 @@ YEARS = range(1970, 2101)  # when it may say it was made: others cannot be told 
 FORMS = dict.fromkeys(("course", "lesson", "student", "made"), ".{0,200}")
 FORMS |= {"nonce": "[0-9a-f]{32}", "digest": "[0-9a-f]{64}"}
 LESSON = re.compile(r"\w{1,80}")
-PSEUDONYM = 40  # characters that a name for others may have
 STUDENT = re.compile(r"\w(?:[\w.@-]{0,62}[\w-])?")
 RESERVED = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])(?:\..*)?", re.IGNORECASE)  # Windows' devices
 
@@ -76,14 +75,6 @@ def student_id(text: str) -> str:
             "such as s12345 or ada.lovelace"
         )
     return name
-
-
-def pseudonym(name: str) -> str:
-    """Return a name for others to read, trimmed. Raises ValueError unless it is 1 to 40 printable characters."""
-    trimmed = name.strip()
-    if not 1 <= len(trimmed) <= PSEUDONYM or not trimmed.isprintable():
-        raise ValueError(f"name must be 1 to {PSEUDONYM} printable characters, got {name!r}")
-    return trimmed
 
 
 def identified(known: str, how: str) -> str:

@@ -12,7 +12,7 @@ from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import confusion, difference, filters, images, race
 from unrolled.show.kernels import banks, barriers, warps
-from unrolled.show.ladder import causes, ladder
+from unrolled.show.ladder import causes, gallery, ladder
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.matrices import amdahl, matmul_workers, memory_walk, systolic_array
 from unrolled.show.picture import Explorer, Picture, Slider
@@ -35,5 +35,5 @@ __all__ += ["clipping", "float_ruler", "precision_front"]
 __all__ += ["amdahl", "matmul_workers", "memory_walk", "systolic_array"]
 __all__ += ["banks", "barriers", "hardware", "launches", "timeline", "warps"]
 __all__ += ["growth", "messages", "pipeline", "ring_allreduce", "scaling", "scaling_curves"]
-__all__ += ["causes", "computation_graph", "ladder", "rungs", "waterfall"]
+__all__ += ["causes", "computation_graph", "gallery", "ladder", "rungs", "waterfall"]
 __all__ += ["agreement", "bars", "crossover", "guesses", "pairs", "roofline"]

@@ -1,13 +1,27 @@
-"""Ladders of times: a learner's own, rung by rung; and one split by cause."""
+"""Ladders of times: a learner's own, rung by rung; one split by cause; a gallery of several."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, COLOURS, GREY, INK, SMALL, STYLES, WIDTH, mark, new_figure, styled
+from unrolled.show.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    INK,
+    MARKERS,
+    SMALL,
+    STYLES,
+    WIDTH,
+    mark,
+    new_figure,
+    styled,
+)
 from unrolled.show.words import count_of, listing, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."
@@ -27,10 +41,16 @@ CAUSE_ROW, CAUSE_RIGHT = 0.46, 1.7
 MARKED_BY = {"measured": "o", "recorded": "s", "modelled": "^", "published": "D"}
 CAUSES = {**dict(zip(("code", "batch", "precision", "hardware"), COLOURS, strict=False)), "several": GREY}
 """What one rung can differ in from the rung before it, with its colour; several where nobody can say which."""
+PANEL_ROW, HEAD, PANEL_LEFT, TOP, BOTTOM, AXIS = 0.36, 0.58, 1.75, 0.1, 0.55, 0.34  # inches, in a gallery
+NAME = 20  # characters of a learner's name
+KEY = 62  # characters of a line of a panel's key
+# The first of these that the machine has, if it has one, stands in for what the course's font lacks in names.
+JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Meiryo", "IPAexGothic", "TakaoGothic")
 OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False, **OFFSET}
 
 Rung = Mapping[str, Any]
+Rows = list[tuple[str, list[tuple[str, float]]]]
 
 
 @styled()
@@ -178,3 +198,86 @@ def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
         figure.legend(lines[part], names[part], ncols=len(names[part]), **look)
     whole = listing([f"{cause} {times(gain)}" for cause, gain in factors.items()])
     return Picture(figure, f"{title or 'A ladder split by cause'}. {'; '.join(rows)}. In all: {whole}.")
+
+
+@styled()
+def gallery(ladders: Sequence[Mapping[str, Any]]) -> Picture:
+    """Draw ladders as rows of points on a log scale: a panel for each kind of work, the fastest on top.
+
+    A ladder is a mapping with "name" and "rungs"; a rung has "label", "what" and "seconds" (above 0). A way of doing
+    the work has the same marker in every row of its panel. ValueError if there is nothing to draw.
+    """
+    works = panels(ladders)
+    if not works:
+        raise ValueError("ladders holds no rungs: nothing to draw")
+    keys = {what: _key(rows) for what, rows in works.items()}
+    heights = [HEAD + 0.17 * (len(keys[what]) - 1) + PANEL_ROW * len(rows) + AXIS for what, rows in works.items()]
+    height = TOP + sum(heights) + BOTTOM - AXIS
+    figure, top = new_figure(height), height - TOP
+    for (what, rows), tall in zip(works.items(), heights, strict=True):
+        plot = PANEL_ROW * len(rows)
+        head = tall - plot - AXIS
+        box = (PANEL_LEFT / WIDTH, (top - head - plot) / height, (WIDTH - PANEL_LEFT - RIGHT) / WIDTH, plot / height)
+        _panel(figure.add_axes(box), what, rows, keys[what], head)
+        top -= tall
+    figure.axes[-1].set_xlabel("log scale; left is faster", size=9, color=GREY)
+    text = "Several learners' ladders, seconds on a log scale."
+    for what, rows in works.items():
+        said = []
+        for name, points in rows:
+            (_, slow), (label, fast) = points[0], points[-1]
+            more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
+            said.append(f"{name}: {label} {seconds(fast)}{more}")
+        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
+    return Picture(figure, text)
+
+
+def panels(ladders: Sequence[Mapping[str, Any]]) -> dict[str, Rows]:
+    """Return by what was measured each learner's name and (label, seconds), slow to fast; the fastest learner first."""
+    works: dict[str, Rows] = {}
+    for one in ladders:
+        for what, rungs in grouped(one["rungs"]).items():
+            points = [(str(rung["label"]), float(rung["seconds"])) for rung in rungs]
+            works.setdefault(what, []).append((str(one["name"]), sorted(points, key=lambda point: -point[1])))
+    for rows in works.values():
+        rows.sort(key=lambda row: row[1][-1][1])
+    return works
+
+
+def _key(rows: Rows) -> list[list[str]]:
+    """The ways in a panel, each once, the slowest first, in lines that fit."""
+    slow_to_fast = sorted((point for _, points in rows for point in points), key=lambda point: -point[1])
+    lines: list[list[str]] = [[]]
+    for label in dict.fromkeys(label for label, _ in slow_to_fast):
+        if lines[-1] and sum(len(other) + 4 for other in lines[-1]) + len(label) > KEY:
+            lines.append([])
+        lines[-1].append(label)
+    return lines
+
+
+def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head: float) -> None:
+    """A row a learner: a point for each way, a line between the slowest and the fastest, and how far they are apart."""
+    time_axis(axes, [value for _, points in rows for _, value in points], 1.6)
+    axes.set(ylim=(len(rows) - 0.5, -0.5))
+    here = {font.name for font in font_manager.fontManager.ttflist}
+    families = ["DejaVu Sans", *[name for name in JAPANESE if name in here][:1]]
+    axes.set_yticks(range(len(rows)), [clip(name, NAME) for name, _ in rows], family=families)
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    marks = {label: number % len(COLOURS) for number, label in enumerate(chain(*key))}
+    for y, (_, points) in enumerate(rows):
+        axes.hlines(y, points[-1][1], points[0][1], color=GREY, linewidth=1.2, zorder=1)
+        for label, value in points:
+            mark = marks[label]
+            axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
+        said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
+        axes.annotate(said, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
+    left, up = -(PANEL_LEFT - 0.1) * 72, head * 72 - 13
+    axes.annotate(what, (0, 1), (left, up), xycoords="axes fraction", weight="bold", **OFFSET)
+    for below, line in enumerate(key):  # the marker of each way
+        x, at = left + 4, up - 15 - 12 * below
+        for label in line:
+            mark = marks[label]
+            place = x / 72 / (WIDTH - PANEL_LEFT - RIGHT), 1 + at / 72 / (PANEL_ROW * len(rows))
+            axes.plot(*place, MARKERS[mark], color=COLOURS[mark], markersize=6, transform=axes.transAxes, clip_on=False)
+            axes.annotate(label, (0, 1), (x + 7, at), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
+            x += 7 + 5.0 * len(label) + 14
