@@ -1,5 +1,7 @@
 """`unrolled demo` grades the sample class, to show how it goes."""
 
+from __future__ import annotations
+
 import argparse
 import shutil
 import tempfile

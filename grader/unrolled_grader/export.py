@@ -8,6 +8,8 @@ waits for a person, or for a machine with a GPU, is no final result: its cell st
 in nothing: whether that is 0 is for a person to say.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path

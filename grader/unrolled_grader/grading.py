@@ -1,5 +1,7 @@
 """Grading a class: which submissions are left to judge, and what was judged into gradebook, feedback and scores."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

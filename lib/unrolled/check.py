@@ -5,6 +5,8 @@ sets NBGRADER_EXECUTION) a failing check raises CheckFailedError after it has sp
 the truth and a set-up without our grader cannot hand out full marks.
 """
 
+from __future__ import annotations
+
 import difflib
 import html
 import os

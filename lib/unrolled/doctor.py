@@ -3,6 +3,8 @@
 `examine` gathers plain data, `table` turns it into text. Nothing here changes the machine.
 """
 
+from __future__ import annotations
+
 import os
 import platform
 import shutil

@@ -3,6 +3,8 @@
 The site shows their outputs.
 """
 
+from __future__ import annotations
+
 import hashlib
 import platform
 import tempfile

@@ -10,6 +10,8 @@ where it says that it is for two sittings), and `leads` is the docstring of its 
 -->` does the same for the syllabi, and for a term with all lessons: `name`, `lessons`, `minutes`, `core`.
 """
 
+from __future__ import annotations
+
 import ast
 import re
 from collections.abc import Mapping

@@ -5,6 +5,8 @@ half a minute to read, run and look at; so does a guess. The question to be answ
 readers needed (lesson 00: 22 minutes, 03: 95 to 100, 06: 115 to 120) was within a tenth of these sums.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable, Mapping

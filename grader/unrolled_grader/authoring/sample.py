@@ -6,6 +6,8 @@ grade_id. `perfect` differs in none, `untouched` hands in what was handed out, a
 function `SPOILED`.
 """
 
+from __future__ import annotations
+
 import ast
 import itertools
 import shutil

@@ -4,6 +4,8 @@ Which inputs: those with a feature of `unrolled.checks.domain`, as "x.shape[0] =
 inputs to a function cannot notice, whatever it compares.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections import Counter

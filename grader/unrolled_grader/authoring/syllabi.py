@@ -1,5 +1,7 @@
 """Which lessons fit into 2, 4 and 8 hours: defined once, for `unrolled class new`, for the site and for the docs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from types import MappingProxyType
 

@@ -8,6 +8,8 @@ Linux has two versions side by side; see cgroups(7). Version 2 counts, freezes a
 limited by version 2 where it has these controllers, else by version 1.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import os

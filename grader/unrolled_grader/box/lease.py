@@ -6,6 +6,8 @@ to stay on that set's cores. Lock files in the temporary folder hold for all gra
 that holds it ends, however it ends. Where there are no such locks (Windows) a lease is always granted.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import tempfile

@@ -11,6 +11,8 @@ comes from one that has it. Numbers are those of asm/unistd_64.h and asm-generic
 other machines there is no filter.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import os

@@ -3,6 +3,8 @@
 What a cell displays goes out as nbformat's outputs, one message each; what it prints goes to the standard streams.
 """
 
+from __future__ import annotations
+
 import ast
 import asyncio
 import base64

@@ -1,5 +1,7 @@
 """The judge's side of a worker: gives orders, waits for each answer no longer than its limit, and trusts none."""
 
+from __future__ import annotations
+
 import copy
 import os
 import secrets

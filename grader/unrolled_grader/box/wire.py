@@ -9,6 +9,8 @@ that offset of the shared file, in C order. An array on the simulated GPU travel
 {"gpu": [buffer, offset, shape, strides, dtype]}.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import math

@@ -8,6 +8,8 @@ never runs student code and is told nothing of a student.
 `fork` is for the judge; `main` is what runs in the warm process.
 """
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import ctypes

@@ -18,6 +18,8 @@ Brightspace's grades (Grades, Enter Grades, Export), where each id and login beg
     OrgDefinedId,Username,Last Name,First Name,Email,a Points Grade <Numeric MaxPoints:15>,End-of-Line Indicator
 """
 
+from __future__ import annotations
+
 import csv
 import re
 from collections.abc import Callable, Sequence

@@ -3,6 +3,8 @@
 A score that a person gave is never touched: nbgrader keeps it beside ours and lets it count.
 """
 
+from __future__ import annotations
+
 import functools
 import logging
 import os

@@ -1,5 +1,7 @@
 """The members of groups that hand in together: a CSV with the columns group and id, a line for each member."""
 
+from __future__ import annotations
+
 import csv
 
 from unrolled_grader.classroom import columns, roster

@@ -6,6 +6,8 @@ class's time zone, of which one has 23 and one 25 hours a year. A changed date, 
 without judging anything again.
 """
 
+from __future__ import annotations
+
 import math
 from datetime import datetime, timedelta, timezone, tzinfo
 from pathlib import Path

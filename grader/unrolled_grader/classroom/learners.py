@@ -1,5 +1,7 @@
 """What stands in a class's tree for learners beside library and notebooks: pure functions from plain data to text."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -4,6 +4,8 @@ Only `id` must be there. What learning platforms export is taken as it comes (co
 said; the other lines count. No person is ever guessed: a lookup gives everyone who fits.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import re

@@ -5,6 +5,8 @@ submission is judged with follows from it and from the submission, by a keyed ha
 inputs again, another one meets others, and who knows the inputs of one learns nothing of the next.
 """
 
+from __future__ import annotations
+
 import hmac
 import os
 import secrets

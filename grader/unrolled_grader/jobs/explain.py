@@ -1,5 +1,7 @@
 """How the points of a check came about, from the record alone. For instructors: it shows seeds."""
 
+from __future__ import annotations
+
 import statistics
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,6 +4,8 @@ All ways of grading share this module: `unrolled grade` has jobs performed in it
 commands perform them in their process. What was judged is found again by `valid_record`, whichever of them judged it.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import json

@@ -4,6 +4,8 @@ The release in grader/versions does the job itself, in a process of its own; onl
 gradebook knows one set of cells, this version's: `converted_points` says what another version's points are there.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import subprocess

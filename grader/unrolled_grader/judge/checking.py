@@ -1,5 +1,7 @@
 """Judging the checks of a notebook: each by its spec, on what stands here for a function that a worker has bound."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import itertools

@@ -4,6 +4,8 @@ The source is never parsed, only scanned from left to right: that takes time and
 whatever it holds, and works on what is no Python.
 """
 
+from __future__ import annotations
+
 import re
 
 from nbformat import NotebookNode

@@ -4,6 +4,8 @@ Evidence is what the judge found with inputs and a clock of its own. What a note
 is none.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,6 +4,8 @@ The layout is STUDENT/LESSON/LESSON.ipynb. A file that is no notebook of its les
 nothing about one student's file stops the class.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re

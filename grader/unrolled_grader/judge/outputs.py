@@ -5,6 +5,8 @@ are kept: JSON would be nested as deep as a worker likes, and no page that shows
 outputs is dropped: a mark in it is the judge's.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

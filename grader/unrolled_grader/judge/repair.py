@@ -5,6 +5,8 @@ carry one grade_id. The notebook that was handed out says what must be there; ea
 moved or changed: what learners wrote in cells of their own stays where it is.
 """
 
+from __future__ import annotations
+
 import copy
 import re
 from collections.abc import Callable, Iterable

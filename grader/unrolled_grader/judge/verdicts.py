@@ -5,6 +5,8 @@ but for the checks' cells. In a check's place the judge sends inputs that it dra
 back, and finds what the learner's own check would find, in the same words.
 """
 
+from __future__ import annotations
+
 import secrets
 import textwrap
 import time

@@ -4,6 +4,8 @@ A cell that ends the worker, or never ends, costs no more than itself and what n
 new worker, which has run the other cells above it.
 """
 
+from __future__ import annotations
+
 import ast
 import copy
 import secrets

@@ -5,6 +5,8 @@ Here a bad member gets a reason in place of its bytes, and the members around it
 the standard library's zipfile.
 """
 
+from __future__ import annotations
+
 import lzma
 import re
 import stat

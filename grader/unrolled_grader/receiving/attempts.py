@@ -7,6 +7,8 @@ there and was not placed by `settle` was put there by hand. So `settle` notes wh
 killed in between, it goes on where it was.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress

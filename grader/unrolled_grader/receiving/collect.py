@@ -5,6 +5,8 @@ what counts of each student and lesson (attempts) where nbgrader looks for it (p
 aside with the reason. Nothing is deleted.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re

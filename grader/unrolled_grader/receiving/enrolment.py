@@ -5,6 +5,8 @@
 One student under two ids is found out before anything is written.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 from collections.abc import Iterable, Iterator

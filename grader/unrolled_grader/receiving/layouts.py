@@ -41,6 +41,8 @@ Anything else is plain: STUDENT/LESSON/LESSON.ipynb, STUDENT/LESSON.ipynb, LESSO
 Canvas and Moodle stamp every member with the moment of the download, so its time says "not later than".
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,6 +3,8 @@
 nbgrader's FileNameCollectorPlugin takes the id in the name for the student's; here the roster decides.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 

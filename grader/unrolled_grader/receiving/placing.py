@@ -4,6 +4,8 @@ Nothing that a person put or changed in grader/submitted is overwritten, and wha
 grader/received.
 """
 
+from __future__ import annotations
+
 import hashlib
 import itertools
 import os

@@ -8,6 +8,8 @@
 Nothing here is overwritten or deleted, but by `forget`. What is set aside moves to its student once that is known.
 """
 
+from __future__ import annotations
+
 import contextlib
 import csv
 import io

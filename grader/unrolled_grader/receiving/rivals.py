@@ -6,6 +6,8 @@ have it. Moodle tells nothing of its files, and neither do two notebooks in a st
 a guess would cost somebody points without a word.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

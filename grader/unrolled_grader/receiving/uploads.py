@@ -4,6 +4,8 @@ One zip or folder of a platform holds many uploads. An upload is what one studen
 a zip of their own. What cannot be read is an upload too, with the reason.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import os

@@ -5,6 +5,8 @@ template: that runs what students display, and loads MathJax and more from elsew
 itself and has no script. What the judge found stands in frames that nothing of a student's can have.
 """
 
+from __future__ import annotations
+
 import functools
 import html
 from collections.abc import Iterator

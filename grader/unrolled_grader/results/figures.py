@@ -1,5 +1,7 @@
 """The pictures of the class report: pure functions from a tally to something that says in words what it shows."""
 
+from __future__ import annotations
+
 import html
 import statistics
 from collections import Counter

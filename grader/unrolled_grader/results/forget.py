@@ -4,6 +4,8 @@ Each step may be repeated: whoever is killed on the way starts it again. `remain
 student. It is a plain search, and whoever calls it says what it does not find.
 """
 
+from __future__ import annotations
+
 import contextlib
 import csv
 import io

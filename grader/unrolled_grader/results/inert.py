@@ -7,6 +7,8 @@ something. What passes is on a list; nothing is searched for what is bad. Hostil
 long, or what the parsers cannot take, is shown as plain text or not at all.
 """
 
+from __future__ import annotations
+
 import html
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -7,6 +7,8 @@ against the reference on the same machine in the same run, so that machines need
 a check's that times what it compares: then whoever failed it has no place.
 """
 
+from __future__ import annotations
+
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,6 +5,8 @@ with, and to nothing else. Nothing is written: the text is read from solutions/ 
 graded notebook and the feedback never hold it.
 """
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Iterator
 from pathlib import Path

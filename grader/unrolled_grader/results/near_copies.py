@@ -6,6 +6,8 @@ that stands in both is found. The library's own answers and the course's solutio
 shows the nearest pairs of students side by side; LESSON.csv beside it lists all pairs.
 """
 
+from __future__ import annotations
+
 import html
 import inspect
 import io

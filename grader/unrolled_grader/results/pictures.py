@@ -4,6 +4,8 @@ A picture is an attachment of its cell or a data URI, in Markdown or as an <img>
 its size costs nothing; Pillow reads its header, and what is no picture, or too large a one, is left out with a word.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import io

@@ -6,6 +6,8 @@ with it two exports agree, without it nobody can go back from a pseudonym to an 
 No name is searched for: what people wrote is left out, unless it is asked for.
 """
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import csv

@@ -4,6 +4,8 @@ What stood last lies in a table of grades/grades.db, so the log does not depend 
 A line is written whenever scores.csv is, by whatever command; lines are only ever added.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path

@@ -3,6 +3,8 @@
 Pictures are data URIs with a text alternative. Everything that came from students is escaped. There is no script.
 """
 
+from __future__ import annotations
+
 import datetime
 import heapq
 import html

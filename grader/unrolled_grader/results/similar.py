@@ -1,5 +1,7 @@
 """`unrolled similar` lists near-copies across a class."""
 
+from __future__ import annotations
+
 import argparse
 
 from unrolled.cli import Subparsers, checkout, folder

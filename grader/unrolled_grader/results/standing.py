@@ -4,6 +4,8 @@ The judge's parts come from the record, everything else from nbgrader's gradeboo
 points of a lesson's rows add up to what feedback, report, gradebook and learning platform show.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path

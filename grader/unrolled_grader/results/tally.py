@@ -1,5 +1,7 @@
 """What the class report needs of all records, gathered in one pass: numbers and reasons, never the measured pairs."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

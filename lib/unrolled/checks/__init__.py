@@ -1,5 +1,7 @@
 """What an exercise asks, and what runs and compares: the framework lies here, the specs in `exercises/`."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType

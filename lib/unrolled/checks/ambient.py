@@ -1,5 +1,7 @@
 """What a notebook may have set for all of its process, set aside while a function is judged."""
 
+from __future__ import annotations
+
 import io
 import os
 import sys

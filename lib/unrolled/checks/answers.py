@@ -8,6 +8,8 @@ it is not the name that is withheld, but the code: within the block each functio
 who calls.
 """
 
+from __future__ import annotations
+
 import functools
 import gc
 import importlib

@@ -1,5 +1,7 @@
 """What a function takes, and does with it: a call that fits, inputs that it changed, or gives back as its result."""
 
+from __future__ import annotations
+
 import copy
 import inspect
 from typing import Any

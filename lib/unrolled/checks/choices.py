@@ -4,6 +4,8 @@ There is no such file in the course itself, and then everything is as the lesson
 library, so that a learner's check and the judge ask the same.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,5 +1,7 @@
 """What a call raised, in words: the error, and where in the learner's own code it came from."""
 
+from __future__ import annotations
+
 import inspect
 import traceback
 from collections.abc import Sequence

@@ -5,6 +5,8 @@ That finds `torch.nn.functional.conv2d` by whatever alias. It does not find what
 that is kept in a list or found by `getattr`, a ufunc of SciPy under a name of its own.
 """
 
+from __future__ import annotations
+
 import dis
 import functools
 import inspect

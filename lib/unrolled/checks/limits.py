@@ -1,5 +1,7 @@
 """What a function may not do while it is measured; and stopping one that runs for too long, in this process."""
 
+from __future__ import annotations
+
 import _thread
 import contextlib
 import itertools

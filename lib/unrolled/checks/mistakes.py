@@ -11,6 +11,8 @@ So they hold for a variant of the exercise as well, with the variant's reference
 follows from the names of its parameters, which are those of the reference.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

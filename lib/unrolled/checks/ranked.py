@@ -1,5 +1,7 @@
 """The speed of a program of ranks, timed here: two processes beside one, by the rule and the clock of all speeds."""
 
+from __future__ import annotations
+
 import functools
 import math
 import time

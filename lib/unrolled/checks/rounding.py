@@ -4,6 +4,8 @@ A result is right within a share of its largest value. Where all of it cancels, 
 a result may differ as much as the right one does once its inputs change in their last digit.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -4,6 +4,8 @@ Declarations only. Nothing here runs a learner's code, shows anything or knows a
 learner's own check and a judge in another process with secret seeds.
 """
 
+from __future__ import annotations
+
 import copy
 import zlib
 from collections.abc import Callable, Container, Mapping, Sequence

@@ -1,5 +1,7 @@
 """What a check says beside an error: what a message of NumPy or Python means, and how the function was called."""
 
+from __future__ import annotations
+
 import dis
 import linecache
 import re

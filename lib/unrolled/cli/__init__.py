@@ -6,6 +6,8 @@ imported where it is used, after what is wrong was refused. Where a package is m
 `main` says which, in one line.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

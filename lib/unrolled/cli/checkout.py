@@ -1,5 +1,7 @@
 """Where the course's files are, lessons and notebooks, and the learner's work."""
 
+from __future__ import annotations
+
 import contextlib
 from pathlib import Path
 

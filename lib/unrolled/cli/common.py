@@ -1,5 +1,7 @@
 """What all commands share."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import re

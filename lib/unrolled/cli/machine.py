@@ -1,5 +1,7 @@
 """`unrolled doctor` and `unrolled data`: what the machine offers, and the data sets."""
 
+from __future__ import annotations
+
 import argparse
 import json
 

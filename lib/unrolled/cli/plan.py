@@ -4,6 +4,8 @@ This stands in the text of the notebooks: "Lesson 02, about 90 minutes." at the 
 the heading of an exercise. Where no notebook is found, or its text has another form, it is not known.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """`unrolled progress`: what passed, what is next, how long it takes, and a record to print."""
 
+from __future__ import annotations
+
 import argparse
 import datetime
 import os

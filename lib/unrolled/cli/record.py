@@ -1,5 +1,7 @@
 """The record: one A4 page that says what passed, when, and what was measured. It loads nothing from elsewhere."""
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import html

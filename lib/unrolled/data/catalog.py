@@ -1,5 +1,7 @@
 """The data sets by name, and the functions that load them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,6 +4,8 @@ A batch holds only a few names. Each is answered by a stand-in below that can do
 any other name ends the reading. Format: https://www.cs.toronto.edu/~kriz/cifar.html.
 """
 
+from __future__ import annotations
+
 import gzip
 import io
 import math

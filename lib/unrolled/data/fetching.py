@@ -5,6 +5,8 @@ that UNROLLED_CACHE names. Checksums (MD5) are those that the publishers and tor
 the same files.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

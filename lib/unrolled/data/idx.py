@@ -4,6 +4,8 @@ Two zero bytes, one for the type (8: unsigned bytes), one for the number of axes
 number, then all values, last axis fastest (Y. LeCun, http://yann.lecun.com/exdb/mnist/).
 """
 
+from __future__ import annotations
+
 import gzip
 import math
 import zlib

@@ -1,5 +1,7 @@
 """Images made from images: ZCA whitening, pixels without correlation as close to the images as that allows; shifts."""
 
+from __future__ import annotations
+
 from operator import index
 
 import numpy as np

@@ -5,6 +5,8 @@ broken or foreign file is put aside under another name, and a message says so; n
 be written the record lives as long as the kernel.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import os

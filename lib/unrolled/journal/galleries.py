@@ -8,6 +8,8 @@ which batches and precision, and on which hardware. No ids, dates or answers. Fi
 The key is drawn once for each journal. It tells whose ladder it is when one is given again, and says nothing else.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Batches gathered on the device: what a host would pick out of the training set between two steps."""
 
+from __future__ import annotations
+
 from unrolled.kernels.kernel import Arrays, Options, per_value
 
 GATHER = r"""

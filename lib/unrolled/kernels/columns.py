@@ -5,6 +5,8 @@ Each thread of `im2col` writes one value. Each thread of `col2im` gathers what b
 write to one place, so nothing has to be added atomically, and the sum is the same every time.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from math import prod
 from typing import Any

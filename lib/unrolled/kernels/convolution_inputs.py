@@ -1,5 +1,7 @@
 """The gradient of a pooled convolution by its input: back to its map by the routes, then to the pixels."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.kernels.columns import meetings

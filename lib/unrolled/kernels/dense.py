@@ -3,6 +3,8 @@
 A thread holds a sum for each of the BATCH samples, so every weight that it loads serves all of them.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options, source

@@ -5,6 +5,8 @@ it computes with the last. A thread keeps DOWN x ALONG sums in registers; TEAMS 
 product has few tiles: then SPLIT blocks share the inner sum of one, and the last of them adds their parts up.
 """
 
+from __future__ import annotations
+
 from unrolled.kernels.dense import backward, backward_flops, flops, forward
 from unrolled.kernels.kernel import LAST_BLOCK, Kernel, of_blocks, source
 

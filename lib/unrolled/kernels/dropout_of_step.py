@@ -5,6 +5,8 @@ doi:10.1145/2660193.2660195): its last step, which scatters the bits of a counte
 number scattered from seed and step.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

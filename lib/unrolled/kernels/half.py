@@ -4,6 +4,8 @@ Finding a place takes longer than moving two bytes, so a thread of `im2col_wide`
 seven neighbours, and writes all eight at once.
 """
 
+from __future__ import annotations
+
 from unrolled.kernels.columns import ADDRESSING
 from unrolled.kernels.columns import im2col as one_by_one
 from unrolled.kernels.kernel import Arrays, Kernel, Options, per_value

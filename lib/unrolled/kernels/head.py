@@ -1,5 +1,7 @@
 """The end of a network in one launch or two: the last dense layer, softmax, cross entropy, and the way back."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options, of_blocks, source

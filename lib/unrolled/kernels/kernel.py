@@ -7,6 +7,8 @@ A training step is some 25 launches, and what the host does for each is what a s
 can be found out once is kept: constants are one object for the same geometry, and compiled code is found by it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial

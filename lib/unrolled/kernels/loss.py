@@ -1,5 +1,7 @@
 """Softmax and cross entropy in one launch, which otherwise take fourteen."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options

@@ -1,5 +1,7 @@
 """What an LSTM does at each value of a step, in one launch: gates, cell state and output, and the way back."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

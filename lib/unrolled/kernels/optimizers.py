@@ -4,6 +4,8 @@ Rules and names are those of `unrolled.nn.optim`. Memory holds sums, not means, 
 the rate and into epsilon. Outputs are (parameters, memory...), and are updated.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -10,6 +10,8 @@ All blocks of a launch have to be at work at the same time, or they would wait f
 that CUDA refuses unless that is so. Both kernels are for float32 alone, and need 64 * k <= 512 hidden units.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 from math import inf

@@ -5,6 +5,8 @@ largest, and notes where it was: the route that the gradient takes back. Only th
 weights' is a sum over one place in KH * KW of the window.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -4,6 +4,8 @@ The backward pass of a max-pooling gathers: each pixel looks at the windows that
 those whose maximum it is. Nothing is filled with zeros first, and no two threads write to one place.
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 import numpy as np

@@ -4,6 +4,8 @@
 three launches more. cuBLAS needs neither: a transpose is a flag, and a matrix that serves all has a stride of 0.
 """
 
+from __future__ import annotations
+
 from functools import cache
 from typing import Any
 

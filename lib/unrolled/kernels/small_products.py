@@ -4,6 +4,8 @@ CuPy refuses to call cuBLAS while a stream is capturing. For the small matrices 
 enough; large ones want tiles (lesson 08) or cuBLAS.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.device import Array, array_module

@@ -1,5 +1,7 @@
 """Sums in an order that never changes: over the first axis, and the mean of all values."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

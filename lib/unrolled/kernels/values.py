@@ -1,5 +1,7 @@
 """One thread for each value: one launch for what would otherwise be several."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Options, per_value

@@ -1,5 +1,7 @@
 """Activations as layers: one function of each value. What its backward pass needs is kept: the input, or the output."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,5 +1,7 @@
 """A network as its helpers see it: whoever trains, watches or converts one takes this, and `Sequential` is one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 

@@ -1,5 +1,7 @@
 """Answers to those who come from PyTorch or Keras: what a foreign name is called here, in one sentence."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature

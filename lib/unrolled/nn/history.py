@@ -1,5 +1,7 @@
 """What is recorded of a training: loss, accuracy and seconds of each epoch."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

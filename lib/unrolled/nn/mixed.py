@@ -1,5 +1,7 @@
 """Training with values of 16 bits, sums and master weights of 32 (Micikevicius and others, 2018, arXiv:1710.03740)."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

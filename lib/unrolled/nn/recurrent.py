@@ -1,5 +1,7 @@
 """A recurrent layer: it reads a sequence step by step, and keeps a state between the steps."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from math import sqrt
 

@@ -4,6 +4,8 @@ A network's arrays are named by the layer's number and the parameter's name, `3.
 many) tell whether it fits.
 """
 
+from __future__ import annotations
+
 import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence

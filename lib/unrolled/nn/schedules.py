@@ -1,5 +1,7 @@
 """Schedules: by which factor the learning rate is multiplied in an epoch (0, 1, 2 ...)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import cos, pi
 from typing import TypeAlias

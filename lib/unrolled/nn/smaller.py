@@ -1,6 +1,8 @@
 """Networks with fewer and smaller numbers, made of a network that is built; that one stays as it is. `half` goes
 to a GPU; the others stay on the host."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from typing import TypeVar

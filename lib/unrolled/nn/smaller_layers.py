@@ -1,5 +1,7 @@
 """Layers with fewer and smaller numbers: float16 and int8 to use, pruned and binary ones to train as well."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Keeping the last good parameters and state, and finding the first array that is not finite."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

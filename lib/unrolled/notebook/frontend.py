@@ -1,5 +1,7 @@
 """What the front end knows of the notebook that is running: Colab, JupyterLab, VS Code. Everything may be unknown."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys

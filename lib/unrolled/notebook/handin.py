@@ -11,6 +11,8 @@ The digest is the SHA-256 of the notebook's bytes. The nonce is drawn anew each 
 the same file again, one with a digest seen before holds the same notebook again. Neither proves who made it.
 """
 
+from __future__ import annotations
+
 import datetime
 import hashlib
 import io

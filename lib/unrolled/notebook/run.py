@@ -4,6 +4,8 @@
 does, raises, prints or kills, the answer is a result: an exception leaves it only for a wrong argument.
 """
 
+from __future__ import annotations
+
 import copy
 import logging
 import math

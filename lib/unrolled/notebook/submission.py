@@ -3,6 +3,8 @@
 Nothing here stops a learner from handing in less than everything: what is missing is said, and the file is made.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import re

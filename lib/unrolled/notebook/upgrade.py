@@ -6,6 +6,8 @@ predictions by their name. Cells of the learner's own stay in the older copy. `u
 files.
 """
 
+from __future__ import annotations
+
 import copy
 import difflib
 import hashlib

@@ -1,5 +1,7 @@
 """Amdahl's law: what speeding up a part does to the whole."""
 
+from __future__ import annotations
+
 from math import inf
 
 

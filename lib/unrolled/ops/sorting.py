@@ -1,5 +1,7 @@
 """Sorting two ways: the same answer, with work that grows as n * log(n) or as n * n."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 

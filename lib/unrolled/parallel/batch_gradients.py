@@ -1,5 +1,7 @@
 """The gradient of a mini-batch whose images are shared out among ranks: summed in pieces."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import prod
 

@@ -1,5 +1,7 @@
 """What one rank calls, and where in the program: for errors, and for comparing ranks in processes."""
 
+from __future__ import annotations
+
 import os
 import sys
 from pathlib import Path

@@ -6,6 +6,8 @@ rounding, whatever n; dropout, too, drops what one rank drops. Batch normalizati
 the statistics of each shard, and the running averages are averaged after each epoch.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Dropout on many ranks: each draws what one rank draws for the whole mini-batch, and takes its own rows of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,5 +1,7 @@
 """What can go wrong between ranks, by name. Each error says which ranks, in which call, in which line of a program."""
 
+from __future__ import annotations
+
 
 class ParallelError(RuntimeError):
     """What goes wrong between ranks."""

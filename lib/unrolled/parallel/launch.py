@@ -1,5 +1,7 @@
 """Running a program on many ranks, by the engine that is there."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Links between ranks in the modelled network: a message of n bytes takes alpha + beta n. Figures have their source."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 NCCL_TUNING = "NCCL 2.18, src/graph/tuning.cc (hwLat: ring, Simple)"

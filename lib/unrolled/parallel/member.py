@@ -1,5 +1,7 @@
 """A rank that others have started, as one of a group: by `mpiexec`, by `torchrun`, by `srun`."""
 
+from __future__ import annotations
+
 import time
 from typing import Any
 

@@ -3,6 +3,8 @@
 python -m unrolled.parallel.mpi_start FOLDER PORT TIMEOUT      what a rank of `run_mpi` is started as
 """
 
+from __future__ import annotations
+
 import faulthandler
 import os
 import pickle

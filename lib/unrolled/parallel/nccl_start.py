@@ -1,5 +1,7 @@
 """Starting ranks that talk through NCCL: from here, or as one of many that `torchrun` or `srun` has started."""
 
+from __future__ import annotations
+
 import multiprocessing
 import os
 import pickle

@@ -1,5 +1,7 @@
 """A thread that watches whether what a rank calls through NCCL ends."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import threading

@@ -5,6 +5,8 @@ A rank says what it wants (`__call__`) and is told who goes on, and with what. O
 can go on, a seed draws the next, so that a mistake in the order of messages shows, and shows again.
 """
 
+from __future__ import annotations
+
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """What goes to processes of ranks and comes back: functions with their arguments, results, failures."""
 
+from __future__ import annotations
+
 import os
 import pickle
 import sys

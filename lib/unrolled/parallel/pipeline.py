@@ -5,6 +5,8 @@ for its backward pass, or None for a bubble, in which the stage waits. `gpipe` i
 `one_forward_one_backward` that of Narayanan et al., "PipeDream", 2019.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeAlias

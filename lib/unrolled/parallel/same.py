@@ -1,5 +1,7 @@
 """Whether all ranks were given the same: told apart by digests, which they exchange before anything is computed."""
 
+from __future__ import annotations
+
 import hashlib
 from functools import partial
 from inspect import signature

@@ -1,5 +1,7 @@
 """Who computes what: an array's rows shared out among ranks, as evenly as they go."""
 
+from __future__ import annotations
+
 from unrolled.ops.arguments import check_whole
 
 

@@ -1,5 +1,7 @@
 """The steps of a training on many ranks, epoch by epoch."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

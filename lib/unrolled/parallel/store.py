@@ -5,6 +5,8 @@ Besides, a rank keeps one connection open and says again and again that it lives
 falls silent, the rank has failed, and all others are told at once. As with other launchers, the network is trusted.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import select

@@ -4,6 +4,8 @@ Each function returns one record; the benchmark that wrote it has the name of it
 GPU's modelled times beside measured ones. They lie here, not in benchmarks/results/, to travel with the package.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

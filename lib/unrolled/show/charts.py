@@ -1,5 +1,7 @@
 """Charts: axes with room for words, ticks that read as words, labels beside the axes; bars, and a verdict's pairs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

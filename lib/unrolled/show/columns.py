@@ -1,5 +1,7 @@
 """The patch matrix: im2col makes each window a column of it; col2im adds each column where its window stood."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,5 +1,7 @@
 """What was measured beside what was said beforehand, what a machine allows, and what another method takes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

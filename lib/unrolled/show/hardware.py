@@ -1,5 +1,7 @@
 """A computer with a GPU: where an array can lie, what it passes on its way, and how fast each way is."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

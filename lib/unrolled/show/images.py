@@ -1,5 +1,7 @@
 """Images side by side: digits with labels, or raced for; filters and what each makes of one; what is taken for what."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """What a warp wants at once of memory and of banks; threads that add up in a tree."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Ladders of times: a learner's own, rung by rung; one split by cause; a gallery of several."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any

@@ -1,5 +1,7 @@
 """One step of an LSTM: four gates, gate after gate, then the new cell state and output."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

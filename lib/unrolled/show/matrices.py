@@ -5,6 +5,8 @@ architectures?", Computer 15 (1), 1982. Here each cell keeps one sum of the resu
 left, the second from above, each row and column a step later than the one before it.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,5 +1,7 @@
 """A picture that says in words what it shows; with sliders, and a still of it where widgets cannot run."""
 
+from __future__ import annotations
+
 import base64
 import html
 import io

@@ -3,6 +3,8 @@
 A network in several precisions is drawn over the bytes that its weights take.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,6 +4,8 @@ The ring is after P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algori
 Journal of Parallel and Distributed Computing 69 (2), 2009.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,5 +1,7 @@
 """The same rungs on several machines: a panel each, its speedups, and how much of its peak each reaches."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,5 +1,7 @@
 """How time grows with size, of one piece of work or machine or another; and a training step on more and more ranks."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

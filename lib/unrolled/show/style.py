@@ -4,6 +4,8 @@ The colours are those of Okabe and Ito (2008), chosen to stay apart under the co
 A colour never carries meaning alone: each comes with a hatch, a marker, a label or a place of its own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

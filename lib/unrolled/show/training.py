@@ -1,5 +1,7 @@
 """Training: loss and accuracy over epochs, losses over steps, and optimizers as paths on one surface."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Where the time of a whole goes: its parts one below the other, and what none of them accounts for."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Winograd's F(2, 3) step by step: two results of three weights from four multiplications."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

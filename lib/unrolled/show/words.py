@@ -1,5 +1,7 @@
 """Numbers as people say them: for labels and text alternatives."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

@@ -5,6 +5,8 @@ CuPy's conventions. Times are modelled (`clock`, `trace`, events), never measure
 `profile`, `trace`, `clock`, `connect`, `disconnect`, `reset` and `launch_kernel`.
 """
 
+from __future__ import annotations
+
 import sys
 from types import SimpleNamespace as _Namespace
 from typing import Any

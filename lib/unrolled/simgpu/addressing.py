@@ -1,5 +1,7 @@
 """Reading and writing what index arrays name. Indices that are out of range wrap around, as they do on CuPy."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeAlias

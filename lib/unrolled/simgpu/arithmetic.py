@@ -3,6 +3,8 @@
 They are CuPy's formulas. A product and a sum after it are rounded once: CUDA's compiler makes one instruction of both.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

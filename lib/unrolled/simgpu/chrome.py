@@ -1,5 +1,7 @@
 """A trace as Chrome trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from typing import Any
 

@@ -5,6 +5,8 @@ bits of a 32-bit register: PTX ISA, "cvt". On x86 what is out of range gives the
 bits that were a float32, else the highest bit alone. Of a complex number the real part is taken.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -26,6 +26,8 @@ operations a value that takes; they are no flops.
 How far this is from a real GPU is measured: `benchmarks/simgpu.py`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log2, prod

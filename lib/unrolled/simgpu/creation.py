@@ -1,5 +1,7 @@
 """Making arrays, from the host's data or on the device alone, and writing whole ones."""
 
+from __future__ import annotations
+
 import sys
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The simulated GPU in use: which machine, which stream. Everything else in the front end is stateless."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

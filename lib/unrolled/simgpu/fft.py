@@ -3,6 +3,8 @@
 Each is one launch here. cuFFT makes several of a long transform, and CuPy copies first where the axes are not the last.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Element-wise functions, all made in one way: NumPy's ufunc of that name gives the dtypes, the machine computes."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any

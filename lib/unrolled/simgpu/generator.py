@@ -3,6 +3,8 @@
 `random` is what a program sees of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,6 +4,8 @@ A boolean mask makes the host wait: how many values it picks decides a shape. In
 does not look at them either.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

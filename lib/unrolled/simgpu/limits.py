@@ -1,5 +1,7 @@
 """What a machine refuses, so that no command takes unbounded time or memory."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from unrolled.simgpu.lockstep.state import RunLimits

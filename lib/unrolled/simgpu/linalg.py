@@ -1,5 +1,7 @@
 """Products of matrices, and norms."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import prod
 from typing import Any

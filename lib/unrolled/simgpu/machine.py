@@ -1,5 +1,7 @@
 """The simulated GPU in this process: it executes commands, and keeps their modelled times."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial

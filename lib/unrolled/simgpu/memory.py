@@ -1,5 +1,7 @@
 """The memory of a machine: its pool, arrays on that, and which bytes kernels of the program's own wrote last."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any
 

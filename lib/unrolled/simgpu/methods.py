@@ -1,5 +1,7 @@
 """What an array can do: its operators and methods are the functions of the other modules, put on the class by name."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

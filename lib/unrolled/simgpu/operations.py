@@ -4,6 +4,8 @@ An operation takes (inputs, outputs, options): arrays or Python scalars, arrays 
 of NumPy, overlapping arrays included.
 """
 
+from __future__ import annotations
+
 import importlib
 import warnings
 from collections.abc import Callable, Sequence

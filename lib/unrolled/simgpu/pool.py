@@ -1,5 +1,7 @@
 """The memory of a simulated GPU: a pool of blocks, and arrays on them that reach no byte beyond."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Iterable, Mapping

@@ -10,6 +10,8 @@ is answered with an error, and after what is no message at all it ends. It asks 
 list; a program that may only be trusted with some of them is kept from the others by whoever holds the Link.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import socket

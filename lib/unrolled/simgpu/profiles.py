@@ -3,6 +3,8 @@
 Bandwidths are those that programs reach, not those of the datasheet.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 

@@ -3,6 +3,8 @@
 `default_rng(seed)` gives the numbers of NumPy's generator of that seed, bit for bit; CuPy's own differ from both.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

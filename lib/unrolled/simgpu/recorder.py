@@ -1,5 +1,7 @@
 """The traces of a machine that are open, and who called it."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Along an axis: reductions, running sums, sorting, searching. A reduction's dtype is NumPy's for one element."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from functools import lru_cache

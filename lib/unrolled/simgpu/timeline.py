@@ -4,6 +4,8 @@ Stream 0 is CUDA's default stream: it waits for all others, and they wait for it
 those from number NON_BLOCKING on.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 NON_BLOCKING = 128

@@ -1,5 +1,7 @@
 """Shapes and views. A view costs no launch: NumPy makes it from the layout. The rest copies on the device."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import index

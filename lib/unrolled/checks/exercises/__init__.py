@@ -4,6 +4,8 @@ In it, `exercises.py` declares the lesson's specs and `variants.py`, where there
 in their place. A spec's name is the name of its variable. A folder imports from those before it and the framework.
 """
 
+from __future__ import annotations
+
 import importlib
 import pkgutil
 from types import ModuleType

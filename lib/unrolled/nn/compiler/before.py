@@ -1,5 +1,7 @@
 """What a run of steps may change, kept as it was before: to take the same steps once more, and to leave no bad ones."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from unrolled.device import Array

@@ -9,6 +9,8 @@ takes longer than the product. So the phases are filters then: the same ones aga
 that covers all a window sees. The zeros around it are multiplied too, in a product that is larger but faster.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import product
 from math import prod

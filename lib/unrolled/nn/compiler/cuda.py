@@ -5,6 +5,8 @@ So a launch needs nothing but full slots: one kernel gathers the batches, a smal
 run without the host.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import prod
 from typing import Any

@@ -6,6 +6,8 @@ A convolution takes a cache-sized block of rows at a time. A dense layer takes a
 cache, and would be read again for each block.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import nullcontext
 

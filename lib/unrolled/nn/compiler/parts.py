@@ -5,6 +5,8 @@ not so for a first stage; `masked`, whether x came out of a ReLU: the gradient b
 there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Protocol
 

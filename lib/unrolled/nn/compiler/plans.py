@@ -4,6 +4,8 @@ The aim is one block or two for each multiprocessor, and as much work for a thre
 an H200 with its 132 multiprocessors; on another GPU the results are the same.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from unrolled.kernels import Constants, constants

@@ -3,6 +3,8 @@
 What a program cannot do is told as a reason in words; the eager path does it then.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -4,6 +4,8 @@ Small gradients are 0 in float16. So the loss is multiplied by a scale, which al
 gradients are divided by it before the update.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from unrolled.ops.arguments import check_whole

@@ -3,6 +3,8 @@
 Atomic operations are done one lane after the other, in an order that nobody may count on.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """C's arithmetic with NumPy: functions of values that have the loop's dtype already, lanes or single numbers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias

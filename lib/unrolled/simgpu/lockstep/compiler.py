@@ -4,6 +4,8 @@ Types follow from the arguments, as in cupyx.jit: the same source is compiled an
 type of its first value.
 """
 
+from __future__ import annotations
+
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,6 +4,8 @@ They come as plain data, so that a kernel of another process can be compiled her
 as it is with CuPy; only what takes bounded time is computed.
 """
 
+from __future__ import annotations
+
 import ast
 import math
 import operator

@@ -1,5 +1,7 @@
 """A launch: blocks in an order drawn from a seed, as many side by side as fit, and the report of what they did."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod

@@ -1,5 +1,7 @@
 """What a counted launch costs on a GPU: how many blocks a multiprocessor holds, and how long it all takes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from unrolled.simgpu.cost import BLOCK_SHARE

@@ -8,6 +8,8 @@ An owner is a number: `block * SPAN + thread`. Where several threads read, it is
 their block (width + warps); several blocks are `BLOCKS`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

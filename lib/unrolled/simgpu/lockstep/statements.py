@@ -1,5 +1,7 @@
 """Statements: each becomes a function that takes the active lanes and returns those that go on to the next one."""
 
+from __future__ import annotations
+
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,6 +5,8 @@ the first whose inputs stand no earlier in `ORDER` than what is given. Then each
 fails where that loses more than precision: signed to unsigned, float to integer.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias

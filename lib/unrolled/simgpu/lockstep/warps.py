@@ -1,5 +1,7 @@
 """What threads of a block or of a warp do together: barriers and shuffles."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Lesson 00: one practice exercise, so that the whole path is walked once."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.checks.domain import edge_size

@@ -1,5 +1,7 @@
 """Lesson 01, matrix parallelism: what its exercises ask."""
 
+from __future__ import annotations
+
 from collections import Counter
 from itertools import chain
 from typing import Any

@@ -1,5 +1,7 @@
 """Lesson 02: sliding windows, im2col, one matrix product."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled import ops

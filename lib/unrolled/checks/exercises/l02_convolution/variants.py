@@ -1,5 +1,7 @@
 """The variant of lesson 02: windows of images in the other order, NHWC, as rows."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled import ops

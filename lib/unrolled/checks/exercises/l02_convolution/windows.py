@@ -1,5 +1,7 @@
 """Usual mistakes with sliding windows: their sizes, a convolution in loops or as a product, columns of windows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

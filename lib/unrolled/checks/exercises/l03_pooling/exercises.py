@@ -1,5 +1,7 @@
 """Lesson 03: max-pooling, where a maximum came from, and putting values back there."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled import ops

@@ -1,5 +1,7 @@
 """Usual mistakes in pooling: of maxima, with and without overlap, with indices, and of means that count the edge."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal

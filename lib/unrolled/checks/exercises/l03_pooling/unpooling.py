@@ -1,5 +1,7 @@
 """Putting values back where maxima came from, and usual mistakes: by index, by mask, with and without overlap."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The way back through dense layers and through the loss, with labels as they are or smoothed."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any

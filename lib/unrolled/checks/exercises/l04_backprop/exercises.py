@@ -1,5 +1,7 @@
 """Lesson 04: gradients, by trying and by the chain rule: dense layers, the loss, convolution, pooling."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

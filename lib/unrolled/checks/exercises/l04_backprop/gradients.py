@@ -3,6 +3,8 @@
 Also for results of several items: comparing them by name, and mistakes in one of them.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable

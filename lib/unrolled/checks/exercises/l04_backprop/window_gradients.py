@@ -1,5 +1,7 @@
 """The way back through windows: col2im, convolution, pooling."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Mini-batches and evaluation: what they are tried on, how they are judged, and usual mistakes."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice

@@ -1,5 +1,7 @@
 """Lesson 05: layers into a network, mini-batches, optimizers, evaluation in bounded memory, training."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """One step of an optimizer as a pure function, and the usual mistakes in it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

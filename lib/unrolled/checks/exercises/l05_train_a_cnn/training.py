@@ -1,5 +1,7 @@
 """Networks and training: small layers to put in a row, digits in disguise, and the judge of accuracies."""
 
+from __future__ import annotations
+
 from collections import Counter
 from typing import Any
 

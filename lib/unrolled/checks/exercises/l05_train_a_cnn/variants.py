@@ -1,5 +1,7 @@
 """The variant of lesson 05: mini-batches that hold as many images of each class."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 

@@ -1,5 +1,7 @@
 """An epoch of softmax regression, and the usual mistakes in it."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,5 +1,7 @@
 """Lesson 06: functions that run wherever their arrays are, honest seconds, and a training that never looks back."""
 
+from __future__ import annotations
+
 import math
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """Work for a GPU whose seconds are known, and what is wrong with a clock that shows others."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

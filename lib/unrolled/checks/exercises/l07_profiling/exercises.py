@@ -1,5 +1,7 @@
 """Lesson 07: timing layers on a device, reading traces, repairing a planted bottleneck, and the roofline."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

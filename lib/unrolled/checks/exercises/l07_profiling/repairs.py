@@ -1,5 +1,7 @@
 """Judging a repaired step: whose step it is, whether it computes the same, and how long it takes on a modelled T4."""
 
+from __future__ import annotations
+
 import functools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

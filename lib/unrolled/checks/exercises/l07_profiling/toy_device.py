@@ -4,6 +4,8 @@ The clock only moves when a layer is called or somebody waits, so every time is 
 clock and the waiting out of a function's reach: it calls them, and cannot bend them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate

@@ -1,5 +1,7 @@
 """Traces to read: plain events of a GPU's work, and what is usually read out of them wrongly."""
 
+from __future__ import annotations
+
 import numbers
 from collections import defaultdict
 from collections.abc import Callable, Sequence

@@ -1,5 +1,7 @@
 """Lesson 08: kernels of one's own: guard, barrier, tiles, a tree of partial sums, and three operations in one pass."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

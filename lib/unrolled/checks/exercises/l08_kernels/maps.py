@@ -1,5 +1,7 @@
 """What `fused_bias_relu_pool` is given, what it may move, and the mistakes of a place."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Kernels as one writes them first: what the speed parts are measured against, on a real GPU."""
 
+from __future__ import annotations
+
 from functools import cache
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What `matmul_tiled` is given, what it may read, and the mistake of a part of its sums."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import prod
 

@@ -1,5 +1,7 @@
 """The variant of lesson 08: the largest value of each row, found in a tree."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """What `add_kernel` and `shift_kernel` compute, how they are launched, and a block that begins with another value."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

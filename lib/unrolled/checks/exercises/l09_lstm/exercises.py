@@ -1,5 +1,7 @@
 """Lesson 09: the step of an LSTM, and the same multiplications in fewer and fewer launches."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import index

@@ -1,5 +1,7 @@
 """An LSTM's step, forward over a sequence in three forms and back through time, all from zero states, and mistakes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

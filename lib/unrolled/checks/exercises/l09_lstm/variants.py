@@ -1,5 +1,7 @@
 """The variant of lesson 09: a step with coupled gates, where what gets in is what is forgotten."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled import ops

@@ -1,5 +1,7 @@
 """How many multiplications a convolution takes by method, and which method is fastest: measured where it is judged."""
 
+from __future__ import annotations
+
 import functools
 import time
 from collections.abc import Callable, Sequence

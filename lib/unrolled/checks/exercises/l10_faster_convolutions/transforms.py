@@ -1,5 +1,7 @@
 """Convolution by transforms: through frequencies, and by Winograd's F(2x2, 3x3), and in tiles."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from math import prod

@@ -1,5 +1,7 @@
 """Lesson 11: training in float16, whole numbers of 8 bits, weights left out, and weights of one bit."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

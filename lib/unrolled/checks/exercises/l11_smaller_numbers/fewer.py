@@ -1,5 +1,7 @@
 """Weights that are left out, and weights of one bit."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial, reduce
 from math import floor

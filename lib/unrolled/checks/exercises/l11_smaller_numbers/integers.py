@@ -1,5 +1,7 @@
 """Whole numbers of 8 bits: values and products."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

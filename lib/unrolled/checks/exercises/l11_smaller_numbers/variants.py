@@ -1,5 +1,7 @@
 """The variant of lesson 11: pruning of whole filters."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array

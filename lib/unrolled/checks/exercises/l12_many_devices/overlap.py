@@ -1,5 +1,7 @@
 """Sums that travel while a backward pass goes on: layers that take modelled time, and when the ranks could be done."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any

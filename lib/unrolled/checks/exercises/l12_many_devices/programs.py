@@ -1,5 +1,7 @@
 """Programs of many ranks: how they are called and judged, a data parallel step, and layers that are split."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,7 @@
 """All-reduce round a ring: the program, usual wrong ones, what went over which link, and what a rank can know."""
 
+from __future__ import annotations
+
 import itertools
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,7 @@
 """Schedules of a pipeline: any valid one, as short as can be, and the memory that it takes. Usual wrong ones."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A step of momentum whose velocity is shared out among ranks: the program, usual wrong ones, and how it is judged."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

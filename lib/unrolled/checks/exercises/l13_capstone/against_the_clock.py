@@ -1,5 +1,7 @@
 """Training against the clock: digits of half the size in disguise, a fixed network, and a recipe to beat."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any

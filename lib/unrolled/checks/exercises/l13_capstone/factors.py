@@ -1,5 +1,7 @@
 """Machines for whoever says what each cause gained, and their factors: a clock that behaves as real ones, and work."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import time

@@ -1,5 +1,7 @@
 """A network of the learner's own, before its repair and after: both are trained here, on digits of the check's."""
 
+from __future__ import annotations
+
 import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple

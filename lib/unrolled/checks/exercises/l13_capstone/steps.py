@@ -1,5 +1,7 @@
 """A training step that a graph can hold, and an epoch of such steps; usual mistakes in both."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The variant of lesson 13: a step with momentum and weight decay."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
