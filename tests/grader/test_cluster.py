@@ -100,7 +100,7 @@ def test_a_worker_without_a_sandbox_is_refused_once_where_others_can_do_its_orde
     assert numbers(found) == list(range(20))
     assert all(isinstance(answer, dict) for _, answer in found)
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("refused: the worker at tcp://127.0.0.1:")
+    assert line.startswith("refused until it is started again: the worker at tcp://127.0.0.1:")
 
 
 def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(

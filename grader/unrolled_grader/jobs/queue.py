@@ -325,7 +325,7 @@ class _Cluster:
             return False
         if address not in self._refused:
             self._refused.add(address)
-            tqdm.write(f"refused: {unfit}. Mend that, and start the worker again.")  # above the bar, where there is one
+            tqdm.write(f"refused until it is started again: {unfit}")  # above the bar, if there is one
             self._client.retire_workers([address])
         return True
 
