@@ -1,6 +1,7 @@
 """The queue on a real Dask scheduler with real workers, on this machine."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from test_queue import HERE, answered, begun, boxed, double, mark, numbers, refuse
@@ -107,6 +109,8 @@ def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "CONNECT", 2.0)
+    logged = Mock(level=0)
+    monkeypatch.setattr(logging.getLogger("distributed.client"), "handlers", [logged])
     with scheduler(tmp_path) as (address, process), worker(address):
         orders = [{"number": number, "folder": str(tmp_path), "sleeps": 60 * number} for number in range(2)]
         with queue.run(orders, mark, 1, address) as answers:
@@ -115,6 +119,7 @@ def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
             process.send_signal(signal.SIGKILL)
             with pytest.raises(queue.SchedulerError, match=address):
                 next(answers)
+    logged.handle.assert_not_called()  # no traceback beside the one line
 
 
 def test_an_order_that_kills_its_workers_is_given_up_and_no_other(

@@ -272,19 +272,21 @@ def _connected(address: str) -> Iterator[Client]:
         raise SchedulerError(
             f'a scheduler needs Dask: pip install -e ".[cluster]" in the course\'s folder ({error})'
         ) from error
-    log = logging.getLogger("distributed")
-    level = log.level
+    logs = [logging.getLogger(name) for name in ("distributed", "distributed.client")]  # Dask gives each a level
+    levels = [log.level for log in logs]
     with dask.config.set({"distributed.comm.timeouts.connect": CONNECT}):
         try:
             client = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, ValueError) as error:
             raise SchedulerError(f"no Dask scheduler at {address}: {error}") from error
-        log.setLevel(logging.CRITICAL)
+        for log in logs:
+            log.setLevel(logging.CRITICAL)
         try:
             with client:
                 yield client
         finally:
-            log.setLevel(level)
+            for log, level in zip(logs, levels, strict=True):
+                log.setLevel(level)
 
 
 class _Cluster:
