@@ -3,11 +3,9 @@
     python benchmarks/whole_course.py [--quick] [--json benchmarks/results/whole_course.json] [--students 200]
                                       [--lessons 00 02] [--timed 02] [--only cluster] [--keep FOLDER]
 
-Made-up students hand in answers of the sample class, hardly two the same: notebooks and hand-in files, drafts, late
-ones, pairs, two people of one name. Made by code is what people do: downloads of Canvas (lessons of even number) and
-Moodle, course.toml, and points that a person gives in formgrader. All else are commands of docs/teaching.md. Speed
-counts in the lessons of --timed; 06, 08 and 13 keep the points of a GPU. All is graded as if there were none; at the
-end one machine grades with what it has. Then every upload, row of scores, page and cell of an export is counted.
+A made-up class (whole_course_class.py) goes through these lessons by the commands of docs/teaching.md. Speed counts in
+the lessons of --timed; 06, 08 and 13 keep the points of a GPU. All is graded as if there were none; at the end one
+machine grades with what it has. Then every upload, row of scores, page and cell of an export is counted.
 
 "one machine": SIGKILL for the coordinator in the first week, for a judge in the second. "cluster": the same class on
 three Dask workers in network namespaces (needs root and `ip`): the first is killed in the first week, the second has
@@ -32,9 +30,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +40,22 @@ import memory
 import whole_course_class
 from unrolled import device
 from unrolled_grader.jobs import record
-from whole_course_class import LESSONS, Student, late, on_moodle, people
+from whole_course_class import LESSONS, Student, fits, late, on_moodle, people
 
-WITH_GPU = ("06", "08", "13")
+WAYS, WITH_GPU = ("one machine", "cluster"), ("06", "08", "13")
 DUE = [datetime(2027, 1, 8 + 7 * week, 23, 59) for week in range(4)]
 KILLS = {("one machine", 0): "coordinator", ("one machine", 1): "judge"}
 KILLS |= {("cluster", 0): "worker", ("cluster", 1): "coordinator", ("cluster", 2): "scheduler"}
 """What is killed in a week, when a third of its submissions are graded."""
-SUBNET, NODES, SLOW = "10.77.0", ("killed", "slow", "unboxed"), Path("/sys/fs/cgroup/cpu/unrolled-slow")
-INSIDE = "ip netns exec {} unshare --mount sh -c"
-ADDRESS, EXPORTS = f"tcp://{SUBNET}.1:8786", ("Canvas", "Moodle", "Brightspace")
+NODES, SLOW, ADDRESS = ("killed", "slow", "unboxed"), "/sys/fs/cgroup/cpu/unrolled-slow", "tcp://10.77.0.1:8786"
+NETWORK = f"""
+ip link add course type bridge; ip addr add 10.77.0.1/24 dev course; ip link set course up; n=11
+for node in {" ".join(NODES)}; do
+    ip netns add $node; ip link add course$n type veth peer name eth0 netns $node; ip link set course$n master course up
+    ip -n $node addr add 10.77.0.$n/24 dev eth0; ip -n $node link set eth0 up; ip -n $node link set lo up; n=$((n + 1))
+done; mkdir -p {SLOW}; echo 50000 > {SLOW}/cpu.cfs_quota_us"""
+NO_NETWORK = f"ip link del course; for node in {' '.join(NODES)}; do ip netns del $node; done"
+INSIDE, EXPORTS = "ip netns exec {} unshare --mount sh -c", ("Canvas", "Moodle", "Brightspace")
 Part, Rows = tuple[str, ...], Mapping[Any, Mapping[str, str]]
 PEAK, BEGUN, CLUSTER = [0.0], set[int](), dict[str, "subprocess.Popen[str]"]()
 
@@ -62,8 +65,7 @@ def main() -> int:
     parser.add_argument("--students", type=int, default=200)
     parser.add_argument("--lessons", nargs="+", default=list(LESSONS), choices=LESSONS, metavar="00")
     parser.add_argument("--timed", nargs="*", default=["02"], choices=LESSONS, metavar="02")
-    ways = ("one machine", "cluster")
-    parser.add_argument("--only", nargs="+", choices=ways, default=ways, metavar="WAY")
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="work there, and leave everything")
     options = parser.parse_args()
     if options.quick:
@@ -71,13 +73,12 @@ def main() -> int:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     threading.Thread(target=watch_memory, daemon=True).start()
     rows: list[common.Row] = []
-    before: Rows = {}
     with tempfile.TemporaryDirectory(prefix="course-") as scratch:
         for name in options.only:
             root = (options.keep or Path(scratch)).absolute() / name.replace(" ", "-") / "instructors"
             course = Course(name, root, people(options.students), options.lessons, options.timed)
-            hold(course, before)
-            before, rows = before or course.scores(), rows + course.rows
+            hold(course)
+            rows += course.rows
     common.finish(options, rows, ["nbgrader", "nbconvert", "distributed"])
     return int(any(row.get(figure) for row in rows for figure in ("lost", "unequal", "wrong")))
 
@@ -93,7 +94,7 @@ class Course:
     timed: Sequence[str]
     rows: list[common.Row] = field(default_factory=list)
     uploads: dict[Part, set[bytes]] = field(default_factory=dict)
-    excused: set[Part] = field(default_factory=set)
+    excused: dict[str, str] = field(default_factory=dict)  # the lesson that a student has an extension for
 
     def run(self, stage: str, *command: str, kill: str = "", codes: Sequence[int] = (0,)) -> None:
         """Run a command in the course's folder; add its seconds to the stage's row, and the peak of memory.
@@ -122,11 +123,11 @@ class Course:
         name = f"class of {len(self.people)}, {self.name}, {name}"
         row = {"section": section, "name": name, "seconds": time.perf_counter() - start, **facts}
         print(row, flush=True)
-        if known := next((one for one in self.rows if one["name"] == row["name"] and "runs" in one), None):
+        for known in [one for one in self.rows if one["name"] == name and "runs" in one]:
+            self.rows.remove(known)
             row |= {key: known[key] + row[key] for key in ("seconds", "judged", "runs")}
-            known |= row | {"peak_mb": max(known["peak_mb"], PEAK[0])}
-        else:
-            self.rows.append(row)
+            row["peak_mb"] = max(known["peak_mb"], row["peak_mb"])
+        self.rows.append(row)
 
     def weeks(self) -> list[Sequence[str]]:
         """Return the lessons of each week, of four at most."""
@@ -145,8 +146,8 @@ class Course:
         return {(row["student"], row["lesson"], row["check"]): row for row in self.table("grades/scores.csv")}
 
 
-def hold(course: Course, before: Rows) -> None:
-    """Hold the course, and count what came of it, beside these scores if there are any."""
+def hold(course: Course) -> None:
+    """Hold the course, and count what came of it."""
     start = time.perf_counter()
     enrol(course)
     with cluster(course) if course.name == "cluster" else nullcontext() as restart:
@@ -159,7 +160,7 @@ def hold(course: Course, before: Rows) -> None:
     for name in EXPORTS:
         exporter = ["--exporter", f"unrolled_grader.export.{name}", "--to", f"{name.lower()}.csv"]
         course.run("export", "nbgrader", "export", *exporter)
-    count(course, before, start)
+    count(course, start)
 
 
 def enrol(course: Course) -> None:
@@ -194,12 +195,11 @@ def hold_week(course: Course, week: int, lessons: Sequence[str], restart: Any) -
     course.grade("grade, after marking", *lessons, "--reason", "answers in words")
     again = ("--student", course.people[0].id, "--force", "--reason", "asked for a second look")
     course.grade("regrade", lessons[-1], *again)
-    excused = {student for student, _ in course.excused}
-    for one, lesson in [pair for pair in late(course.people, lessons) if pair[0].id not in excused][:1]:
+    for one, lesson in [pair for pair in late(course.people, lessons) if pair[0].id not in course.excused][:1]:
         with (course.root / "course.toml").open("a", encoding="utf-8") as stream:
             until = (DUE[week] + timedelta(days=7)).isoformat()
             stream.write(f"\n[extensions.{one.id}]\n{LESSONS[lesson]} = {until}\n")
-        course.excused.add((one.id, lesson))
+        course.excused[one.id] = lesson
         course.grade("extension", lesson, "--student", one.id, "--reason", "was ill")
 
 
@@ -227,16 +227,17 @@ def complete(course: Course) -> None:
     course.grade("grade, with a GPU" if gpu else "grade, with no GPU here", "--reason", "a GPU")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     waits, after = [{part for part in one if one[part]["verdict"] == "deferred"} for one in (before, course.scores())]
-    facts = {"gpu": gpu, "deferred_before": len(waits), "deferred": len(after)}
-    unequal = [part for part, row in course.scores().items() if row["points"] != before[part]["points"]]
-    facts["unequal"] = len({*unequal} - waits)
+    unequal = {part for part, row in course.scores().items() if row["points"] != before[part]["points"]} - waits
+    facts = {"gpu": gpu, "deferred_before": len(waits), "deferred": len(after), "unequal": len(unequal)}
     course.note("counts", "points of a GPU", start, **facts, **({"lost": len(after)} if gpu else {}))
 
 
-def count(course: Course, before: Rows, start: float) -> None:
-    """Count what there should be and what there is, and add a row."""
+def count(course: Course, start: float) -> None:
+    """Count what there should be and what there is, beside the scores of one machine if it was graded, too."""
     due = {(student.id, LESSONS[lesson]): lesson for lesson in course.lessons for student in course.people}
     scores, home = course.scores(), course.root / "grader"
+    one = replace(course, root=course.root.parents[1] / "one-machine" / "instructors")
+    before = one.scores() if one.root.exists() else {}
     rows: dict[Part, dict[str, Mapping[str, str]]] = {who: {} for who in due}
     for part, row in scores.items():
         rows[part[:2]][part[2]] = row
@@ -251,8 +252,7 @@ def count(course: Course, before: Rows, start: float) -> None:
     waits = {part[:2] for part, row in scores.items() if row["verdict"] in record.OPEN and float(row["max_points"])}
     lost += [(*who, "cell") for who in due if bool(cells[who[0]][who[1]]) == (who in waits)]
     lost += [(name,) for name in EXPORTS if len(course.table(f"{name.lower()}.csv")) < len(course.people)]
-    fits = partial(whole_course_class.fits, course.people, excused=course.excused)
-    wrong: list[Part] = [who for who, lesson in due.items() if not fits(who[0], lesson, rows[who])]
+    wrong: list[Part] = [who for who in due if not fits(course.people, who[0], due[who], rows[who], course.excused)]
     unequal = [part for part in before if part not in scores or before[part]["points"] != scores[part]["points"]]
     facts = {"students": len(course.people), "lessons": len(course.lessons), "score_rows": len(scores)}
     facts |= {"uploads": sum(map(len, course.uploads.values())), "wrong": len(wrong), "unequal": len(unequal)}
@@ -266,7 +266,7 @@ def cluster(course: Course) -> Iterator[Any]:
     worker = f"exec dask worker {ADDRESS} --nworkers 1 --nthreads 1 --resources TIMING=1 --memory-limit 0"
     before = {"slow": f"echo $$ > {SLOW}/cgroup.procs;", "unboxed": f"mount --bind /dev/null {shutil.which('bwrap')};"}
     commands = {one: [*INSIDE.format(one).split(), f"{before.get(one, '')} {worker}"] for one in NODES}
-    commands["scheduler"] = ["dask", "scheduler", "--host", f"{SUBNET}.1", "--no-dashboard"]
+    commands["scheduler"] = ["dask", "scheduler", "--host", "10.77.0.1", "--no-dashboard"]
 
     def end() -> None:
         for process in CLUSTER.values():
@@ -279,23 +279,12 @@ def cluster(course: Course) -> Iterator[Any]:
         CLUSTER.update((name, begun(command, course.root, quiet=True)) for name, command in commands.items())
 
     try:
-        ip("link add course type bridge", f"addr add {SUBNET}.1/24 dev course", "link set course up")
-        for n, node in enumerate(NODES, 11):
-            ip(f"netns add {node}", f"link add course{n} type veth peer name eth0 netns {node}")
-            ip(f"link set course{n} master course up", f"-n {node} addr add {SUBNET}.{n}/24 dev eth0")
-            ip(f"-n {node} link set eth0 up", f"-n {node} link set lo up")
-        SLOW.mkdir(exist_ok=True)
-        (SLOW / "cpu.cfs_quota_us").write_text("50000")
+        begun(["sh", "-c", NETWORK], common.ROOT, quiet=True).wait()
         start()
         yield start
     finally:
         end()
-        ip("link del course", *(f"netns del {node}" for node in NODES))
-
-
-def ip(*commands: str) -> None:
-    for command in commands:
-        begun(["ip", *command.split()], common.ROOT, quiet=True).wait()
+        begun(["sh", "-c", NO_NETWORK], common.ROOT, quiet=True).wait()
 
 
 def victim(name: str, pid: int) -> int:

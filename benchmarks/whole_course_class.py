@@ -1,7 +1,8 @@
-"""The made-up class of whole_course.py: who is in it, what each hands in, and what Canvas and Moodle make of it.
+"""The made-up class of whole_course.py: who is in it, what each hands in, what Canvas and Moodle make of it, marking.
 
-The answers are those of the sample class, in which what is right is written in one of two ways, and each cell has a
-word of its own. The same student hands in the same in each run.
+The answers are those of the sample class, hardly two the same: what is right is written in one of two ways, and each
+cell has a word of its own. There are notebooks and hand-in files, drafts, late ones, pairs, two people of one name.
+Lessons of even number are handed in on Canvas, the others on Moodle. It is the same in each run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -85,13 +86,14 @@ def late(everyone: Sequence[Student], lessons: Sequence[str]) -> list[tuple[Stud
     return [pair for pair in pairs if plan(*pair)[-1].late]
 
 
-def fits(
-    everyone: Sequence[Student], student: str, lesson: str, rows: Mapping[str, Mapping[str, str]], excused: Any
-) -> bool:
+Rows = Mapping[str, Mapping[str, str]]  # a submission's rows of scores.csv, by part
+
+
+def fits(everyone: Sequence[Student], student: str, lesson: str, rows: Rows, excused: Mapping[str, str]) -> bool:
     """Return whether a right answer has its points, speed aside, and lateness is what it should be."""
     who = next(who for who in teams(everyone, lesson) if student in {one.id for one in who})
     attempt = plan(who[0], lesson)[-1]
-    days = 0 if (student, lesson) in excused else attempt.late
+    days = 0 if excused.get(student) == lesson else attempt.late
     names = checks.lessons()[LESSONS[lesson]] if attempt.kind == "perfect" else ()
     right = all(rows[name]["verdict"] == "pass" for name in names)
     some = any(float(row["points"]) > 0 for row in rows.values())
