@@ -17,6 +17,8 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     "at_most_eager": ("ratio_eager",),
     "at_most_s": ("ours_s",),
     "at_most_mb": ("above_one_mb",),
+    "at_most_lost": ("lost",),
+    "at_most_unequal": ("unequal",),
     "at_most_of_plain": ("of_plain",),
     "at_least": ("faster", "speedup", "accuracy"),
     "at_least_of_copy": ("of_copy",),

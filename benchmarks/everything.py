@@ -40,7 +40,8 @@ HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
 LEFT_OUT = {
     **dict.fromkeys(
-        ("attention", "grading", "operating_curve", "verdicts"), "left out: it takes long even with --quick"
+        ("attention", "grading", "operating_curve", "verdicts", "whole_course"),
+        "left out: it takes long even with --quick",
     ),
     **dict.fromkeys(
         ("gpu_kernels", "precision", "lstm", "memory"), "left out: --quick would compute something smaller"
@@ -49,8 +50,8 @@ LEFT_OUT = {
 """Benchmarks that have no short form here, and why."""
 FIGURES = """ratio ratio_graph ratio_compiled ratio_eager ratio_apart over_no_overlap modelled_ratio host_ratio
     device_ratio faster backward_faster speedup times_faster efficiency of_copy of_peer of_peak of_plain
-    accuracy test_accuracy within_2x host_within_2x inconclusive_share erred pass fail inconclusive points wrong
-    launches ours_s epoch_s eager_s slowest_s two_ranks_s median_s gpu_s seconds us device_us host_us waits_us
+    accuracy test_accuracy within_2x host_within_2x inconclusive_share erred pass fail inconclusive points wrong lost
+    unequal launches ours_s epoch_s eager_s slowest_s two_ranks_s median_s gpu_s seconds us device_us host_us waits_us
     modelled_us lowest_us highest_us bus_gb_s gb_per_s gflops tflops peak_mb above_one_mb"""
 CLAIMED = FIGURES.split()  # what is printed of a row
 Row = Mapping[str, Any]

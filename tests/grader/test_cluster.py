@@ -1,6 +1,7 @@
 """The queue on a real Dask scheduler with real workers, on this machine."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from test_queue import HERE, answered, begun, double, mark, numbers, refuse
+from test_queue import HERE, answered, begun, boxed, double, mark, numbers, refuse
 
 from unrolled_grader.jobs import queue
 
@@ -44,8 +46,8 @@ def scheduler(folder: Path, failures: int = 1) -> Iterator[tuple[str, subprocess
         yield json.loads(where.read_text())["address"], process
 
 
-def worker(address: str, resources: str = "TIMING=1") -> Any:
-    return dask("worker", address, "--nthreads", "1", "--resources", resources, "--no-nanny", "--no-dashboard")
+def worker(address: str, resources: str = "TIMING=1", *more: str) -> Any:
+    return dask("worker", address, "--nthreads", "1", "--resources", resources, "--no-nanny", "--no-dashboard", *more)
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +88,29 @@ def test_the_order_of_a_killed_worker_runs_again_elsewhere(address: str, tmp_pat
     assert len(set(begun(tmp_path, 1))) == 2
 
 
+def test_a_worker_without_a_sandbox_is_refused_once_where_others_can_do_its_orders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = [{"number": number} for number in range(20)]
+    with scheduler(tmp_path) as (address, _), worker(address, "TIMING=1", "--name", "unboxed") as unboxed:
+        found = answered(orders[:2], boxed, 1, address)
+        assert [str(answer).rpartition(": ")[2] for _, answer in found] == ["bubblewrap is not installed"] * 2
+        with worker(address), distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+            found = answered(orders, boxed, 1, address)
+            unboxed.wait(120)
+    assert numbers(found) == list(range(20))
+    assert all(isinstance(answer, dict) for _, answer in found)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("refused until it is started again: the worker at tcp://127.0.0.1:")
+
+
 def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "CONNECT", 2.0)
+    logged = Mock(level=0)
+    monkeypatch.setattr(logging.getLogger("distributed.client"), "handlers", [logged])
     with scheduler(tmp_path) as (address, process), worker(address):
         orders = [{"number": number, "folder": str(tmp_path), "sleeps": 60 * number} for number in range(2)]
         with queue.run(orders, mark, 1, address) as answers:
@@ -98,6 +119,7 @@ def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
             process.send_signal(signal.SIGKILL)
             with pytest.raises(queue.SchedulerError, match=address):
                 next(answers)
+    logged.handle.assert_not_called()  # no traceback beside the one line
 
 
 def test_an_order_that_kills_its_workers_is_given_up_and_no_other(

@@ -65,8 +65,11 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
     )
     (root / "roster.csv").write_text(roster_csv(), encoding="utf-8")
     good = root / "good.zip"
-    good.write_bytes(canvas_zip([Upload(ADA, nbformat.writes(answered(root, GOOD)).encode(), f"{LESSON}.ipynb")]))
+    same = nbformat.writes(answered(root, GOOD)).encode()
+    good.write_bytes(canvas_zip([Upload(ADA, same, f"{LESSON}-1.ipynb", late=True)]))
     assert main(["collect", "good.zip"]) == 0
+    assert f"that download; {collect_command.AGAIN}\n" in capsys.readouterr().out
+    assert not (root / "grader" / "submitted" / ADA.id / LESSON / "timestamp.txt").exists()
 
 
 def test_a_second_download_says_who_is_new_and_counts_what_was_said(

@@ -220,7 +220,7 @@ def test_an_order_and_its_answer_are_json_and_a_broken_file_raises_nothing(
     damaged = "the file holds null bytes: it is no notebook, or it was damaged on the way"
     found, notebook = job.result_of(job.perform(order))
     assert (found.problem, notebook) == (damaged, None)
-    with pytest.raises(job.JobError, match="another version of the course"):
+    with pytest.raises(queue.JobError, match="another version of the course"):
         job.perform({**order, "specs": "others"})
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from waiting import eventually, gone
 
+from unrolled_grader.box import sandbox
 from unrolled_grader.jobs import queue
 
 HERE = Path(__file__).parent
@@ -26,6 +27,15 @@ def double(order: dict[str, Any]) -> dict[str, Any]:
 
 def refuse(order: dict[str, Any]) -> dict[str, Any]:
     raise StubbornError(order["number"], "no")
+
+
+def boxed(order: dict[str, Any]) -> dict[str, Any]:
+    """Do what cannot be done on a worker of this name."""
+    from distributed import get_worker
+
+    if get_worker().name == "unboxed":
+        raise sandbox.SandboxError("bubblewrap is not installed")
+    return double(order)
 
 
 class StubbornError(Exception):

@@ -30,7 +30,7 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.box.sandbox import SandboxError
 from unrolled_grader.box.zygote import ZygoteError
 from unrolled_grader.jobs import record, releases, versions
-from unrolled_grader.jobs.queue import NEEDS
+from unrolled_grader.jobs.queue import NEEDS, JobError
 from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import evidence, intake, opening, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
@@ -39,10 +39,6 @@ REPAIRS = "unrolled_repairs"  # in a sanitized notebook's metadata: what was rep
 JUDGES = ("box", "judge", "jobs/job.py", "jobs/versions.py")
 """The grader's packages and modules that have a part in a verdict. When one of them changes, all is judged again."""
 SHOWS = ("cli", "show")  # the library's parts that have no part in a verdict; all others have one
-
-
-class JobError(Exception):
-    """A job cannot be performed here, which is not the submission's fault."""
 
 
 def perform(order: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,8 +26,11 @@ from queue import Empty, SimpleQueue
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 from unrolled.cli import CommandError
 from unrolled_grader.box import zygote
+from unrolled_grader.box.sandbox import SandboxError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -49,6 +52,17 @@ class Lost(RuntimeError):  # noqa: N818 - an answer, not a fault of the caller
 
 class Deferred(RuntimeError):  # noqa: N818
     """The answer to an order that needs what no worker offers."""
+
+
+class JobError(RuntimeError):
+    """A job cannot be performed here, which is not the submission's fault."""
+
+
+class UnfitError(RuntimeError):
+    """The worker at an address can perform no order, whatever it holds: the address, and why."""
+
+    def __str__(self) -> str:
+        return "the worker at {}: {}".format(*self.args)
 
 
 class SchedulerError(CommandError):
@@ -239,7 +253,9 @@ def _on_cluster(
                 alone = True
             answered = cluster.deferred()
             for order, answer in cluster.answered(0 if answered else 1):
-                if isinstance(answer, Lost) and not alone:
+                if isinstance(answer, UnfitError) and cluster.refuse(answer):
+                    cluster.send(perform, order)
+                elif isinstance(answer, Lost) and not alone:
                     blamed.append(order)  # Dask blames the end of a worker on all orders it had; we try each alone
                 else:
                     answered.append((order, answer))
@@ -256,19 +272,21 @@ def _connected(address: str) -> Iterator[Client]:
         raise SchedulerError(
             f'a scheduler needs Dask: pip install -e ".[cluster]" in the course\'s folder ({error})'
         ) from error
-    log = logging.getLogger("distributed")
-    level = log.level
+    logs = [logging.getLogger(name) for name in ("distributed", "distributed.client")]  # Dask gives each a level
+    levels = [log.level for log in logs]
     with dask.config.set({"distributed.comm.timeouts.connect": CONNECT}):
         try:
             client = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, ValueError) as error:
             raise SchedulerError(f"no Dask scheduler at {address}: {error}") from error
-        log.setLevel(logging.CRITICAL)
+        for log in logs:
+            log.setLevel(logging.CRITICAL)
         try:
             with client:
                 yield client
         finally:
-            log.setLevel(level)
+            for log, level in zip(logs, levels, strict=True):
+                log.setLevel(level)
 
 
 class _Cluster:
@@ -279,6 +297,7 @@ class _Cluster:
         self._client, self._address = client, address
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._offered: dict[str, float] = {}  # when there last was a worker that offered this
+        self._refused: set[str] = set()
         self._began = time.monotonic()
         self._asked = -1.0
 
@@ -287,7 +306,7 @@ class _Cluster:
         return max(1, sum(int(worker["nthreads"]) for worker in self._workers()))
 
     def send(self, perform: Perform, order: Order) -> None:
-        future = self._client.submit(perform, order, resources=_needs(order), pure=False)
+        future = self._client.submit(_on_worker, perform, order, resources=_needs(order), pure=False)
         self.waiting[future] = order
         future.add_done_callback(self._done.put)
 
@@ -299,6 +318,18 @@ class _Cluster:
                 if future in self.waiting:
                     yield self.waiting.pop(future), _outcome(future, self._address)
                 future = self._done.get(block=False)
+
+    def refuse(self, unfit: UnfitError) -> bool:
+        """Let a worker leave, and say so; return False, and let it stay, where there is no other to take its place."""
+        address, self._asked = unfit.args[0], -1.0
+        self._workers()
+        if not self._known.keys() - self._refused - {address}:
+            return False
+        if address not in self._refused:
+            self._refused.add(address)
+            tqdm.write(f"refused until it is started again: {unfit}")  # above the bar, if there is one
+            self._client.retire_workers([address])
+        return True
 
     def deferred(self) -> list[tuple[Order, Answer | Exception]]:
         """The orders for which there has been no worker for too long; they are taken back."""
@@ -317,11 +348,21 @@ class _Cluster:
         return now - self._offered.get(name, self._began) > PATIENCE
 
     def _workers(self) -> list[dict[str, Any]]:
-        """What the scheduler knows of each worker, asked for once a second at most."""
+        """What the scheduler knows of each worker that is not refused, asked for once a second at most."""
         if time.monotonic() - self._asked > 1:
-            self._known = list(self._client.scheduler_info(n_workers=-1)["workers"].values())
+            self._known: dict[str, dict[str, Any]] = self._client.scheduler_info(n_workers=-1)["workers"]
             self._asked = time.monotonic()
-        return self._known
+        return [worker for address, worker in self._known.items() if address not in self._refused]
+
+
+def _on_worker(perform: Perform, order: Order) -> Answer:
+    """Perform an order on a worker, which says whose fault it is where its machine cannot."""
+    from distributed import get_worker
+
+    try:
+        return perform(order)
+    except (JobError, SandboxError) as error:
+        raise UnfitError(get_worker().address, str(error)) from error
 
 
 def _outcome(future: Future[Any], address: str) -> Answer | Exception:

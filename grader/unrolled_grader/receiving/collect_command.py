@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SHARED = 4
 """A remark that so many have is one line for all of them."""
+AGAIN = "but it is the notebook that was there already, whose time counts"
 
 
 def add(subparsers: Subparsers) -> None:
@@ -152,7 +153,8 @@ def remarks(rows: list[CollectedRow]) -> list[str]:
     """Return what to know of these notebooks: a line a student, and one for a remark that several have."""
     whose: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        for remark in filter(None, row.entry.note.split("; ")):
+        again = row.outcome == "the same again" and row.entry.note
+        for remark in filter(None, [*row.entry.note.split("; "), AGAIN if again else ""]):
             whose.setdefault((row.entry.lesson, remark), []).append(row.entry.student)
     shared = {key: people for key, people in whose.items() if len(people) >= SHARED}
     own: dict[tuple[str, str], list[str]] = {}
