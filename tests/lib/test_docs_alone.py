@@ -91,7 +91,7 @@ def forgot_to_double(size, kernel_size, stride=1, padding=0):
 def test_self_study_shows_what_is_printed(course, capsys):
     kept = (course / "work" / "journal.json").read_bytes()
     pairs = PAIR.findall((ROOT / "docs" / "self-study.md").read_text(encoding="utf-8"))
-    assert [kind for kind, _, _ in pairs].count("sh") == 4
+    assert [kind for kind, _, _ in pairs].count("sh") == 3
     specs = checks.all_specs()
     assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
     names = {"check": check, "journal": journal, "conv2d_output_size": forgot_to_double}
