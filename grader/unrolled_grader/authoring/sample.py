@@ -25,8 +25,8 @@ from unrolled_grader.authoring import specs
 from unrolled_grader.authoring.notebooks import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
-SPOILED = {"raises": (0, "answer = in_no_cell"), "endless": (-1, "while True: pass")}
-"""Which function of a lesson, and the line that it begins with."""
+SPOILED = {"raises": (2, "answer = in_no_cell"), "endless": (None, "while True: pass")}
+"""The last of so many functions of a lesson, or of all, and the line that it begins with."""
 LONGEST = ("endless", "slow")
 """Who take longest to be graded: two calls run into their time limit, and what is too slow is measured twice. The first
 two notebooks are then those of `endless`: nothing can be timed while one of them runs, so they should run together."""
@@ -81,8 +81,8 @@ def changed(root: Path, student: str, lesson: str) -> dict[str, str]:
     """Return a student's functions that differ from the solution's, by name. Raises ValueError for words not there."""
     solved = _solved(_read(root, "solutions", lesson))
     if student in SPOILED:
-        place, line = SPOILED[student]
-        name = [name for name, source in solved.items() if f"def {name}(" in source][place]
+        count, line = SPOILED[student]
+        name = [name for name, source in solved.items() if f"def {name}(" in source][:count][-1]
         return {name: _spoiled(solved[name], name, line)}
     file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
     source = file.read_text(encoding="utf-8") if file.exists() else ""
