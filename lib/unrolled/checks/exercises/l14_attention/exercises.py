@@ -14,17 +14,7 @@ from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l14_attention import draws, forms, naive
 from unrolled.checks.exercises.l14_attention.draws import ROWS, TILE, WIDE
 from unrolled.checks.mistakes import Function, Mistake, alone, given, result
-from unrolled.checks.spec import (
-    Budget,
-    Inputs,
-    Spec,
-    Speed,
-    case,
-    gpu_case,
-    normal,
-    random_case,
-    random_gpu_case,
-)
+from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array
 
 
