@@ -1,18 +1,17 @@
-"""Attention beside PyTorch's `scaled_dot_product_attention`, and beside the plain form that keeps T x T weights.
+"""Attention on a GPU beside each backend of PyTorch's, and beside the plain form that keeps T x T weights.
 
-    python benchmarks/attention.py [--only SECTION ...] [--quick] [--json FILE] [--threads 2]
+    python benchmarks/attention.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/attention.json]
 
-Queries, keys and values are (1, H, T, 64), normal random numbers. "blocks" is `ops.attention`, on a GPU one launch for
-the forward pass; "plain" is `ops.attention_plain`, up to T = 4,096: its memory grows with T squared. On a GPU
-(`float32`, `float16`, H = 64) each backend of PyTorch is a side, allowed alone; why others take no such inputs is in
-`refused`. Those of float32 are measured with TF32, too. On the CPU (`CPU`, H = 8, float32) PyTorch chooses, and every
-side is in a process of its own. "both passes" are forward and backward, with the gradients by q, k and v.
+Queries, keys and values are (1, 64, T, 64), normal random numbers, in a section for each dtype. "blocks" is
+`ops.attention`, one launch for the forward pass; "plain" is `ops.attention_plain`, up to T = 4,096: its memory grows
+with T squared. Each backend of `scaled_dot_product_attention` is a side, allowed alone; why others take no such inputs
+is in `refused`. Those of float32 are measured with TF32, too. "both passes" are forward and backward, with the
+gradients by q, k and v.
 
 Results of the first head are compared first, with float64: `error` is the largest difference, of the largest value.
-`ratio` is the median of paired ratios to the peer's times; on a GPU the peer is the fastest backend whose error is as
-small as ours has to be, without TF32. `memory_mb` is how far a call raises memory at its peak, less its outputs, in MB:
-resident memory on the CPU, what CuPy's pool and PyTorch's allocator hold on a GPU. `of_plain` is its share of the plain
-form's.
+`ratio` is the median of paired ratios to the peer's times; the peer is the fastest backend whose error is as small as
+ours has to be, without TF32. `memory_mb` is how far a call raises what CuPy's pool and PyTorch's allocator hold, less
+its outputs, in MB. `of_plain` is its share of the plain form's.
 """
 
 from __future__ import annotations
@@ -136,23 +135,6 @@ def rows(
     return found
 
 
-def make(side: str, case: Case, threads: int) -> tuple[Step, Step]:
-    """Return one side's call on the CPU, and a small one."""
-    limit_threads(threads)
-    small = replace(case, t=16)  # so small that what it leaves does not hide what the call needs
-    return case.step(side, case.tensors("cpu")), small.step(side, small.tensors("cpu"))
-
-
-def cpu_rows(case: Case, chosen: Any) -> list[Row]:
-    """Measure a case on the CPU, each side in a process of its own."""
-    makes, tensors = {side: (side, case, chosen.threads) for side in case.sides()}, case.tensors("cpu")
-    errors = {side: case.error(side, make(*given)[0](), tensors) for side, given in makes.items()}
-    large = case.t > AIMED
-    rounds, calls = common.rounds(chosen.quick or large), 1 if large else common.CALLS
-    times, others, memory = common.each_apart(make, makes, *rounds, calls, kept=True)
-    return [row | {"others": round(others, 2)} for row in rows(case, times, memory, errors, PEER)]
-
-
 def allowed(side: str) -> AbstractContextManager[None]:
     """Return what lets PyTorch take this side's backend alone, inside of a `with`, and set TF32 as it asks."""
     torch.backends.cuda.matmul.allow_tf32 = side.endswith(TF32)
@@ -201,7 +183,7 @@ def gpu_rows(case: Case, chosen: Any) -> list[Row]:
     return [found[0] | {"refused": "; ".join(refused)}, *found[1:]]
 
 
-def section(measure: Callable[[Case, Any], list[Row]], case: Case, chosen: Any) -> list[Row]:
+def in_all_sizes(measure: Callable[[Case, Any], list[Row]], case: Case, chosen: Any) -> list[Row]:
     """Measure the forward pass and both, without and with a mask, in all sizes."""
     limit_threads(chosen.threads)
     sizes, no_yes = (256, AIMED) if chosen.quick else SIZES, (False, True)
@@ -210,9 +192,8 @@ def section(measure: Callable[[Case, Any], list[Row]], case: Case, chosen: Any) 
 
 
 SECTIONS: dict[str, Callable[[Any], list[Row]]] = {
-    "float32": partial(section, gpu_rows, Case("float32", 64)),
-    "float16": partial(section, gpu_rows, Case("float16", 64, "float16")),
-    "CPU": partial(section, cpu_rows, Case("CPU", 8)),
+    "float32": partial(in_all_sizes, gpu_rows, Case("float32", 64)),
+    "float16": partial(in_all_sizes, gpu_rows, Case("float16", 64, "float16")),
 }
 
 

@@ -40,7 +40,7 @@ HERE = Path(__file__).resolve().parent
 LIMIT = 150.0  # seconds for the short form of one benchmark
 LEFT_OUT = {
     **dict.fromkeys(
-        ("attention", "grading", "operating_curve", "verdicts", "whole_course"),
+        ("attention", "attention_cpu", "grading", "operating_curve", "verdicts", "whole_course"),
         "left out: it takes long even with --quick",
     ),
     **dict.fromkeys(

@@ -36,6 +36,7 @@ some miss it.
 """
 LESSONS: Mapping[str, tuple[str, ...]] = {
     "attention": ("14",),
+    "attention_cpu": ("14",),
     "cifar_cnn": ("06",),
     "compiled": ("13",),
     "compiled_cpu": ("13",),
