@@ -54,7 +54,7 @@ for node in {" ".join(NODES)}; do
     ip netns add $node; ip link add course$n type veth peer name eth0 netns $node; ip link set course$n master course up
     ip -n $node addr add 10.77.0.$n/24 dev eth0; ip -n $node link set eth0 up; ip -n $node link set lo up; n=$((n + 1))
 done; mkdir -p {SLOW}; echo 50000 > {SLOW}/cpu.cfs_quota_us"""
-NO_NETWORK = f"ip link del course; for node in {' '.join(NODES)}; do ip netns del $node; done"
+NO_NETWORK = f"ip link del course; for node in {' '.join(NODES)}; do ip netns del $node; done; rmdir {SLOW}"
 INSIDE, EXPORTS = "ip netns exec {} unshare --mount sh -c", ("Canvas", "Moodle", "Brightspace")
 Part, Rows = tuple[str, ...], Mapping[Any, Mapping[str, str]]
 PEAK, BEGUN, CLUSTER = [0.0], set[int](), dict[str, "subprocess.Popen[str]"]()
