@@ -54,7 +54,7 @@ for node in {" ".join(NODES)}; do
     ip netns add $node; ip link add course$n type veth peer name eth0 netns $node; ip link set course$n master course up
     ip -n $node addr add 10.77.0.$n/24 dev eth0; ip -n $node link set eth0 up; ip -n $node link set lo up; n=$((n + 1))
 done; mkdir -p {SLOW}; echo 50000 > {SLOW}/cpu.cfs_quota_us"""
-NO_NETWORK = f"ip link del course; for node in {' '.join(NODES)}; do ip netns del $node; done"
+NO_NETWORK = f"ip link del course; for node in {' '.join(NODES)}; do ip netns del $node; done; rmdir {SLOW}"
 INSIDE, EXPORTS = "ip netns exec {} unshare --mount sh -c", ("Canvas", "Moodle", "Brightspace")
 Part, Rows = tuple[str, ...], Mapping[Any, Mapping[str, str]]
 PEAK, BEGUN, CLUSTER = [0.0], set[int](), dict[str, "subprocess.Popen[str]"]()
@@ -173,8 +173,7 @@ def enrol(course: Course) -> None:
     shutil.copy(*(seed, private) if seed.exists() else (private, seed))
     for name, text in whole_course_class.roster(course.people).items():
         (course.root / name).write_text(text, encoding="utf-8")
-    weeks = zip(DUE, course.weeks(), strict=False)
-    due = [f"{LESSONS[one]} = {when.isoformat()}" for when, lessons in weeks for one in lessons]
+    due = [f"{LESSONS[one]} = {at.isoformat()}" for at, week in zip(DUE, course.weeks(), strict=False) for one in week]
     settings = (course.root / "course.toml").read_text(encoding="utf-8").replace("per_day = 0.0", "per_day = 0.1")
     settings = settings.replace("[due]\n", "\n".join(["[due]", 'timezone = "Europe/Berlin"', *due, ""]))
     (course.root / "course.toml").write_text(settings, encoding="utf-8")
@@ -214,10 +213,8 @@ def collect(course: Course, lesson: str, download: int, due: datetime) -> None:
             (folder / who[0].id).mkdir(parents=True)
             (folder / who[0].id / found.name).write_bytes(found.data)
     folder.with_suffix(".zip").write_bytes(whole_course_class.downloaded(uploads, lesson, download, due))
-    files, codes = [f"{folder}.zip"], [0]
-    if folder.exists():  # theirs in the zip are set aside
-        files, codes = [*files, str(folder)], [0, 1]
-    course.run("collect", "unrolled", "collect", *files, "--lesson", lesson, codes=codes)
+    files = [f"{folder}.zip", *([str(folder)] if folder.exists() else [])]  # what is theirs in the zip is set aside
+    course.run("collect", "unrolled", "collect", *files, "--lesson", lesson, codes=[0, 1][: len(files)])
 
 
 def complete(course: Course) -> None:
