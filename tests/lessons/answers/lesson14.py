@@ -34,18 +34,21 @@ def query_by_query(q, k, v, causal=False):
 def in_float64(q, k, v, causal=False):
     scores = q.astype(np.float64) @ k.T / np.sqrt(q.shape[1])
     scores = scores - 1e9 * np.triu(np.ones_like(scores), 1) * causal
-    weights = np.exp(scores)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return (weights @ v / weights.sum(axis=1, keepdims=True)).astype(q.dtype)
 
 
 def key_by_key(q, k, v, causal=False):
-    """Sums over keys, from the last to the first."""
-    y, total = np.zeros_like(q), np.zeros(len(q))
+    """Sums over keys, from the last to the first, corrected where a larger score comes."""
+    y, total, largest = np.zeros_like(q), np.zeros(len(q)), np.full(len(q), -np.inf)
     for key in reversed(range(len(k))):
         for row in range(key if causal else 0, len(q)):
-            weight = np.exp(float(q[row] @ k[key]) / sqrt(q.shape[1]))
-            total[row] += weight
-            y[row] += weight * v[key]
+            score = float(q[row] @ k[key]) / sqrt(q.shape[1])
+            new = max(largest[row], score)
+            faded, weight = np.exp(largest[row] - new), np.exp(score - new)
+            total[row] = total[row] * faded + weight
+            y[row] = y[row] * faded + weight * v[key]
+            largest[row] = new
     return y / total[:, None].astype(q.dtype)
 
 
