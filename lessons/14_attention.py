@@ -11,7 +11,7 @@
 # - say what that gains on a CPU, on a GPU, and in memory.
 #
 # **You need** matrix products (lesson 01), softmax (lesson 04), the roofline (07), and for the kernel lesson 08. No
-# exercise needs an earlier one. Hints are few today: you know the way.
+# exercise needs an earlier one.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -63,15 +63,15 @@ def peak_bytes(function, **arguments):
 # That is **attention** (Vaswani and others, *Attention Is All You Need*, 2017). Usually there are several **attention
 # heads**, which do the same with other q, k and v. Where a sequence is written from left to right, a place must not see
 # what comes after it: query t may look at keys 0 to t alone. That is called causal, and what hides the rest is a
-# **causal mask**. Each part is known to you. So count first, as with any new operation.
+# **causal mask**. Count first, as with any new operation.
 #
 # ### Exercise: attention_counts
 #
 # **Core**, about 4 minutes.
 #
 # For n samples, with heads of T queries and T keys of D numbers: how many operations do the two products take, and how
-# many bytes do the matrices between them hold, in float32? An addition and a multiplication are two operations. Leave the
-# softmax out.
+# many bytes do the matrices between them hold, one T x T for each head of a sample, in float32? An addition and a
+# multiplication are two operations. Leave the softmax out.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_counts", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -168,7 +168,7 @@ for t in (784, 1568):
     print(f"T = {t:4}: {peak_bytes(plain, **drawn(1, t, 16)) / 1e6:5.1f} MB, matrix {4 * t * t / 1e6:4.1f} MB")
 
 # %% [markdown]
-# It needs the matrix more than once, as scores and weights are two arrays for a moment. And twice the T is four times
+# It needs the matrix more than once, as every step of the softmax makes another. And twice the T is four times
 # the memory: a text of 16,384 words takes a gigabyte a head for the matrix alone. Does it have to be there?
 #
 # ## A softmax in one pass
@@ -243,9 +243,10 @@ journal.predict("attention_memory", ...)  # your guess
 #
 # **Core**, about 17 minutes.
 #
-# The same result, and no array that grows like T x T. The check makes every array on the simulated GPU, and looks at
-# the largest one. So make arrays with `xp = device.array_module(q)`. Blocks need not divide T. Then it asks for {T} times
-# the speed of the plain form on a CPU, causal, for {queries} queries: do not compute what no query may look at.
+# The same result, and no array that grows like T x T. The check makes every array on the simulated GPU: make yours
+# with `xp = device.array_module(q)`. It looks at the largest one and, causal, counts operations: do not compute what no
+# query may look at. Blocks need not divide T. Then it asks for {T} times the speed of the plain form on a CPU, causal,
+# for {queries} queries.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_blocks", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -323,8 +324,9 @@ show.roofline(peak, bandwidth, {name: (operations / moved[name], operations / to
 # One head, D = 32, as many numbers as a warp has threads. A block has 32 x 8 threads and 8 queries, and takes 32 keys at
 # a time. Queries and tiles are fetched already. Thread (i, j) makes the score of query j with key i of the tile, and then
 # brings its sums up to date: `mixed` is column i of the result of query j. The check allows no bank conflict, and keys
-# and values once for each block of queries. Mind the last tile, and three barriers. Speed needs a real GPU: there it has
-# to be {T} times as fast as a kernel with nothing shared. Without a GPU its points are deferred, not lost.
+# and values once for each block of queries. Mind the last tile, rows from n on, and three barriers. Speed needs a
+# real GPU: there it has to be {T} times as fast as a kernel with nothing shared. Without a GPU its points are deferred,
+# not lost.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_kernel", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -384,7 +386,8 @@ def attention_kernel(q, k, v):
 check.attention_kernel(attention_kernel)
 
 # %% [markdown]
-# What does it carry, beside NumPy's operations with a launch each?
+# What does it carry, beside NumPy's operations with a launch each? (Until yours passes, "yours" are
+# the library's blocks.)
 
 # %%
 own_kernel = journal.mine("attention_kernel")

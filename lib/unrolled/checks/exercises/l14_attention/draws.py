@@ -11,7 +11,7 @@ from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l14_attention import forms
 from unrolled.checks.spec import Inputs, normal, normals
 
-STEEP = 20  # times as large queries: scores of which exp is infinite in float32
+FAR = 1000.0  # a score of which exp is infinite in float64 too, and below zero 0
 WIDE, ROWS, TILE = 32, 8, 32  # D, and queries and keys of a tile
 
 
@@ -20,24 +20,31 @@ def heads(*shape: int) -> dict[str, Any]:
     return {name: normal(*shape) for name in ("q", "k", "v")}
 
 
+def far(inputs: Inputs, by: float = FAR) -> Inputs:
+    """Return the inputs with scores near `by` for every second query, and near -by for the others."""
+    inputs["k"][..., 0] = 1
+    inputs["q"][..., 0] = by * sqrt(inputs["q"].shape[-1])
+    inputs["q"][..., ::2, 0] *= -1
+    return inputs
+
+
 def any_heads(rng: np.random.Generator, least: int = 0, steep: bool = True) -> Inputs:
-    """Draw q, k and v of any size, (T, D) with `least` heads of 0, causal or not; some with large scores."""
+    """Draw q, k and v of any size, (T, D) with `least` heads of 0, causal or not; some with scores far from 0."""
     shape = (edge_size(rng, 3),) * bool(least) + (edge_size(rng, 9), edge_size(rng, 6))
     drawn = normals(rng, q=shape, k=shape, v=shape)
-    if steep and rng.random() < 0.3:
-        drawn["q"] *= np.float32(STEEP)
+    drawn = far(drawn) if steep and rng.random() < 0.3 else drawn
     return drawn | ({} if rng.random() < 0.2 else {"causal": bool(rng.random() < 0.6)})
 
 
-def steep(rng: np.random.Generator) -> Inputs:
-    """Draw q, k and v with scores of a few hundred."""
-    drawn = normals(rng, q=(2, 9, 5), k=(2, 9, 5), v=(2, 9, 5))
-    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
+def steep(rng: np.random.Generator, *shape: int) -> Inputs:
+    """Draw q, k and v with scores of many hundreds, above and below 0, and hundreds apart."""
+    drawn = normals(rng, q=shape, k=shape, v=shape)
+    return far(drawn | {"q": drawn["q"] * np.float32(200)})
 
 
 def any_block(rng: np.random.Generator) -> Inputs:
     """Draw a block of scores, and what the row had before it: nothing, in a third of draws."""
-    t, b = edge_size(rng, 6), edge_size(rng, 6)
+    t, b = edge_size(rng, 6), edge_size(rng, 40)
     drawn = normals(rng, scores=(t, b), largest=(t,), total=(t,))
     drawn["scores"] *= np.float32(rng.choice([1, 200]))
     drawn["largest"] *= np.float32(rng.choice([1, 200]))
@@ -69,19 +76,12 @@ def with_gradient(inputs: Inputs, rng: np.random.Generator) -> Inputs:
 
 
 def sized(rng: np.random.Generator) -> Inputs:
-    """Draw what the backward pass is given, for 40 queries."""
-    return with_gradient(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)) | {"block": 8}, rng)
-
-
-def steep_sequence(rng: np.random.Generator) -> Inputs:
-    """Draw one head with scores of a few hundred."""
-    drawn = normals(rng, q=(40, WIDE), k=(40, WIDE), v=(40, WIDE))
-    return drawn | {"q": drawn["q"] * np.float32(10 * STEEP)}
+    """Draw what the backward pass is given, for 40 queries, with scores of which exp is infinite in float32."""
+    return with_gradient(far(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)), 130) | {"block": 3}, rng)
 
 
 def any_sequence(rng: np.random.Generator) -> Inputs:
-    """Draw q, k and v of any length; some with large scores."""
+    """Draw q, k and v of any length; some with scores far from 0."""
     t = edge_size(rng, 40)
     drawn = normals(rng, q=(t, WIDE), k=(t, WIDE), v=(t, WIDE))
-    drawn["q"] *= np.float32(STEEP if rng.random() < 0.3 else 1)
-    return drawn
+    return far(drawn) if rng.random() < 0.3 else drawn

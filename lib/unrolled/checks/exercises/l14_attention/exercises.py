@@ -22,6 +22,10 @@ def _rows(y: Array) -> Array:
     return y[..., ::-1, :]
 
 
+def _of(values: Any) -> Array:
+    return np.array(values, np.float32)
+
+
 def _over_queries(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
     """Attend with weights that add up to 1 for each key."""
     scores = q @ k.swapaxes(-1, -2) / np.float32(sqrt(q.shape[-1]))
@@ -55,7 +59,8 @@ attention_counts = Spec(
     domain=random_case(
         "any size",
         lambda rng: (
-            {name: edge_size(rng, 9) for name in ("n", "heads")} | {"t": edge_size(rng, 3000), "d": edge_size(rng, 128)}
+            {name: edge_size(rng, 9) for name in ("n", "heads")}
+            | {"t": int(rng.integers(1, 3000)), "d": edge_size(rng, 128)}
         ),
     ),
     points=1,
@@ -91,6 +96,8 @@ attention_loops = Spec(
         case("three queries, the first of which finds all keys alike", **THREE),
         case("the same, causal: the first sees one key", **THREE, causal=True),
         case("seven queries", **draws.heads(7, 4)),
+        case("seven queries of one number", **draws.heads(7, 1)),
+        case("scores of thousands, causal", **THREE | {"q": _of([[-4, -2], [4, 0], [0, 4]]) * 1000}, causal=True),
     ],
     domain=random_case("any size", partial(draws.any_heads, steep=False)),
     points=2,
@@ -113,7 +120,9 @@ attention_plain = Spec(
         case("three queries", **{name: x[None] for name, x in THREE.items()}),
         case("the same, causal", **{name: x[None] for name, x in THREE.items()}, causal=True),
         case("two heads", **draws.heads(2, 9, 5)),
-        random_case("scores of a few hundred", draws.steep),
+        case("two heads of one number", **draws.heads(2, 9, 1)),
+        random_case("scores of many hundreds, causal", lambda rng: draws.steep(rng, 2, 9, 5) | {"causal": True}),
+        case("1,500 queries, for which loops take too long", **draws.heads(1, 1500, 16)),
     ],
     domain=random_case("any size, also with large scores", partial(draws.any_heads, least=1)),
     points=2,
@@ -141,20 +150,16 @@ def _largest(scores: Array, largest: Array) -> Array:
     return np.maximum(largest, scores.max(axis=1))
 
 
-def _of(values: Any) -> Array:
-    return np.array(values, np.float32)
-
-
 online_softmax = Spec(
     reference=forms.next_sums,
     cases=[
-        case("the first block", scores=_of([[1, 3], [2, 0]]), largest=_of([-np.inf] * 2), total=_of([0, 0])),
+        case("the first block", scores=_of([[1, 3], [-200, -202]]), largest=_of([-np.inf] * 2), total=_of([0, 0])),
         case("the largest stays", scores=_of([[1, 2]]), largest=_of([3]), total=_of([1.5])),
         case("a larger one comes", scores=_of([[1, 5]]), largest=_of([3]), total=_of([1.5])),
         case(
-            "four rows of five scores", scores=normal(4, 5), largest=normal(4), total=np.arange(1, 5, dtype=np.float32)
+            "four rows of nine scores", scores=normal(4, 9), largest=normal(4), total=np.arange(1, 5, dtype=np.float32)
         ),
-        case("scores of a thousand", scores=_of([[1000, 999, 1001]]), largest=_of([998]), total=_of([2])),
+        case("scores of 20,000", scores=_of([[20000, 19999, 20001]]), largest=_of([19998]), total=_of([2])),
     ],
     domain=random_case("any block", draws.any_block),
     points=2,
@@ -202,8 +207,12 @@ def widest(inputs: Inputs) -> float:
     return float(1.05 * 4 * q.shape[0] * q.shape[1] * max(2 * inputs["block"], q.shape[2]))
 
 
-SMALL = Budget(largest=widest)
+def seen(inputs: Inputs) -> float:
+    """Return more operations than the products of blocks that a causal query sees take, and fewer than all take."""
+    return 1.4 * forms.counts(1, *inputs["q"].shape)[0]
 
+
+SMALL = Budget(largest=widest)
 
 BLOCK, T, D = 256, 2048, 32  # what is timed
 
@@ -212,11 +221,18 @@ attention_blocks = Spec(
     numbers={"queries": T},
     cases=[
         case("three queries, two at a time", **{name: x[None] for name, x in THREE.items()}, block=2),
-        case("the same, causal", **{name: x[None] for name, x in THREE.items()}, block=2, causal=True),
-        gpu_case("90 queries, 16 at a time, every array counted", SMALL, **draws.heads(2, 90, 8), block=16),
-        gpu_case("the same, causal", SMALL, **draws.heads(2, 90, 8), block=16, causal=True),
+        case("the same, causal, one at a time", **{name: x[None] for name, x in THREE.items()}, block=1, causal=True),
+        gpu_case("90 queries of one number, 7 at a time, every array counted", SMALL, **draws.heads(2, 90, 1), block=7),
+        gpu_case(
+            "90 queries of 8, causal, operations counted, too",
+            replace(SMALL, flops=seen),
+            **draws.heads(2, 90, 8),
+            block=7,
+            causal=True,
+        ),
         random_case(
-            "scores of a few hundred, a key at a time", lambda rng: draws.steep(rng) | {"block": 1, "causal": True}
+            "scores of many hundreds, two keys at a time",
+            lambda rng: draws.steep(rng, 2, 9, 5) | {"block": 2, "causal": True},
         ),
     ],
     domain=random_case("any size of sequence and block, also with large scores", draws.any_blocks),
@@ -224,7 +240,7 @@ attention_blocks = Spec(
     tolerance=1e-3,
     hints=(
         "A block of queries goes past all keys, a block at a time, and keeps three things of what went by: the "
-        "largest score, the sum of exponentials, and the sum of exponentials times values. All three fade.",
+        "largest score, the sum of exponentials, and the sum of exponentials times values. Both sums fade.",
         "largest and total are (H, rows, 1), sums is (H, rows, D). At the end y is sums / total. With causal, the keys "
         "of blocks behind the queries' own are not looked at, and only the block on the diagonal needs a mask.",
         "for first in range(0, t, block):\n"
@@ -280,7 +296,7 @@ NAMES = "grad_q", "grad_k", "grad_v"
 attention_backward = Spec(
     reference=forms.backward,
     cases=[
-        random_case("40 queries, 8 at a time", draws.sized),
+        random_case("40 queries, 3 at a time", draws.sized),
         random_gpu_case("the same, every array counted", draws.sized, SMALL),
     ],
     domain=random_case("any size", draws.any_gradient),
@@ -353,7 +369,7 @@ attention_kernel = Spec(
     cases=[
         gpu_case("six queries: one block, and a tile that is not full", TILES, **draws.heads(6, WIDE)),
         gpu_case("44 queries: a full tile and one that is not", TILES, **draws.heads(44, WIDE)),
-        random_gpu_case("40 queries, scores of a few hundred", draws.steep_sequence, TILES),
+        random_gpu_case("40 queries, scores of many hundreds", lambda rng: draws.steep(rng, 40, WIDE), TILES),
     ],
     domain=random_gpu_case("any length", draws.any_sequence, replace(TILES, working=0)),
     points=4,
