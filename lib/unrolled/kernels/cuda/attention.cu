@@ -9,7 +9,8 @@ __device__ __forceinline__ void copy16(float* to, const void* from, bool there) 
     unsigned at = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(there ? 16 : 0) : "memory");
 #else
-    *(float4*)to = there ? *(const float4*)from : make_float4(0, 0, 0, 0);
+    float4 nothing = {0, 0, 0, 0};
+    *(float4*)to = there ? *(const float4*)from : nothing;
 #endif
 }
 // All copies are there, of all threads.
