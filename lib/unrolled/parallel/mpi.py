@@ -78,9 +78,11 @@ def _finalize(mpi: Any) -> None:
     It goes on waiting: another rank may have work of its own to do, after the group's.
     """
     faulthandler.dump_traceback_later(NOTICE_SECONDS, file=sys.__stderr__ or 2)
-    if not mpi.Is_finalized():
-        mpi.Finalize()
-    faulthandler.cancel_dump_traceback_later()
+    try:
+        if not mpi.Is_finalized():
+            mpi.Finalize()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 class MpiCommunicator(Communicator):
