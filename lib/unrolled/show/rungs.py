@@ -1,4 +1,4 @@
-"""The same rungs on several machines: a panel each, its speedups, and how much of its peak each reaches."""
+"""Draw ladders from several machines: a panel each, its speedups, and how much of its peak each reaches."""
 
 from __future__ import annotations
 
