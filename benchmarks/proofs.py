@@ -1,9 +1,11 @@
 """Every check against wrong answers made by machine: what is refused, in words for the cause, and what passes.
 
     python benchmarks/proofs.py [--quick] [--json benchmarks/results/proofs.json] [--only EXERCISE ...]
+                                [--shares 2 --seconds 25]
 
-Two processes share the mutants of each exercise. A row's seconds are CPU time, its seeds those at which all of its
-mutants were tried. It keeps a hash of what its exercise was proved with: `unrolled prove --changed` tries what has
+Two processes share the mutants of each exercise, `--seconds` of CPU time each. A row's seconds are CPU time, its seeds
+those at which all of its mutants were tried. Trainings need more than 25 s for 20 seeds: say `--shares` for a machine
+with as many cores. It keeps a hash of what its exercise was proved with: `unrolled prove --changed` tries what has
 another one by now.
 With --only, rows of a record that is there are replaced, and the others stay.
 """
@@ -11,21 +13,25 @@ With --only, rows of a record that is there are replaced, and the others stay.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import common
-from unrolled_grader.authoring import prove, variants
+from unrolled_grader.authoring import proofs, prove, variants
 
 QUICK = ["ink", "prune"]
-SEEDS, DRAWS, PROCESSES = 20, 2000, 2
+SEEDS, DRAWS = 20, 2000
 
 
-def rows(names: list[str], seeds: int, draws: int) -> Iterator[dict[str, Any]]:
+def rows(names: list[str], chosen: Any) -> Iterator[dict[str, Any]]:
     """Yield what became of each exercise's mutants."""
-    for proof in prove.proved(common.ROOT, names, seeds, draws, PROCESSES):
+    for proof in prove.proved(
+        common.ROOT, names, chosen.seeds, chosen.draws, chosen.shares, chosen.shares, seconds=chosen.seconds
+    ):
         content = prove.content(common.ROOT, proof.exercise)
-        yield {"name": proof.exercise, **proof.to_dict(), "draws": draws, "content": content}
+        counts = {**proof.to_dict(), "draws": chosen.draws, "cores": os.cpu_count()}
+        yield {"name": proof.exercise, **counts, "content": content}
 
 
 def main() -> None:
@@ -35,11 +41,13 @@ def main() -> None:
     reader.add_argument("--only", nargs="+", choices=names, default=[], metavar="EXERCISE")
     reader.add_argument("--seeds", type=int, default=SEEDS)
     reader.add_argument("--draws", type=int, default=DRAWS)
+    reader.add_argument("--shares", type=int, default=prove.SHARES)
+    reader.add_argument("--seconds", type=float, default=proofs.SECONDS)
     chosen = reader.parse_args()
     known = {}
     if chosen.json and chosen.only and chosen.json.exists():
         known = {row["name"]: row for row in json.loads(chosen.json.read_text(encoding="utf-8"))["rows"]}
-    for row in rows(chosen.only or (QUICK if chosen.quick else names), chosen.seeds, chosen.draws):
+    for row in rows(chosen.only or (QUICK if chosen.quick else names), chosen):
         known[row["name"]] = row
     common.finish(chosen, [known[name] for name in names if name in known])
 

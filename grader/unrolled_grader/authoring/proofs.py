@@ -110,10 +110,11 @@ def prove(
     seeds: int = 3,
     draws: int = 2000,
     share: slice = slice(None),
+    seconds: float = SECONDS,
 ) -> Proof:
     """Try an exercise's check with mutants of the answer in its cell, and of other right answers, given as sources.
 
-    With a `share` of them alone. Raises ValueError if one of these answers does not pass.
+    With a `share` of them alone, in `seconds` of CPU time. Raises ValueError if one of these answers does not pass.
     """
     started, proof = time.process_time(), Proof(name)
     spec = replace(spec, speed=None, rung=None)
@@ -121,11 +122,11 @@ def prove(
     for trial in trials:
         trial.require_right(seeds)
     wrong = _spread([each for index, trial in enumerate(trials) for each in trial.wrong(slipped=index == 0)])[share]
-    proof.made, tried = len(wrong), _tried(proof, wrong, seeds, started)
+    proof.made, tried = len(wrong), _tried(proof, wrong, seeds, started, seconds)
     passed = [each for each in tried if each.passed is not None]
     for index, each in enumerate(passed):
         now = time.process_time()
-        each.trial.compare(each, draws, now + (started + SECONDS - now) / (len(passed) - index))
+        each.trial.compare(each, draws, now + (started + seconds - now) / (len(passed) - index))
     _count(proof, tried)
     proof.seconds = round(time.process_time() - started, 1)
     return proof
@@ -149,13 +150,13 @@ def _spread(items: list[_Wrong]) -> list[_Wrong]:
     return [items[index] for index in sorted(range(len(items)), key=lambda index: index * 0.6180339887 % 1)]
 
 
-def _tried(proof: Proof, waiting: list[_Wrong], seeds: int, started: float) -> list[_Wrong]:
+def _tried(proof: Proof, waiting: list[_Wrong], seeds: int, started: float, seconds: float) -> list[_Wrong]:
     """Try mutants seed by seed, each until it passes, while there is time; return those that were tried."""
     tried = list[_Wrong]()
     for seed in range(seeds):
         refused = list[_Wrong]()
         for wrong in waiting:
-            if time.process_time() > started + (1 - SETTLING if seed else 1) * SECONDS:
+            if time.process_time() > started + (1 - SETTLING if seed else 1) * seconds:
                 return tried
             if not seed:
                 tried.append(wrong)

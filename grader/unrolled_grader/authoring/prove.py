@@ -102,15 +102,22 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
     return failed
 
 
-def proved(root: Path, names: Sequence[str], seeds: int, draws: int, most: int = 99) -> Iterator[proofs.Proof]:
-    """Yield the proofs of exercises, each of shares that have a process each, and print what they say."""
+def proved(
+    root: Path, names: Sequence[str], seeds: int, draws: int, shares: int = SHARES, processes: int = 99, **named: float
+) -> Iterator[proofs.Proof]:
+    """Yield the proofs of exercises, each of shares that have a process each, and print what they say.
+
+    `seconds` are those of CPU time that a share has.
+    """
     from unrolled_grader.authoring import proofs
 
-    shares = [slice(first, None, SHARES) for first in range(SHARES)]
-    workers = max(1, min(len(names) * SHARES, os.cpu_count() or 1, most))
+    parts = [slice(first, None, shares) for first in range(shares)]
+    workers = max(1, min(len(names) * shares, os.cpu_count() or 1, processes))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
-        for parts in [[pool.submit(_proof, root, name, each, seeds, draws) for each in shares] for name in names]:
-            yield _shown(proofs.joined([part.result() for part in parts]))
+        for part in [
+            [pool.submit(_proof, root, name, each, seeds, draws, **named) for each in parts] for name in names
+        ]:
+            yield _shown(proofs.joined([each.result() for each in part]))
 
 
 def _shown(proof: proofs.Proof) -> proofs.Proof:
@@ -129,7 +136,7 @@ def _bounded() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def _proof(root: Path, name: str, share: slice, seeds: int, draws: int) -> proofs.Proof:
+def _proof(root: Path, name: str, share: slice, seeds: int, draws: int, **named: float) -> proofs.Proof:
     from unrolled.timing.blocks import blas_threads
     from unrolled_grader.authoring import proofs, sample
 
@@ -139,7 +146,7 @@ def _proof(root: Path, name: str, share: slice, seeds: int, draws: int) -> proof
             theirs = sample.changed(root, "another_way", variants.checks(root)[name])
             others = [theirs[name]] if name in theirs else []
             spec, source = _spec(name), cells_of(root, name)
-            return proofs.prove(name, spec, source, others=others, seeds=seeds, draws=draws, share=share)
+            return proofs.prove(name, spec, source, others=others, seeds=seeds, draws=draws, share=share, **named)
         except ValueError as error:
             return proofs.Proof(name, holes=[f"{name}: {error}"])
 
