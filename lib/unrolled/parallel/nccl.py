@@ -114,7 +114,7 @@ class NcclCommunicator(Communicator):
     # collectives
 
     def _collective(self, kind: str, x: Array, out: Array, root: int = -1) -> Array:
-        dtype = self._begin(kind if root < 0 else f"{kind} from rank {root}", x)
+        dtype, call = self._begin(kind if root < 0 else f"{kind} from rank {root}", x)
         stream = self._current()
         arrays, add = (x.data.ptr, out.data.ptr), self._nccl.NCCL_SUM
         if kind == "all_reduce":
@@ -125,37 +125,38 @@ class NcclCommunicator(Communicator):
             self._comm.allGather(*arrays, x.size, dtype, stream.ptr)
         else:
             self._comm.broadcast(*arrays, x.size, dtype, root, stream.ptr)
-        self._watch.issued(stream)
+        self._watch.issued = stream, call
         return out
 
     def _prepare_all_reduce(self, x: Array, out: Array) -> Callable[[], Array]:
-        kind = self._begin("all_reduce", x)
-        call, watch, all_reduce = self._call("all_reduce", x), self._watch, self._comm.allReduce
-        arguments = x.data.ptr, out.data.ptr, x.size, kind, self._nccl.NCCL_SUM
+        dtype, call = self._begin("all_reduce", x)
+        current, all_reduce = self._cupy.cuda.get_current_stream, self._comm.allReduce
+        device, watch = self._device, self._watch
+        arguments = x.data.ptr, out.data.ptr, x.size, dtype, self._nccl.NCCL_SUM
 
         def prepared(x: Array = x) -> Array:  # keeps x, whose address NCCL has
-            stream = self._current()
+            stream = current(device) if self._under is None else self._current()
             all_reduce(*arguments, stream.ptr)
-            watch.issued(stream, call)
+            watch.issued = stream, call
             return out
 
         return prepared
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
-        kind = self._begin("all_reduce", x)
+        dtype, call = self._begin("all_reduce", x)
         stream = self._beside
         stream.wait_event(self._cupy.cuda.get_current_stream().record())
-        self._comm.allReduce(x.data.ptr, out.data.ptr, x.size, kind, self._nccl.NCCL_SUM, stream.ptr)
+        self._comm.allReduce(x.data.ptr, out.data.ptr, x.size, dtype, self._nccl.NCCL_SUM, stream.ptr)
         self._under = stream.record(self._cupy.cuda.Event(disable_timing=True))
-        self._watch.issued(stream)
+        self._watch.issued = stream, call
         return NcclPending(self, x, out, self._under)
 
     def _barrier(self) -> None:
         with self._watch.host("barrier"):
-            kind = self._begin("barrier", self._one)
+            dtype, _ = self._begin("barrier", self._one)
             stream = self._current()
             one = self._one.data.ptr
-            self._comm.allReduce(one, one, 1, kind, self._nccl.NCCL_MAX, stream.ptr)
+            self._comm.allReduce(one, one, 1, dtype, self._nccl.NCCL_MAX, stream.ptr)
             stream.synchronize()
 
     # messages
@@ -190,15 +191,13 @@ class NcclCommunicator(Communicator):
 
     # what all collectives begin with
 
-    def _begin(self, name: str, x: Array) -> int:
-        """Say what is called, compare it with the others if it is new, and return NCCL's number for its dtype."""
-        kind = self.type_of(x)
-        call = self._call(name, x)
-        self._watch.calls(call)
+    def _begin(self, name: str, x: Array) -> tuple[int, Call]:
+        """Return NCCL's number for the dtype of x, and what is called, compared with the others if it is new."""
+        dtype, call = self.type_of(x), self._call(name, x)
         if call[:3] not in self._known:
             self._known.add(call[:3])
             self._compare(call)
-        return kind
+        return dtype, call
 
     def _call(self, name: str, x: Array) -> Call:
         return Call(name, x.shape, x.dtype, place())
@@ -284,7 +283,6 @@ class Channel:
     def receive(self, x: Array, call: Call) -> None:
         """Let the current stream wait for the next message, which fills x."""
         kind = self._owner.type_of(x)
-        self._watch.calls(call)
         with self._watch.host(str(call)):
             self._connect(1)
             self._compare(call)
@@ -292,7 +290,7 @@ class Channel:
             self._stream.wait_event(current.record())
             self._comm.recv(x.data.ptr, x.size, kind, 0, self._stream.ptr)
         current.wait_event(self._stream.record(self._cupy.cuda.Event(disable_timing=True)))
-        self._watch.issued(self._stream)
+        self._watch.issued = self._stream, call
 
     def close(self) -> None:
         """Wait until all that was sent is received."""

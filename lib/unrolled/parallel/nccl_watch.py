@@ -44,28 +44,19 @@ class Watch:
         self.communicator: Any = None
         self._cupy, self._store, self._timeout = cupy, store, timeout
         self._device = cupy.cuda.Device()
-        self._issued: tuple[float, Any] | None = None  # when the last operation was issued, and in which stream
+        self.issued: tuple[Any, Call] | None = None
+        """The stream of the last operation, and what it is: a new pair for each one, and no more, since an all-reduce
+        of few bytes takes as long as ten lines of Python. When it was issued is known to a sign of life."""
+        self._seen: Any = None
+        self._since = 0.0  # when it was seen first
         self._asked: Any = None
         self._answered: Any = None
-        self._questions: SimpleQueue[tuple[float, Any] | None] = SimpleQueue()
+        self._questions: SimpleQueue[tuple[Any, Call] | None] = SimpleQueue()
         threading.Thread(target=self._ask, daemon=True).start()
-        self._what: Call | None = None
         self._host: tuple[float, str] | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-
-    def calls(self, call: Call) -> None:
-        """Keep what is called last."""
-        self._what = call
-
-    def issued(self, stream: Any, call: Call | None = None) -> None:
-        """Keep that this, or what was called last, was issued in a stream.
-
-        If nothing follows for long, `_run` asks whether it is done.
-        """
-        self._what = call or self._what
-        self._issued = (time.monotonic(), stream)
 
     @contextlib.contextmanager
     def host(self, what: str) -> Iterator[None]:
@@ -109,27 +100,30 @@ class Watch:
         try:
             self.communicator.check_async_error()
         except Exception as error:
-            return {"kind": "RankError", "text": f"rank {self._store.rank}: {error} in {self._what}"}
+            what = f" in {self.issued[1]}" if self.issued else ""
+            return {"kind": "RankError", "text": f"rank {self._store.rank}: {error}{what}"}
         return None
 
     def _waits(self) -> tuple[float, str]:
         """How long this rank has waited for others, and in what. The device is asked only when nothing is issued."""
-        now, host, issued = time.monotonic(), self._host, self._issued
+        now, host, issued = time.monotonic(), self._host, self.issued
+        if issued is not self._seen:
+            self._seen, self._since = issued, now
         if host is not None:
             return now - host[0], host[1]
-        if issued is None or now - issued[0] < self._timeout / 4 or self._answered is issued:
+        if issued is None or now - self._since < self._timeout / 4 or self._answered is issued:
             return 0.0, ""
         if self._asked is not issued:
             self._asked = issued
             self._questions.put(issued)
             return 0.0, ""
-        return now - issued[0], str(self._what)
+        return now - self._since, str(issued[1])
 
     def _ask(self) -> None:
         """In a thread of its own, since CUDA may hold it: find out which streams have done all so far."""
         self._device.use()
         while (issued := self._questions.get()) is not None:
-            wait_for(issued[1].ptr)
+            wait_for(issued[0].ptr)
             self._answered = issued
 
     def _hang(self, what: str) -> Failure:
