@@ -413,9 +413,9 @@ for width in (0.0, 0.001, None, 1.0):
 # choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an order
 # of its own. You may use {allows}.
 #
-# The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with every pixel
-# negative, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the median of the
-# three. A network that was trained elsewhere will not do. This takes some seconds. The check sees only what your network
+# The check trains your network three times, each time on 1,300 digits in another disguise: all of them shifted, perhaps
+# with every pixel negative, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the
+# median of the three. A network that was trained elsewhere will not do. This takes some seconds. The check sees only what your network
 # names right, not how it came there: whether each epoch has an order of its own is up to you.
 #
 # The accuracy of such a network goes up and down from epoch to epoch. Leave some room.

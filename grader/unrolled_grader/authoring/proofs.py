@@ -38,7 +38,7 @@ machine does. When they are over, no other mutant, seed or draw is begun."""
 SETTLING = 0.25  # share of these for more draws of what passed
 SURE = 3  # seeds at which one case of the same sizes refuses a mutant: it does so at the others
 SEEN, FIRST = 100, 10  # inputs of the domain whose features are looked at; for which what passes is compared at once
-LUCK = 3  # trainings that decide about one that was refused after it had passed
+LUCK = 3  # trainings that decide about a mutant that passed: by luck, or because it learns
 ROUNDING = {"float16": 1e-3, "float32": 1e-5}  # share of the largest value, by dtype; of all others 1e-10
 SHOWN = 60  # characters of a result
 DRAWN = 10_000  # the seed of the first draw: none of those that the check is tried at
@@ -59,6 +59,7 @@ class Proof:
     seeds: int = 0  # at which all of them were tried
     refused: int = 0
     named: int = 0
+    lucky: int = 0  # besides: they reach the accuracy that is asked at some seeds alone
     equivalent: int = 0
     near: int = 0  # of these: results differ from the right answer's, by no more than the check's tolerance
     own: int = 0  # of these: there are several right results, and the check's own comparison accepts this
@@ -70,16 +71,17 @@ class Proof:
     def __str__(self) -> str:
         of = f" of {self.made}" if self.mutants < self.made else ""
         named = f", {self.named / self.refused:.0%} of these named" if self.refused else ""
+        lucky = f", {self.lucky} lucky" * bool(self.lucky)
         how = f" ({self.near} within the tolerance, {self.own} by the check alone)" if self.near + self.own else ""
         holes = f"{len(self.holes)} hole{'s' * (len(self.holes) != 1)}"
         return (
-            f"{self.exercise}: {self.mutants}{of} mutants, {self.refused} refused{named}, {self.equivalent} equivalent"
-            f"{how}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
+            f"{self.exercise}: {self.mutants}{of} mutants, {self.refused} refused{named}{lucky}, {self.equivalent} "
+            f"equivalent{how}, {holes}, at {self.seeds} seed{'s' * (self.seeds != 1)}, {self.seconds:g} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain data for the record."""
-        names = ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds", "seeds")
+        names = ("made", "mutants", "refused", "named", "lucky", "equivalent", "near", "own", "seconds", "seeds")
         return {**{name: getattr(self, name) for name in names}, "holes": len(self.holes)}
 
 
@@ -136,7 +138,7 @@ def joined(proofs: Sequence[Proof]) -> Proof:
     """Return one proof of those of an exercise, each of a share of its mutants."""
     first, *others = proofs
     for other in others:
-        for count in ("made", "mutants", "refused", "named", "equivalent", "near", "own", "seconds"):
+        for count in ("made", "mutants", "refused", "named", "lucky", "equivalent", "near", "own", "seconds"):
             setattr(first, count, round(getattr(first, count) + getattr(other, count), 1))
         first.seeds = min(first.seeds, other.seeds)
         first.holes += [hole for hole in other.holes if hole not in first.holes]
@@ -178,13 +180,15 @@ def _count(proof: Proof, tried: list[_Wrong]) -> None:
         if wrong.passed is None:
             proof.refused += 1
             proof.named += wrong.named
-        elif 2 * len(wrong.lost) > (0 if wrong.trial.spec.domain else wrong.draws):
-            where = f"{proof.exercise}, {wrong.kind}: passes at seed {wrong.passed}"
-            proof.holes.append(f"{where}\n{wrong.text}\n{wrong.lost[0]}")
-        else:
+        elif 2 * len(wrong.lost) <= (0 if wrong.trial.spec.domain else wrong.draws):
             proof.equivalent += 1
             proof.near += wrong.near
             proof.own += wrong.own
+        elif wrong.trial.training:
+            proof.lucky += 1
+        else:
+            where = f"{proof.exercise}, {wrong.kind}: passes at seed {wrong.passed}"
+            proof.holes.append(f"{where}\n{wrong.text}\n{wrong.lost[0]}")
 
 
 @dataclass
@@ -196,6 +200,7 @@ class _Trial:
     source: str
     names: Mapping[str, Any]
     limit: float = 10.0
+    training: bool = False  # whether an accuracy is asked, and no values
     right_results: dict[int, list[Any] | None] = field(default_factory=dict)  # by the number of a draw
     cases: dict[int, list[Case]] = field(default_factory=dict)  # of the last seed that mutants were tried at
 
@@ -215,6 +220,7 @@ class _Trial:
             times.append(time.perf_counter() - started)
             if sum(times) > SECONDS / 10:
                 break
+        self.training = self.spec.limit is not None and self.spec.domain is None
         self.limit = min(self.spec.limit or self.limit, 1 + PATIENCE * max(times))
         self.spec = replace(self.spec, limit=None)
 
@@ -283,6 +289,7 @@ class _Trial:
         """Compare what passed with the right answer until something differs, for so many inputs of the domain.
 
         Without one, these are trainings, and others at other seeds: what learns as well is refused by bad luck as well.
+        What is asked of a training is an accuracy; so who trains too little, and reaches it, has been lucky.
         """
         if self.spec.domain is None:
             draws = LUCK if wrong.lost or until < float("inf") else 1
@@ -300,7 +307,7 @@ class _Trial:
             if self.spec.domain and not rights.passed:
                 said = self._in_words(self.right, number)
                 return said and f"a right answer is refused\n{said}"
-            self.right_results[number] = _sole_results(results, 2 * self.spec.tolerance)
+            self.right_results[number] = None if self.training else _sole_results(results, 2 * self.spec.tolerance)
         if not report.passed:
             return self._in_words(wrong.function, number)
         if (right := self.right_results[number]) is None:

@@ -232,9 +232,7 @@ train = Spec(
     reference=training.nearest_neighbour,
     allows=(nn, data.minibatches, ops.softmax_cross_entropy),
     cases=[
-        random_case(
-            "disguised digits, three seeds, median accuracy", lambda rng: training.disguised_digits(rng, 1300, 497)
-        )
+        random_case("three trainings on disguised digits, median accuracy", training.three_disguises, 1300, 497),
     ],
     points=4,
     hints=(
@@ -250,7 +248,7 @@ train = Spec(
         "return network.predict(test_images)",
     ),
     compare=training.median_accuracy,
-    call=training.train_with_each_seed,
+    call=training.train_on_each,
     limit=60.0,
 )
 
