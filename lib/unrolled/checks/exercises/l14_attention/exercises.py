@@ -201,18 +201,35 @@ online_softmax = Spec(
 )
 
 
-def widest(inputs: Inputs) -> float:
-    """Return the bytes of the largest array that blocks need, in float64 too: all queries beside a block of keys."""
-    q = inputs["q"]
-    return float(1.05 * 4 * q.shape[0] * q.shape[1] * max(2 * inputs["block"], q.shape[2]))
+def wide(inputs: Inputs) -> float:
+    """Return the bytes of the largest array that blocks need, in float32: all queries beside a block of keys."""
+    heads, t, d = inputs["q"].shape
+    return float(4 * heads * t * max(inputs["block"], d))
 
 
-def seen(inputs: Inputs) -> float:
-    """Return more operations than the products of blocks that a causal query sees take, and fewer than all take."""
-    return 1.4 * forms.counts(1, *inputs["q"].shape)[0]
+SMALL = Budget(
+    largest=lambda inputs: 1.05 * wide(inputs),  # less than a quarter of queries beside a quarter of keys
+    held=lambda inputs: 10 * wide(inputs),  # less than all scores
+    because="for blocks as large as asked",
+)
+STEPS = 30  # launches for each block of keys beside one of queries: half as many do
+SKIPPING = replace(
+    SMALL,
+    launches=15 * STEPS,
+    flops=lambda inputs: 1.5 * forms.counts(1, *inputs["q"].shape)[0],  # all blocks take 1.8, those that are seen 1.2
+)
 
 
-SMALL = Budget(largest=widest)
+def _whole_queries(y: Array, block: int) -> Array:
+    return alone(y, ..., slice(y.shape[1] // block * block), slice(None))
+
+
+def _whole_keys(q: Array, k: Array, v: Array, block: int, causal: bool = False) -> Array:
+    whole = np.s_[:, : q.shape[1] // block * block]
+    y = forms.plain(q, k[whole], v[whole])
+    y[whole] = forms.plain(q[whole], k[whole], v[whole], causal)
+    return y
+
 
 BLOCK, T, D = 256, 2048, 32  # what is timed
 
@@ -220,16 +237,12 @@ attention_blocks = Spec(
     reference=forms.blocks,
     numbers={"queries": T},
     cases=[
-        case("three queries, two at a time", **{name: x[None] for name, x in THREE.items()}, block=2),
-        case("the same, causal, one at a time", **{name: x[None] for name, x in THREE.items()}, block=1, causal=True),
-        gpu_case("90 queries of one number, 7 at a time, every array counted", SMALL, **draws.heads(2, 90, 1), block=7),
-        gpu_case(
-            "90 queries of 8, causal, operations counted, too",
-            replace(SMALL, flops=seen),
-            **draws.heads(2, 90, 8),
-            block=7,
-            causal=True,
-        ),
+        case("three queries, one at a time", **{name: x[None] for name, x in THREE.items()}, block=1),
+        case("the same, causal", **{name: x[None] for name, x in THREE.items()}, block=1, causal=True),
+        case("130 queries, 32 at a time", **draws.heads(2, 130, 5), block=32),
+        case("130 queries, causal", **draws.heads(2, 130, 5), block=32, causal=True),
+        gpu_case("44 queries, 10 at a time, causal, counted", SKIPPING, **draws.heads(1, 44, 8), block=10, causal=True),
+        gpu_case("52 queries of one number, 3 at a time, all memory counted", SMALL, **draws.heads(1, 52, 1), block=3),
         random_case(
             "scores of many hundreds, two keys at a time",
             lambda rng: draws.steep(rng, 2, 9, 5) | {"block": 2, "causal": True},
@@ -252,10 +265,9 @@ attention_blocks = Spec(
     ),
     mistakes=(
         *MISTAKES,
-        result(
-            "the last queries are missing: the last block may be smaller",
-            lambda y, block: alone(y, ..., slice(y.shape[1] // block * block), slice(None)),
-        ),
+        result("the last queries are missing: the last block may be smaller", _whole_queries),
+        Mistake("the last keys are missing: the last block may be smaller", _whole_keys),
+        result("the last queries and keys are missing: the last block may be smaller", _whole_queries, _whole_keys),
     ),
     speed=Speed(
         baseline=forms.plain_for_blocks,
@@ -268,14 +280,17 @@ attention_blocks = Spec(
     ),
 )
 
-
 NAMES = "grad_q", "grad_k", "grad_v"
 
 attention_backward = Spec(
     reference=forms.backward,
     cases=[
         random_case("40 queries, 3 at a time", gradients.sized),
-        random_gpu_case("the same, every array counted", gradients.sized, SMALL),
+        random_gpu_case(
+            "68 queries of two numbers, 4 at a time, all memory counted",
+            partial(gradients.sized, shape=(1, 68, 2), block=4),
+            replace(SMALL, launches=17 * STEPS),
+        ),
     ],
     domain=random_case("any size", gradients.any_gradient),
     points=3,

@@ -30,9 +30,9 @@ def with_gradient(inputs: Inputs, rng: np.random.Generator) -> Inputs:
     return {"grad": normal(*q.shape).make(rng), **inputs, "y": forms.plain(q, k, v), "logsumexp": logsumexp}
 
 
-def sized(rng: np.random.Generator) -> Inputs:
-    """Draw what the backward pass is given, for 40 queries, with scores of which exp is infinite in float32."""
-    return with_gradient(far(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)), 130) | {"block": 3}, rng)
+def sized(rng: np.random.Generator, shape: tuple[int, ...] = (2, 40, 5), block: int = 3) -> Inputs:
+    """Draw what the backward pass is given, with scores of which exp is infinite in float32."""
+    return with_gradient(far(normals(rng, q=shape, k=shape, v=shape), 130) | {"block": block}, rng)
 
 
 def _last_block(
