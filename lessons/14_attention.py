@@ -244,9 +244,9 @@ journal.predict("attention_memory", ...)  # your guess
 # **Core**, about 17 minutes.
 #
 # The same result, and no array that grows like T x T. The check makes every array on the simulated GPU: make yours
-# with `xp = device.array_module(q)`. It looks at the largest one and, causal, counts operations: do not compute what no
-# query may look at. Blocks need not divide T. Then it asks for {T} times the speed of the plain form on a CPU, causal,
-# for {queries} queries.
+# with `xp = device.array_module(q)`. It looks at the largest one, and at all that are there at a time. Causal, it counts
+# launches and operations: take blocks as large as `block`, and do not compute what no query may look at. Blocks need not
+# divide T. Then it asks for {T} times the speed of the plain form on a CPU, causal, for {queries} queries.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_blocks", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -445,8 +445,8 @@ print(recorded)
 #
 # Given is `grad`, the gradient of the loss by y. Let P be the weights of a block of keys, and inner the sum of grad · y
 # along D, a number for each query. Then the gradient by v is Pᵀ grad, and that by the products q kᵀ is
-# S = P · (grad vᵀ - inner) / √D. By k it is Sᵀ q; by q it is S k, added up over the blocks. The check looks at the
-# largest array again.
+# S = P · (grad vᵀ - inner) / √D. By k it is Sᵀ q; by q it is S k, added up over the blocks. The check looks at
+# arrays and launches again.
 
 
 # %% nbgrader={"grade": false, "grade_id": "attention_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}

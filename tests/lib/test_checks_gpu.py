@@ -90,6 +90,7 @@ def flops(most):
         (Budget(transfers=None, products=1), Budget(transfers=None, products=0)),
         (Budget(transfers=None, flops=flops(6)), Budget(transfers=None, flops=flops(5))),
         (Budget(transfers=None, largest=lambda inputs: 24), Budget(transfers=None, largest=lambda inputs: 23)),
+        (Budget(transfers=None, held=lambda inputs: 48), Budget(transfers=None, held=lambda inputs: 47)),
     ],
 )
 def test_a_budget_counts_what_it_names(enough, too_little):

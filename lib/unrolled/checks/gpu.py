@@ -6,6 +6,7 @@ Nothing here runs a learner's code. The simulated GPU of a case is one of its ow
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from .spec import Budget, Function, Inputs
 
 if TYPE_CHECKING:
     from unrolled.simgpu.command import Machine
-    from unrolled.simgpu.trace import Trace
+    from unrolled.simgpu.trace import Allocation, Trace
 
 PROFILE = "T4"  # the GPU that is simulated for a check, whatever the notebook uses
 DEPTH = 4  # how deep lists, tuples and dictionaries are searched for arrays
@@ -40,6 +41,7 @@ COPIES = (
     "float(), int(), .item(), .get(), asnumpy, device.to_host, x[x > 0] and an `if` copy from the GPU; asarray and "
     "device.to_device of a NumPy array, and one as an index, copy to it"
 )
+KEPT = "what is made in a loop and kept, as in a list, is there until the end: keep what is needed again, and no more"
 MASKED = (
     "a boolean mask as an index makes the host wait: how many values it picks decides a shape, so that number is "
     "copied. where(mask, x, other) keeps the shape and waits for nothing"
@@ -152,12 +154,20 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
     if budget.flops is not None and trace.flops > (most_flops := budget.flops(inputs)):
         worst = max(trace.launches, key=lambda launch: launch.flops)
         lines += [f"{trace.flops:,} operations, at most {most_flops:,.0f} allowed", *places([worst], function)]
+    room, why = 2 if wide else 1, f" ({budget.because})" if budget.because else ""
     if budget.largest is not None and trace.allocations:
-        largest, most_bytes = max(trace.allocations, key=lambda event: event.nbytes), budget.largest(inputs)
+        largest, most_bytes = max(trace.allocations, key=lambda event: event.nbytes), room * budget.largest(inputs)
         if largest.nbytes > most_bytes:
-            lines += [f"an array of {largest.nbytes:,} bytes, at most {most_bytes:,.0f} allowed"]
+            lines += [f"an array of {largest.nbytes:,} bytes, at most {most_bytes:,.0f} allowed{why}"]
             lines += places([largest], function)
+    if budget.held is not None and (held := _held(trace.allocations)) > (most_bytes := room * budget.held(inputs)):
+        lines += [f"arrays of {held:,} bytes at a time, at most {most_bytes:,.0f} allowed{why}", KEPT]
     return tuple(lines)
+
+
+def _held(allocations: Sequence[Allocation]) -> int:
+    """The most bytes that were there at a time, of those that were taken."""
+    return max(itertools.accumulate(-each.nbytes if each.freed else each.nbytes for each in allocations), default=0)
 
 
 def _listed(kinds: Sequence[str]) -> str:

@@ -67,12 +67,13 @@ class Budget:
     """
 
     launches: int | None = None  # kernels that it starts; a graph counts as one launch where `graphs` asks for some
-    because: str = ""  # how so many launches come about, in words
+    because: str = ""  # how so many launches, or so many bytes, come about, in words
     products: int | None = None  # those of them that multiply matrices, or sum what others multiplied
     flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way
     synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer
     largest: Callable[[Inputs], float] | None = None  # of the case's inputs: bytes of any array that it makes
+    held: Callable[[Inputs], float] | None = None  # and of all that are there at a time; in float64, twice as many
     float64: int | None = None  # launches whose result is float64: 0 where nothing must compute in it by accident
     graphs: int = 0  # launches of CUDA graphs that there have to be at least
     nodes: int | None = None  # kernels in each of these graphs

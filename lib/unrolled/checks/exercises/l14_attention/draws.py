@@ -1,4 +1,4 @@
-"""What the exercises of lesson 14 are given: heads of any size, blocks of scores, gradients, one long head."""
+"""What the exercises of lesson 14 are given: heads of any size, and blocks of scores."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.domain import edge_size
-from unrolled.checks.exercises.l14_attention import forms
 from unrolled.checks.spec import Inputs, normal, normals
 
 FAR = 1000.0  # a score of which exp is infinite in float64 too, and below zero 0
-WIDE, ROWS, TILE = 32, 8, 32  # D, and queries and keys of a tile
 
 
 def heads(*shape: int) -> dict[str, Any]:
@@ -57,31 +55,3 @@ def any_block(rng: np.random.Generator) -> Inputs:
 def any_blocks(rng: np.random.Generator) -> Inputs:
     """Draw q, k and v of any size, and a block of any."""
     return any_heads(rng, least=1) | {"block": edge_size(rng, 10)}
-
-
-def any_gradient(rng: np.random.Generator) -> Inputs:
-    """Draw what the backward pass is given, for q, k and v of any size."""
-    drawn = any_heads(rng, least=1, steep=False)
-    drawn.pop("causal", None)
-    return with_gradient(drawn | {"block": edge_size(rng, 10)}, rng)
-
-
-def with_gradient(inputs: Inputs, rng: np.random.Generator) -> Inputs:
-    """Return the inputs with a gradient by the output, the output, and the logarithms of the sums."""
-    q, k, v = (inputs[name] for name in "qkv")
-    scores = q @ k.swapaxes(1, 2) / np.float32(sqrt(q.shape[2]))
-    largest = scores.max(axis=2)
-    logsumexp = largest + np.log(np.exp(scores - largest[:, :, None]).sum(axis=2))
-    return {"grad": normal(*q.shape).make(rng), **inputs, "y": forms.plain(q, k, v), "logsumexp": logsumexp}
-
-
-def sized(rng: np.random.Generator) -> Inputs:
-    """Draw what the backward pass is given, for 40 queries, with scores of which exp is infinite in float32."""
-    return with_gradient(far(normals(rng, q=(2, 40, 5), k=(2, 40, 5), v=(2, 40, 5)), 130) | {"block": 3}, rng)
-
-
-def any_sequence(rng: np.random.Generator) -> Inputs:
-    """Draw q, k and v of any length; some with scores far from 0."""
-    t = edge_size(rng, 40)
-    drawn = normals(rng, q=(t, WIDE), k=(t, WIDE), v=(t, WIDE))
-    return far(drawn) if rng.random() < 0.3 else drawn

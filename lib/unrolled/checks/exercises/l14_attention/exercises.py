@@ -11,9 +11,9 @@ import numpy as np
 
 from unrolled.checks.domain import edge_size
 from unrolled.checks.exercises.l04_backprop.gradients import named
-from unrolled.checks.exercises.l14_attention import draws, forms, naive
-from unrolled.checks.exercises.l14_attention.draws import ROWS, TILE, WIDE
-from unrolled.checks.mistakes import Function, Mistake, alone, given, result
+from unrolled.checks.exercises.l14_attention import draws, forms, gradients, naive, tiles
+from unrolled.checks.exercises.l14_attention.tiles import TILES, WIDE
+from unrolled.checks.mistakes import Mistake, alone, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array
 
@@ -201,18 +201,35 @@ online_softmax = Spec(
 )
 
 
-def widest(inputs: Inputs) -> float:
-    """Return the bytes of the largest array that blocks need, in float64 too: all queries beside a block of keys."""
-    q = inputs["q"]
-    return float(1.05 * 4 * q.shape[0] * q.shape[1] * max(2 * inputs["block"], q.shape[2]))
+def wide(inputs: Inputs) -> float:
+    """Return the bytes of the largest array that blocks need, in float32: all queries beside a block of keys."""
+    heads, t, d = inputs["q"].shape
+    return float(4 * heads * t * max(inputs["block"], d))
 
 
-def seen(inputs: Inputs) -> float:
-    """Return more operations than the products of blocks that a causal query sees take, and fewer than all take."""
-    return 1.4 * forms.counts(1, *inputs["q"].shape)[0]
+SMALL = Budget(
+    largest=lambda inputs: 1.05 * wide(inputs),  # less than a quarter of queries beside a quarter of keys
+    held=lambda inputs: 10 * wide(inputs),  # less than all scores
+    because="for blocks as large as asked",
+)
+STEPS = 30  # launches for each block of keys beside one of queries: half as many do
+SKIPPING = replace(
+    SMALL,
+    launches=15 * STEPS,
+    flops=lambda inputs: 1.5 * forms.counts(1, *inputs["q"].shape)[0],  # all blocks take 1.8, those that are seen 1.2
+)
 
 
-SMALL = Budget(largest=widest)
+def _whole_queries(y: Array, block: int) -> Array:
+    return alone(y, ..., slice(y.shape[1] // block * block), slice(None))
+
+
+def _whole_keys(q: Array, k: Array, v: Array, block: int, causal: bool = False) -> Array:
+    whole = np.s_[:, : q.shape[1] // block * block]
+    y = forms.plain(q, k[whole], v[whole])
+    y[whole] = forms.plain(q[whole], k[whole], v[whole], causal)
+    return y
+
 
 BLOCK, T, D = 256, 2048, 32  # what is timed
 
@@ -220,16 +237,12 @@ attention_blocks = Spec(
     reference=forms.blocks,
     numbers={"queries": T},
     cases=[
-        case("three queries, two at a time", **{name: x[None] for name, x in THREE.items()}, block=2),
-        case("the same, causal, one at a time", **{name: x[None] for name, x in THREE.items()}, block=1, causal=True),
-        gpu_case("90 queries of one number, 7 at a time, every array counted", SMALL, **draws.heads(2, 90, 1), block=7),
-        gpu_case(
-            "90 queries of 8, causal, operations counted, too",
-            replace(SMALL, flops=seen),
-            **draws.heads(2, 90, 8),
-            block=7,
-            causal=True,
-        ),
+        case("three queries, one at a time", **{name: x[None] for name, x in THREE.items()}, block=1),
+        case("the same, causal", **{name: x[None] for name, x in THREE.items()}, block=1, causal=True),
+        case("130 queries, 32 at a time", **draws.heads(2, 130, 5), block=32),
+        case("130 queries, causal", **draws.heads(2, 130, 5), block=32, causal=True),
+        gpu_case("44 queries, 10 at a time, causal, counted", SKIPPING, **draws.heads(1, 44, 8), block=10, causal=True),
+        gpu_case("52 queries of one number, 3 at a time, all memory counted", SMALL, **draws.heads(1, 52, 1), block=3),
         random_case(
             "scores of many hundreds, two keys at a time",
             lambda rng: draws.steep(rng, 2, 9, 5) | {"block": 2, "causal": True},
@@ -252,10 +265,9 @@ attention_blocks = Spec(
     ),
     mistakes=(
         *MISTAKES,
-        result(
-            "the last queries are missing: the last block may be smaller",
-            lambda y, block: alone(y, ..., slice(y.shape[1] // block * block), slice(None)),
-        ),
+        result("the last queries are missing: the last block may be smaller", _whole_queries),
+        Mistake("the last keys are missing: the last block may be smaller", _whole_keys),
+        result("the last queries and keys are missing: the last block may be smaller", _whole_queries, _whole_keys),
     ),
     speed=Speed(
         baseline=forms.plain_for_blocks,
@@ -268,38 +280,19 @@ attention_blocks = Spec(
     ),
 )
 
-
-def _last_block(
-    grad: Array, q: Array, k: Array, v: Array, y: Array, logsumexp: Array, block: int
-) -> tuple[Array, Array, Array]:
-    _, by_k, by_v = forms.backward(grad, q, k, v, y, logsumexp, block)
-    last = slice((k.shape[1] - 1) // block * block, None)
-    return forms.backward(grad, q, k[:, last], v[:, last], y, logsumexp, q.shape[1])[0], by_k, by_v
-
-
-def _by(says: str, weights: Function) -> Mistake:
-    """Return the mistake of weights(scores, logsumexp (H, T, 1)) in place of the softmax."""
-
-    def wrong(
-        grad: Array, q: Array, k: Array, v: Array, y: Array, logsumexp: Array, block: int
-    ) -> tuple[Array, Array, Array]:
-        scale = 1 / sqrt(q.shape[2])
-        found = weights(q @ k.swapaxes(1, 2) * scale, logsumexp[:, :, None])
-        by_scores = found * (grad @ v.swapaxes(1, 2) - (grad * y).sum(axis=2, keepdims=True)) * scale
-        return by_scores @ k, by_scores.swapaxes(1, 2) @ q, found.swapaxes(1, 2) @ grad
-
-    return Mistake(says, wrong)
-
-
 NAMES = "grad_q", "grad_k", "grad_v"
 
 attention_backward = Spec(
     reference=forms.backward,
     cases=[
-        random_case("40 queries, 3 at a time", draws.sized),
-        random_gpu_case("the same, every array counted", draws.sized, SMALL),
+        random_case("40 queries, 3 at a time", gradients.sized),
+        random_gpu_case(
+            "68 queries of two numbers, 4 at a time, all memory counted",
+            partial(gradients.sized, shape=(1, 68, 2), block=4),
+            replace(SMALL, launches=17 * STEPS),
+        ),
     ],
-    domain=random_case("any size", draws.any_gradient),
+    domain=random_case("any size", gradients.any_gradient),
     points=3,
     compare=named(*NAMES, least=lambda inputs: 1.0),
     hints=(
@@ -314,64 +307,17 @@ attention_backward = Spec(
         "    by_q += ...\n"
         "    by_k[:, some], by_v[:, some] = ...",
     ),
-    mistakes=(
-        given("inner is missing: the softmax subtracts grad * y, summed along D", y=lambda y: 0 * y),
-        result(
-            "the division by the root of D is missing on the way back",
-            lambda grads, q: (
-                grads[0] * np.float32(sqrt(q.shape[2])),
-                grads[1] * np.float32(sqrt(q.shape[2])),
-                grads[2],
-            ),
-        ),
-        _by("a weight is exp(score - logsumexp): the exponential is missing", lambda scores, known: scores - known),
-        _by(
-            "a weight is exp(score - logsumexp), not the other way round", lambda scores, known: np.exp(known - scores)
-        ),
-        _by("logsumexp is missing: a weight is exp(score - logsumexp)", lambda scores, known: np.exp(scores)),
-        result("the gradients by q and k are exchanged", lambda grads: (grads[1], grads[0], grads[2])),
-        Mistake("the gradient by q is that of the last block alone: every block adds to it", _last_block),
-    ),
+    mistakes=gradients.MISTAKES,
 )
-
-
-def _reads(inputs: Inputs) -> float:
-    """Return the bytes of the queries once, and of keys and values once for each block of queries."""
-    t = len(inputs["q"])
-    return 1.05 * 4.0 * WIDE * (t + 2 * t * -(-t // ROWS))
-
-
-TILES = Budget(
-    launches=1,
-    own=1,
-    bank_conflicts=0,
-    read_sectors=1.1,
-    written_sectors=1.1,
-    bytes_read=_reads,
-    bytes_written=lambda inputs: float(inputs["q"].nbytes),
-    shared_bytes=48.0,
-    working=0.25,
-)
-
-
-def _single(q: Array, k: Array, v: Array) -> Array:
-    """Attend with one head: q, k, v (T, D)."""
-    return forms.blocks(q[None], k[None], v[None], TILE)[0]
-
-
-def _with_keys(says: str, change: Function) -> Mistake:
-    """Return the mistake of other keys and values, change(x) of each."""
-    return Mistake(says, lambda q, k, v: forms.plain(q[None], change(k)[None], change(v)[None])[0])
-
 
 attention_kernel = Spec(
-    reference=_single,
+    reference=tiles.single,
     cases=[
         gpu_case("six queries: one block, and a tile that is not full", TILES, **draws.heads(6, WIDE)),
         gpu_case("44 queries: a full tile and one that is not", TILES, **draws.heads(44, WIDE)),
         random_gpu_case("40 queries, scores of many hundreds", lambda rng: draws.steep(rng, 40, WIDE), TILES),
     ],
-    domain=random_gpu_case("any length", draws.any_sequence, replace(TILES, working=0)),
+    domain=random_gpu_case("any length", tiles.any_sequence, replace(TILES, working=0)),
     points=4,
     tolerance=1e-3,
     hints=(
@@ -387,18 +333,7 @@ attention_kernel = Spec(
         "total *= cp.exp(before - largest)\n"
         "... the same for mixed, then add the tile's part to both; a barrier",
     ),
-    mistakes=(
-        _with_keys("only the first 32 keys are looked at: go through all tiles", lambda x: x[:TILE]),
-        _with_keys(
-            "keys that are not there have a part: beyond the last key there is no score, not a score of 0",
-            lambda x: np.pad(x, ((0, -len(x) % TILE), (0, 0))),
-        ),
-        _with_keys(
-            "only the last tile of keys is in it: largest, total and the sum begin once, before the loop",
-            lambda x: x[(len(x) - 1) // TILE * TILE :],
-        ),
-        *MISTAKES[:3],
-    ),
+    mistakes=(*tiles.MISTAKES, *MISTAKES[:3]),
     speed=Speed(
         baseline=naive.attention,
         inputs=draws.heads(T, WIDE),

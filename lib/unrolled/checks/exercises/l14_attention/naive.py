@@ -10,7 +10,7 @@ import numpy as np
 
 from unrolled import device
 from unrolled.checks.exercises.l14_attention import forms
-from unrolled.checks.exercises.l14_attention.draws import ROWS, WIDE
+from unrolled.checks.exercises.l14_attention.tiles import ROWS, WIDE
 from unrolled.device import Array, array_module
 
 
