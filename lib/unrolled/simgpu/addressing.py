@@ -30,7 +30,7 @@ def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: O
         raise InvalidCommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
     if not all(type(axis) is int and 0 <= axis < len(shape) for axis in axes):
         raise InvalidCommandError(f"axes are {axes!r:.80}; expected axes of an array with {len(shape)}")
-    named = np.broadcast_shapes(*(tuple(index) for index in indices))
+    named = indices[0] if len(indices) == 1 else np.broadcast_shapes(*(tuple(index) for index in indices))
     return prod(named) * prod(n for axis, n in enumerate(shape) if axis not in axes)
 
 
@@ -39,11 +39,12 @@ def index_of(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, .
     addressed(x.shape, [np.shape(index) for index in indices], options)
     key: list[Any] = [slice(None)] * x.ndim
     for axis, index in zip(options["axes"], indices, strict=True):
-        if np.asarray(index).dtype.kind not in "iu":
+        array, length = np.asarray(index), x.shape[axis]
+        if array.dtype.kind not in "iu":
             raise InvalidCommandError("an index is no integer")
-        if np.size(index) and not x.shape[axis]:
+        if array.size and not length:
             raise InvalidCommandError("an index into an axis of length 0")
-        key[axis] = np.asarray(index).astype(np.int64, copy=False) % x.shape[axis] if x.shape[axis] else index
+        key[axis] = array.astype(np.int64, copy=False) % length if length else index
     return tuple(key)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ class LocalMachine(Machine):
                     raise InvalidCommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
         done = Done(price.seconds, price.work, (price.bytes_read, price.bytes_written, price.flops), kind)
         read, written = self._memory.places(inputs), self._memory.places(outputs)
-        done.touches = partial(touches.of_launch, op, read, written)
+        done.touches = cache(lambda: list(touches.of_launch(op, read, written)))  # a graph's are asked for again
 
         def run() -> Done:
             if arrays and (indexed := touches.indexed(op, arrays, results)) is not None:  # as it is before the launch

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ class Recorder:
 
     def __init__(self, traces: int, events: int, lines: bool) -> None:
         self._traces, self._events, self._lines = traces, events, lines
-        self._open: dict[int, Trace] = {}
+        self._open: dict[int, tuple[Trace, Iterator[bool]]] = {}  # with True for each event that it has room for
         self._last = 0
 
     def start(self, profile: str, now: float) -> int:
@@ -30,20 +32,20 @@ class Recorder:
         if len(self._open) >= self._traces:
             raise InvalidCommandError(f"more than {self._traces} open traces")
         self._last += 1
-        self._open[self._last] = Trace(profile, now)
+        self._open[self._last] = Trace(profile, now), repeat(True, self._events)
         return self._last
 
     def stop(self, number: int) -> Trace:
         """Close a trace and return it."""
-        trace = self._open.pop(number, None) if type(number) is int else None
-        if trace is None:
+        found = self._open.pop(number, None) if type(number) is int else None
+        if found is None:
             raise InvalidCommandError(f"trace {number!r:.40} is not open")
-        return trace
+        return found[0]
 
     def note(self, event: Event) -> None:
         """Add an event to the open traces."""
-        for trace in list(self._open.values()):
-            if len(trace) >= self._events:
+        for trace, room in list(self._open.values()):
+            if not next(room, False):
                 raise InvalidCommandError(f"a trace of more than {self._events:,} events: stop it earlier")
             trace.add(event)
 

@@ -119,6 +119,7 @@ Event = Launch | GraphLaunch | Transfer | Allocation | Synchronization | KernelR
 
 _LISTS = {"launches": Launch, "transfers": Transfer, "allocations": Allocation, "synchronizations": Synchronization}
 _LISTS |= {"kernels": KernelReport, "faults": Fault, "graphs": GraphLaunch}
+_LIST_OF = {kind: name for name, kind in _LISTS.items()}
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Trace:
 
     def add(self, event: Event) -> None:
         """Append an event to the list of its kind."""
-        getattr(self, next(name for name, kind in _LISTS.items() if type(event) is kind)).append(event)
+        getattr(self, _LIST_OF[type(event)]).append(event)
 
     def __len__(self) -> int:
         return sum(len(getattr(self, name)) for name in _LISTS)

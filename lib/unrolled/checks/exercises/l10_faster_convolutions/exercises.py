@@ -84,7 +84,7 @@ winograd_transforms = Spec(
             weight=np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3),
             products=np.arange(16, dtype=np.float32).reshape(1, 4, 4) ** 2,
         ),
-        case("two of each", tiles=normal(2, 4, 4), weight=normal(2, 3, 3), products=normal(2, 4, 4)),
+        case("one, six and four", tiles=normal(1, 1, 4, 4), weight=normal(3, 2, 3, 3), products=normal(2, 2, 4, 4)),
     ],
     domain=random_case("any number of them", transforms.any_tiles),
     points=2,

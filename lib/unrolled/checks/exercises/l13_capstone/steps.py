@@ -16,7 +16,7 @@ from unrolled.checks.spec import Draw, Function, Inputs, draw_all, normal, norma
 from unrolled.device import Array, array_module
 
 MOMENTUM, FALLS, FIRST_RATE = 0.9, 0.99, 0.1
-STEPS = 20  # of an epoch
+STEPS = 8  # of an epoch
 MOST = 4  # of an epoch that is drawn
 RESULTS = ("weight", "velocity", "rate")
 KEPT = ("x", "target")
@@ -232,7 +232,7 @@ def any_epoch(rng: np.random.Generator) -> Inputs:
     """Draw an epoch of any sizes and 2 to `MOST` steps: so few that a graph may hold two."""
     batch, steps = edge_size(rng, 6), edge_size(rng, MOST, low=2)
     images = batch + int(rng.integers(6, 20))
-    return draw_all(epoch(batch, edge_size(rng, 6), edge_size(rng, 5, low=3), steps=steps, images=images), rng)
+    return draw_all(epoch(batch, edge_size(rng, 6), edge_size(rng, 6, low=4), steps=steps, images=images), rng)
 
 
 def _stale(images: Array, targets: Array, order: Array, weight: Array, x: bool) -> Array:
@@ -287,7 +287,7 @@ EPOCH_MISTAKES = (
         order=lambda order: order[: len(order) // 2 * 2],
     ),
     given(
-        "always twenty steps are taken, whatever order has: a launch for each of its rows",
+        "always eight steps are taken, whatever order has: a launch for each of its rows",
         order=lambda order: order[np.arange(STEPS) % len(order)],
     ),
     given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
