@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import re
 import shutil
@@ -96,16 +97,17 @@ def _explain(folders: Folders, student: str, lesson: str, check: str) -> int:
 
 def warm_up(jobs: int) -> None:
     """Load what this process needs, and let those that it will need load at the same time: some seconds each."""
+    gc.disable()  # all of it stays: to look through it for garbage, now and then and at the end, takes a second
     from unrolled_grader.box import zygote
     from unrolled_grader.jobs import queue
 
-    queue.warm("unrolled_grader.jobs.job")
+    queue.warm("unrolled_grader.jobs.preload")
     zygote.warm(spare=jobs)
-    gc.disable()  # all of it stays: to look through it for garbage, now and then and at the end, takes a second
     from unrolled_grader import grading  # noqa: F401
 
     gc.freeze()
     gc.enable()
+    atexit.register(gc.freeze)
 
 
 def grade_class(

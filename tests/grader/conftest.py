@@ -1,22 +1,10 @@
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 import small_course
 
 from unrolled import checks
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _drawn_once() -> Iterator[None]:
-    """Draw the same scores once: each run of grading writes a report, and most of that time is its picture's."""
-    from unrolled_grader.results import figures
-
-    drawn = cache(figures.histogram)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "histogram", lambda lesson, *shares: drawn(lesson, *map(tuple, shares)))
-        yield
 
 
 @pytest.fixture(scope="module")

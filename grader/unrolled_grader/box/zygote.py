@@ -29,8 +29,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from unrolled.data import fetching
-from unrolled.simgpu import process as machine
 from unrolled_grader.box import seccomp
 
 if sys.platform != "win32":
@@ -97,6 +95,8 @@ class Zygote(Connection):
     """A warm process of our own, with so many spare connections. It ends with this process."""
 
     def __init__(self, spare: int = 0) -> None:
+        from unrolled.data import fetching  # not sooner: what `queue.warm` starts need not wait for NumPy
+
         ours, theirs = zip(*(socket.socketpair() for _ in range(1 + spare)), strict=True)
         numbers = [end.fileno() for end in theirs]
         path = [folder for folder in sys.path if os.path.isabs(folder)]
@@ -225,6 +225,7 @@ def _fork_worker(line: socket.socket, order: dict[str, Any], descriptors: Sequen
 
 def _load() -> None:
     """Import what notebooks import, and what shows them, so that no worker has to."""
+    gc.disable()  # all of it stays
     import IPython.core.application
     import IPython.core.completerlib
     import IPython.core.magics.execution
@@ -247,8 +248,8 @@ def _load() -> None:
     for picture in (show.convolution(np.eye(3), np.eye(2)), show.bars({"a bar": 1.0}, "s", title="bars")):
         picture._repr_mimebundle_()  # finds the fonts, and loads what draws letters and axes
     plt.close("all")
-    gc.collect()
     gc.freeze()  # so that collections in the workers do not copy every page
+    gc.enable()
 
 
 def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Sequence[int]) -> None:
@@ -256,6 +257,7 @@ def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Seque
 
     Without a box this is the worker, and ends with the warm process.
     """
+    from unrolled.simgpu import process as machine
     from unrolled_grader.box import worker  # not for the judge, who forks workers and runs nothing of theirs
 
     code, pid = 1, 0

@@ -19,8 +19,6 @@ from typing import Any
 
 import nbgrader.api
 import sqlalchemy
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from nbformat import NotebookNode
 from nbgrader.api import (
     Comment,
@@ -82,12 +80,16 @@ def _create(directory: CourseDirectory) -> None:
 
     As nbgrader makes one, which starts another process to ask Alembic for the newest version: over two seconds.
     """
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
     target = file(directory)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gradebook-") as folder:
         made = Path(folder, target.name)
         engine = sqlalchemy.create_engine(f"sqlite:///{made}")
         with engine.begin() as connection:
+            connection.exec_driver_sql("BEGIN")  # else each table is a transaction of its own, and waits for the disk
             nbgrader.api.Base.metadata.create_all(connection)
             MigrationContext.configure(connection).stamp(ScriptDirectory(ALEMBIC_DIR), "heads")
         engine.dispose()

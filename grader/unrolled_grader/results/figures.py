@@ -7,14 +7,15 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, SKY, YELLOW, new_figure, styled
 from unrolled_grader.judge.evidence import VERDICTS
 from unrolled_grader.results.tally import TalliedPart
 
+# Those of `unrolled.show.style`, which loads Matplotlib.
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, YELLOW, PALE = "#56B4E9", "#CC79A7", "#F0E442", "#E6E6E6"
+
 BINS = 10
+TALLEST = 6.0  # rem: the tallest bar of a histogram
 _STRIPES = "repeating-linear-gradient({}deg, #0000 0 4px, #0005 4px 5.5px), "
 _RISING, _UPRIGHT, _FALLING = map(_STRIPES.format, (45, 90, 135))
 _DOTS = "radial-gradient(circle at 3px 3px, #0007 1.1px, #0000 1.3px) 0 0 / 6px 6px, "
@@ -31,38 +32,47 @@ BACKGROUNDS = {
 assert set(BACKGROUNDS) == set(VERDICTS)
 SCORES = {"settled": BLUE, "all": _FALLING.replace("#0005", "#fff") + GREEN, "waits": _UPRIGHT + YELLOW}
 """As CSS: what the bars of `histogram` stand for."""
-BAR_STYLE = "".join(f".{name} {{ background: {css}; }}\n" for name, css in (BACKGROUNDS | SCORES).items())
+HISTOGRAM_STYLE = """
+.scores { display: inline-grid; grid-template-columns: repeat(10, 1.35rem) 1.6rem; text-align: center;
+          align-content: start; }
+.scores h3, .scores p { grid-column: 1 / -1; text-align: left; margin: .2rem 0; }
+.scores span { display: block; margin: 0 1px; border: 1px solid #444; border-width: 0 1px; }
+.scores small { text-align: left; } .scores small:nth-of-type(2) { grid-column: 6; }
+.scores small:nth-of-type(3) { grid-column: 11; text-align: center; }
+.up { display: flex; flex-direction: column-reverse; border-bottom: 1px solid #222; }
+"""
+BAR_STYLE = HISTOGRAM_STYLE + "".join(
+    f".{name} {{ background: {css}; }}\n" for name, css in (BACKGROUNDS | SCORES).items()
+)
 
 
-@styled()
-def histogram(lesson: str, shares: Sequence[float], waiting: Sequence[float] = ()) -> Picture:
-    """Draw how many students reached which share of a lesson's points. The bar on the right is all points.
+def histogram(lesson: str, shares: Sequence[float], waiting: Sequence[float] = ()) -> str:
+    """Return in HTML how many students reached which share of a lesson's points. The bar on the right is all points.
 
     Those of whom something waits stand below the line, at the share that they have so far: no bar counts them.
     """
-    figure = new_figure(2.0, 2.75, layout="constrained")
-    ax = figure.subplots()
-    counts, full = _counts(share for share in shares if share < 1), sum(share >= 1 for share in shares)
-    ax.bar(range(BINS), counts, width=1, align="edge", color=BLUE, edgecolor="white")
-    ax.bar(BINS + 0.25, full, width=1, align="edge", color=GREEN, edgecolor="white", hatch="//")
+    full = sum(share >= 1 for share in shares)
+    above, below = _counts(share for share in shares if share < 1), _counts(waiting)
+    unit = TALLEST / max(1, full, *above, *below)
+    bars = "".join(_column("settled", count, unit) for count in above) + _column("all", full, unit)
     if waiting:
-        depths = [-count for count in _counts(waiting)]
-        ax.bar(range(BINS), depths, width=1, align="edge", color=YELLOW, edgecolor=INK, linewidth=0.5, hatch="|||")
-        ax.axhline(0, color=INK, linewidth=1)
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
-    ax.set_xticks([0, BINS / 2, BINS + 0.75], ["0", "50", "all"])
+        bars += "".join(_column("waits", count, unit) for count in below) + _column("waits", 0, unit)
+    ticks = "".join(f"<small>{tick}</small>" for tick in ("0", "50", "all"))
     median = f"median {'so far ' if waiting else ''}{100 * statistics.median([*shares, *waiting]):.0f} %"
-    ax.set_xlabel(f"% of the points,{chr(10) if waiting else ' '}{median}")
-    ax.set_xlim(-0.2, BINS + 1.5)
-    ax.set_title(lesson)
-    ax.set_ylabel("students")
-    ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     alt = f"Scores of {lesson}: {len(shares) + len(waiting)} students, {median}, {full} with all points, "
     alt += f"{sum(share == 0 for share in shares)} with none"
     if waiting:
         low, high = 100 * min(waiting), 100 * max(waiting)
         alt += f"; of {len(waiting)} something waits, they have {low:.0f} to {high:.0f} % so far"
-    return Picture(figure, f"{alt}.")
+    name, alt = html.escape(lesson), html.escape(alt)
+    inside = f"<h3>{name}</h3>{bars}{ticks}<p>students by % of the points, {median}</p>"
+    return f'<div class="scores" role="img" aria-label="{alt}.">{inside}</div>'
+
+
+def _column(name: str, count: int, unit: float) -> str:
+    """A bar with its number of students at its end, `unit` high for each."""
+    bar = f'<span class="{name}" style="height: {count * unit:.3g}rem"></span>{count}' if count else ""
+    return f'<div class="{"down" if name == "waits" else "up"}">{bar}</div>'
 
 
 def _counts(shares: Iterable[float]) -> list[int]:

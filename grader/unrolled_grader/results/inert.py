@@ -201,7 +201,7 @@ def _forms(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _joined(text: Any) -> str:
     """nbformat allows a list of lines wherever it allows a text."""
-    return "".join(map(str, text)) if isinstance(text, Sequence) else str(text)
+    return "".join(map(str, text)) if isinstance(text, Sequence) and not isinstance(text, str) else str(text)
 
 
 def _cut(text: str) -> str:

@@ -107,7 +107,7 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
 def _scores(found: Tally) -> Iterator[str]:
     """A picture a lesson; what waits has a colour of its own."""
     pictures = (
-        figures.histogram(lesson, found.shares.get(lesson, []), found.open.get(lesson, [])).html()
+        figures.histogram(lesson, found.shares.get(lesson, []), found.open.get(lesson, []))
         for lesson in sorted({*found.shares, *found.open})
     )
     labels = {"settled": "students by their share of the points", "all": "students with all points"}

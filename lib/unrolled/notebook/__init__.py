@@ -3,5 +3,7 @@
 import sys
 
 # jsonschema, which nbformat imports, has a parser of IRIs built where it finds one: seconds of CPU time in each
-# process, and no schema of a notebook asks for it. https://github.com/python-jsonschema/jsonschema/issues/1428
+# process. A parser of durations takes a tenth of nbformat's time. No schema of a notebook asks for either.
+# https://github.com/python-jsonschema/jsonschema/issues/1428
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+sys.modules.setdefault("isoduration", None)  # type: ignore[arg-type]
