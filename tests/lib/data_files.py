@@ -1,6 +1,7 @@
 """Small files in the formats of MNIST and CIFAR-10."""
 
 import gzip
+import hashlib
 import io
 import pickle
 import struct
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+from unrolled.data import cifar
 
 TRAIN, TEST = 20, 10
 
@@ -37,16 +41,21 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-def batch(count: int = 4, seed: int = 0, **changed: Any) -> dict[Any, Any]:
+def batch(count: int = 4, seed: int = 0) -> dict[bytes, Any]:
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, (count, 3072)).astype(np.uint8)
-    labels = rng.integers(0, 10, count).tolist()
-    return {"batch_label": "made", "labels": labels, "data": data, "filenames": []} | changed
+    return {b"batch_label": b"made", b"labels": rng.integers(0, 10, count).tolist(), b"data": data, b"filenames": []}
 
 
 def cifar_files() -> dict[str, bytes]:
-    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    names = [*cifar.TRAIN, *cifar.TEST]
     return {name: pickle.dumps(batch(seed=seed), 2) for seed, name in enumerate(names)}
+
+
+def publish(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let these be the published batches of CIFAR-10."""
+    for part, sums in (("TRAIN", cifar.TRAIN), ("TEST", cifar.TEST)):
+        monkeypatch.setattr(cifar, part, {name: hashlib.md5(files[name]).hexdigest() for name in sums})
 
 
 def archive(files: dict[str, bytes]) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data_files import TEST, TRAIN, archive, cifar_files, mnist_files, write
+from data_files import TEST, TRAIN, archive, cifar_files, mnist_files, publish, write
 
 from unrolled import cli, data
 from unrolled.data import catalog, fetching
@@ -120,7 +120,8 @@ def test_files_are_fetched_once(point_at: Any, cache: Path, capsys: Any) -> None
 
 
 @pytest.mark.parametrize("name", LENGTHS)
-def test_each_set_has_its_own_source(point_at: Any, capsys: Any, name: str) -> None:
+def test_each_set_has_its_own_source(point_at: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    publish(cifar_files(), monkeypatch)
     files = CIFAR if name == "cifar10" else FILES
     with serve(files) as served:
         point_at(served, files=files, name=name)
@@ -223,6 +224,7 @@ def test_a_foreign_file_with_the_right_checksum(point_at: Any) -> None:
 def test_unrolled_data_is_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, name: str, packed: bool
 ) -> None:
+    publish(cifar_files(), monkeypatch)
     place = tmp_path / "given" / folder
     if packed:
         files = CIFAR if name == "cifar10" else FILES

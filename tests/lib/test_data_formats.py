@@ -1,7 +1,7 @@
 """data: the readers of IDX and of CIFAR-10's batches, and what they refuse."""
 
-import builtins
 import gzip
+import hashlib
 import os
 import pickle
 import struct
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data_files import archive, batch, cifar_files, idx, write
+from data_files import archive, batch, cifar_files, idx, publish, write
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -85,20 +85,11 @@ def test_pixels_become_floats_from_0_to_1(tmp_path: Path) -> None:
     assert read.images.flags.writeable
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_a_batch_of_any_protocol_is_read_and_one_in_column_order(protocol: int) -> None:
-    made = batch()
-    for values in (made["data"], np.asfortranarray(made["data"])):
-        pixels, labels = cifar.read_batch(pickle.dumps(made | {"data": values}, protocol), "made")
-        np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
-        np.testing.assert_array_equal(labels, made["labels"])
-
-
 def test_a_batch_as_python_2_and_numpy_1_wrote_it() -> None:
     """The published files: protocol 2, names of numpy.core, text and array content as byte strings."""
     made = batch()
-    content = pickle.dumps({"labels": made["labels"]}, 2)
-    raw = made["data"].tobytes()
+    content = pickle.dumps({b"labels": made[b"labels"]}, 2)
+    raw = made[b"data"].tobytes()
     by_hand = (
         content[:-2]  # without SETITEM and STOP
         + b"sU\x04data"
@@ -110,9 +101,10 @@ def test_a_batch_as_python_2_and_numpy_1_wrote_it() -> None:
         + raw
         + b"tbs."
     )
-    assert pickle.loads(by_hand, encoding="latin1")["data"].shape == (4, 3072)
-    pixels, _ = cifar.read_batch(by_hand, "made")
-    np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
+    pixels, labels = cifar.read_batch(by_hand, hashlib.md5(by_hand).hexdigest(), "made")
+    np.testing.assert_array_equal(pixels, made[b"data"].reshape(4, 3, 32, 32))
+    np.testing.assert_array_equal(labels, made[b"labels"])
+    assert labels.dtype == np.int64
 
 
 class Calls:
@@ -125,82 +117,35 @@ class Calls:
         return self.call
 
 
-SHELL = "touch proof"
-CODE = "open('proof', 'w').close()"
-ATTACKS = {
-    "os.system": pickle.dumps(Calls(os.system, SHELL)),
-    "eval": pickle.dumps(Calls(builtins.eval, CODE)),
-    "exec as the data": pickle.dumps(batch(1) | {"data": Calls(builtins.exec, CODE)}, 2),
-    "open for writing": pickle.dumps(Calls(builtins.open, "proof", "w")),
-    "a pickle in a pickle": pickle.dumps(Calls(pickle.loads, pickle.dumps(Calls(os.system, SHELL)))),
-    "numpy.load": pickle.dumps(Calls(np.load, "objects.npy", None, True)),
-    "an array of objects": pickle.dumps(batch(1) | {"data": np.array([Calls(os.system, SHELL)], dtype=object)}, 2),
-    "protocol 0": f"cposix\nsystem\n(S{SHELL!r}\ntR.".encode(),
-    "instance": f"(S{SHELL!r}\niposix\nsystem\n.".encode(),
-}
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_code_in_a_pickle_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_code_in_a_pickle_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    np.save("objects.npy", np.array([Calls(os.system, SHELL)], dtype=object), allow_pickle=True)
-    with pytest.raises(data.FileFormatError, match="odd: found no readable CIFAR-10 batch"):
-        cifar.read_batch(ATTACKS[name], "odd")
+    attack = pickle.dumps(Calls(os.system, "touch proof"))
+    folder = write(tmp_path / "folder", cifar_files() | {"data_batch_1": attack})
+    packed = write(tmp_path, {"packed.tar.gz": archive({"test_batch": attack})}) / "packed.tar.gz"
+    for read, place in ((cifar.read_folder, folder), (cifar.read_archive, packed)):
+        with pytest.raises(data.FileFormatError, match=r"batch.*: its MD5 is .*; expected .*, that of the published"):
+            read(place)
     assert not Path("proof").exists()
-    pickle.loads(ATTACKS[name])
+    pickle.loads(attack)
     assert Path("proof").exists(), "the attack is real"
 
 
-NDARRAY = b"cnumpy\nndarray\n"
-DTYPE = b"cnumpy\ndtype\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"\x80\x04\x8c\x05numpy\x8c\x11ndarray.__class__\x93.", "it names numpy.ndarray.__class__"),
-        (b"cnumpy.core.multiarray\nscalar\n.", "it names numpy.core.multiarray.scalar"),
-        (NDARRAY + b"((I1000000000000\nttR.", "it calls numpy.ndarray"),
-        (NDARRAY + b"}S'a'\nI1\nsb.", "it changes a name"),
-        (DTYPE + b"(S'O'\ntR.", "values of type .*O.*; expected 'u1'"),
-        (b"c_codecs\nencode\n(S'a'\nS'zlib'\ntR.", "asks for the encoding"),
-        (b"", "Ran out of input"),
-        (b"\xff\xd8 a photograph", "found no readable CIFAR-10 batch"),
-        (pickle.dumps([1, 2]), "found a list; expected a dictionary"),
-        (pickle.dumps({"labels": [1]}), "data is NoneType; expected an array"),
-        (pickle.dumps(batch(labels=[1, 2, 3, 10])), "labels are not what was expected"),
-        (pickle.dumps(batch(labels=[1, 2, 3, 4.0])), "labels are not what was expected"),
-        (pickle.dumps(batch(labels="1234")), "labels are not what was expected"),
-        (pickle.dumps(batch(labels=[1])), "found 1 labels; expected 4"),
-        (pickle.dumps(batch(data=np.zeros((4, 3071), np.uint8))), r"data is an array \(4, 3071\)"),
-        (pickle.dumps(batch(data=np.zeros((4, 3072), np.float32))), "type .*f4"),
-        (pickle.dumps(batch(data=np.array(["a"], object)), 2), "type .*O8"),
-        (pickle.dumps(batch(data=b"1234")), "data is bytes; expected an array"),
-    ],
-)
-def test_a_batch_names_what_is_wrong(content: bytes, words: str) -> None:
-    with pytest.raises(data.FileFormatError, match=words) as caught:
-        cifar.read_batch(content, "odd")
-    assert str(caught.value).startswith("odd: ")
-
-
-@given(st.integers(0, len(cifar_files()["test_batch"]) - 1))
-def test_a_batch_cut_short_anywhere_is_refused(length: int) -> None:
-    with pytest.raises(data.FileFormatError):
-        cifar.read_batch(cifar_files()["test_batch"][:length], "odd")
-
-
-def test_cifar10_is_the_same_from_folder_and_archive(tmp_path: Path) -> None:
+def test_cifar10_is_the_same_from_folder_and_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = cifar_files()
+    publish(made, monkeypatch)
     folder = write(tmp_path / "folder", made)
     packed = write(tmp_path, {"packed.tar.gz": archive(made)}) / "packed.tar.gz"
     for read in (cifar.read_folder(folder), cifar.read_archive(packed)):
         assert [part.images.shape for part in read] == [(20, 3, 32, 32), (4, 3, 32, 32)]
         for part, seeds in zip(read, (range(5), [5]), strict=True):
+            batches = [batch(seed=seed) for seed in seeds]
             assert (part.images.dtype, part.labels.dtype) == (np.float32, np.int64)
-            pixels = np.concatenate([batch(seed=seed)["data"] for seed in seeds]).reshape(-1, 3, 32, 32)
+            pixels = np.concatenate([one[b"data"] for one in batches]).reshape(-1, 3, 32, 32)
             np.testing.assert_array_equal(part.images, (pixels / 255).astype(np.float32))
-            np.testing.assert_array_equal(part.labels, np.concatenate([batch(seed=seed)["labels"] for seed in seeds]))
+            np.testing.assert_array_equal(part.labels, np.concatenate([one[b"labels"] for one in batches]))
+    (folder / "data_batch_4").unlink()
+    with pytest.raises(FileNotFoundError, match="data_batch_4"):
+        cifar.read_folder(folder)
 
 
 @pytest.mark.parametrize(
@@ -208,21 +153,17 @@ def test_cifar10_is_the_same_from_folder_and_archive(tmp_path: Path) -> None:
     [
         (archive(cifar_files())[:-400], "damaged or cut short"),
         (b"no archive", "damaged or cut short"),
-        (archive({"data_batch_1": b""}), "found no data_batch_2, data_batch_3, .*; expected the batches of CIFAR-10"),
-        (archive(cifar_files() | {"data_batch_3": b"odd"}), "odd.tar.gz: data_batch_3: found no readable"),
+        (
+            archive({"data_batch_1": cifar_files()["data_batch_1"]}),
+            "found no data_batch_2, .*; expected the batches of",
+        ),
+        (archive(cifar_files() | {"data_batch_3": b"odd"}), "odd.tar.gz: data_batch_3: its MD5 is"),
     ],
 )
-def test_an_archive_names_what_is_wrong(tmp_path: Path, content: bytes, words: str) -> None:
+def test_an_archive_names_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+) -> None:
+    publish(cifar_files(), monkeypatch)
     write(tmp_path, {"odd.tar.gz": content})
     with pytest.raises(data.FileFormatError, match=words):
         cifar.read_archive(tmp_path / "odd.tar.gz")
-
-
-def test_a_missing_and_a_huge_batch_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write(tmp_path, cifar_files())
-    (folder / "data_batch_4").unlink()
-    with pytest.raises(FileNotFoundError, match="data_batch_4"):
-        cifar.read_folder(folder)
-    monkeypatch.setattr(cifar, "_LARGEST", 1000)
-    with pytest.raises(data.FileFormatError, match="found more than 1,000 bytes"):
-        cifar.read_folder(write(tmp_path, cifar_files()))
