@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Any, NoReturn, Protocol
 
@@ -111,7 +110,7 @@ class Compiled:
             self._before.restore()
             raise
         if not (_all_finite(losses) and _all_finite(self._network.parameters)):
-            self._name_bad_step(to_host(losses), images, labels, order, rate)
+            self._name_bad_step(images, labels, order, rate)
         return losses
 
     def _run(self, images: Array, labels: Array, order: Array, rate: float) -> Array:
@@ -151,46 +150,26 @@ class Compiled:
                 what = f"{name} of {where}" if name else where
                 raise ValueError(f"{what} is another than when the network was compiled: compile it again")
 
-    def _name_bad_step(self, losses: Array, images: Array, labels: Array, order: Array, rate: float) -> NoReturn:
+    def _name_bad_step(self, images: Array, labels: Array, order: Array, rate: float) -> NoReturn:
         """Raise NonFiniteError for the first step whose loss, or whose parameters after it, are not finite.
 
-        Steps are the same each time, so those up to the bad one are taken again, and the network is left before it.
+        Steps are the same each time, so they are taken again one by one, and the network is left before the bad one.
         """
-
-        def run(first: int, end: int) -> None:
-            self._run(images, labels, order[first * self._batch : end * self._batch], rate)
-
         self._before.restore()
-        good = self._good_steps(losses, run)
-        if np.isfinite(losses[good]):
-            run(good, good + 1)
+        for at in range(0, len(order), self._batch):
+            chosen = order[at : at + self._batch]
+            self._before.take()
+            finite = _all_finite(self._run(images, labels, chosen, rate))
+            if not (finite and _all_finite(self._network.parameters)):
+                break
+        if finite:
             place = first_parameter(self._network)
         else:
-            chosen = order[good * self._batch : (good + 1) * self._batch]
+            self._before.restore()
             with np.errstate(all="ignore"):
                 place = first_non_finite(self._network, images[chosen], labels[chosen])
         self._before.restore()
-        raise NonFiniteError(good + 1, *place)
-
-    def _good_steps(self, losses: Array, run: Callable[[int, int], None]) -> int:
-        """How many steps there are before the bad one, which are taken; `run` takes those from one number to another.
-
-        What is once not finite stays so, and a loss may not show it: a unit behind a ReLU can be dead. So we bisect,
-        from what the losses tell, and go on from what is known to be good: that takes twice the steps at most.
-        """
-        bad = np.flatnonzero(~np.isfinite(losses))
-        good, spoiled = 0, int(bad[0]) + 1 if len(bad) else len(losses)  # after so many steps all is finite, is not
-        middle = spoiled - 1  # most often the loss is the first to show it
-        while spoiled - good > 1:
-            run(good, middle)
-            if _all_finite(self._network.parameters):
-                self._before.take()
-                good = middle
-            else:
-                self._before.restore()
-                spoiled = middle
-            middle = (good + spoiled) // 2
-        return good
+        raise NonFiniteError(at // self._batch + 1, *place)
 
 
 def _made_of(network: Sequential, optimizer: Optimizer) -> dict[tuple[str, str], Any]:
