@@ -30,7 +30,7 @@ class another_way:
         return reduce(lambda batch, layer: layer.forward(batch, training), layers, x)
 
     def sequential_backward(layers, grad):
-        return grad if not layers else sequential_backward(layers[:-1], layers[-1].backward(grad))  # noqa: F821
+        return grad if not layers else sequential_backward(layers[:-1], layers[-1].backward(grad))
 
     def minibatches(images, labels, batch_size, seed):
         order = np.argsort(np.random.default_rng(seed).random(len(images)))
