@@ -23,7 +23,7 @@ BIN := .venv/bin
 
 help:
 	@echo 'make lab          copy the lessons to work/ if they are not there, and open JupyterLab'
-	@echo 'make demo         make a sample class of eight, grade lessons 01 and 02, print the scores'
+	@echo 'make demo         make a sample class of seven, grade lessons 01 and 02, print the scores'
 	@echo 'make build        make solutions/ and notebooks/ from lessons/'
 	@echo 'make build-check  fail if they are not what lessons/ makes of them'
 	@echo 'make site         a web site of all lessons, executed, in build/site'

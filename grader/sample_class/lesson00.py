@@ -19,12 +19,6 @@ class off_by_one:
     ink = {"images.mean": "images[:, :, :-1].mean"}
 
 
-class wrong_dtype:
-    """float64, because np.ones says so."""
-
-    ink = {"images.mean": "(images * np.ones(1)).mean"}
-
-
 class another_way:
     """Right, by another way than the lesson's: a product with a vector of equal parts."""
 

@@ -20,16 +20,6 @@ class off_by_one:
         return len({step * strides[axis] // 64 for step in range(shape[axis] - 1)})
 
 
-class wrong_dtype:
-    """float64, because np.empty and np.ones say so; a fraction where a whole number is asked for."""
-
-    matmul_rows = {", dtype=a.dtype": ""}
-    batch_affine = {"weight.T + bias": "weight.T + np.ones((len(x), 1)) * bias"}
-
-    def lines_touched(shape, strides, axis):
-        return max(1.0, min(shape[axis], ((shape[axis] - 1) * strides[axis] + 4) / 64))
-
-
 class another_way:
     """Right, by other ways than the lesson's."""
 

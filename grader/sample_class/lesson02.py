@@ -22,14 +22,6 @@ class off_by_one:
     conv2d_loops = {"np.ndindex(y.shape)": "np.ndindex(len(x), o, oh - 1, ow)"}
 
 
-class wrong_dtype:
-    """float64, because np.zeros and np.empty say so."""
-
-    conv2d_loops = {", dtype=x.dtype": ""}
-    im2col = {", dtype=x.dtype": ""}
-    conv2d_gemm = {"y = weight": "y = np.zeros((o, n * oh * ow))\n    y += weight"}
-
-
 class another_way:
     """Right, by other ways: counted positions, shifted images, views."""
 

@@ -23,14 +23,6 @@ class off_by_one:
     max_pool2d_overlapping = {"stride + 1, (w - kernel_size) // stride + 1": "stride, (w - kernel_size) // stride"}
 
 
-class wrong_dtype:
-    """float64, because np.zeros and np.empty say so."""
-
-    max_pool2d = {", dtype=x.dtype": ""}
-    max_unpool2d = {", dtype=values.dtype": ""}
-    max_unpool2d_mask = {", dtype=values.dtype": ""}
-
-
 class another_way:
     """Right, by other ways: reshaped images, indices along an axis."""
 

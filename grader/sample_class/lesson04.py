@@ -28,14 +28,6 @@ class off_by_one:
     col2im = {"stride * oh": "stride * (oh - 1)", "columns[:, i, j]": "columns[:, i, j, :, :-1]"}
 
 
-class wrong_dtype:
-    """float64 where float32 came in, because np.zeros says so; and float32 where small differences want float64."""
-
-    numeric_gradient = {"dtype=np.float64": "dtype=np.float32"}
-    softmax_cross_entropy = {"grad = exponentials": "grad = np.zeros(scores.shape) + exponentials"}
-    col2im = {", dtype=columns.dtype": ""}
-
-
 class another_way:
     """Right, by other ways: unit vectors, sums over named axes, log of sums, sums at indices."""
 

@@ -13,14 +13,6 @@ class off_by_one:
     adam_step = {"beta1**t": "beta1 ** (t + 1)", "beta2**t": "beta2 ** (t + 1)"}
 
 
-class wrong_dtype:
-    """float64, because np.sqrt of a Python number is a float64 of NumPy's, and astype(float) is float64."""
-
-    minibatches = {"images[chosen], ": "images[chosen].astype(float), "}
-    adam_step = {"m_hat = m /": "m_hat = m * np.sqrt(1 - beta2**t) /", "v_hat = v / (1 - beta2**t)": "v_hat = v"}
-    batch_norm2d = {"mean = x.mean": "mean = x.astype(float).mean"}
-
-
 class another_way:
     """Right, by other ways: folded functions, split orders, one formula, and no network at all."""
 

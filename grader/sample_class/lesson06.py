@@ -31,15 +31,6 @@ class off_by_one:
     train_epoch = {"range(0, len(images), batch_size)": "range(0, len(images) - batch_size + 1, batch_size)"}
 
 
-class wrong_dtype:
-    """float64, because where, zeros and empty say so; sometimes float32 again at the end, which is too late."""
-
-    activation = {"(x > 0).astype(x.dtype)": "xp.where(x > 0, 1.0, 0.0)"}
-    conv2d_port = {", dtype=x.dtype": "", "ow).swapaxes(0, 1)": "ow).swapaxes(0, 1).astype(x.dtype)"}
-    max_pool2d_port = {", dtype=corner.dtype": ""}
-    train_epoch = {", dtype=weight.dtype": ""}
-
-
 class another_way:
     """Right, by other ways: one gather, windows as an axis, events in place of the clock, logarithms."""
 

@@ -22,12 +22,6 @@ class off_by_one:
     repaired_step = {"x[1::2": "x[::2"}
 
 
-class wrong_dtype:
-    """float64, because 0.2 times whole numbers is; float32 again at the end, which is too late."""
-
-    repaired_step = {", dtype=xp.float32": "", "largest.reshape(n, -1)": "largest.reshape(n, -1).astype(images.dtype)"}
-
-
 class another_way:
     """Right, by other ways: one measuring function, sums by NumPy, maxima, masks."""
 

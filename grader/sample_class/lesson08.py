@@ -20,13 +20,6 @@ class off_by_one:
     fused_bias_relu_pool = {"range(4)": "range(3)"}
 
 
-class wrong_dtype:
-    """float64, since sums are safer in it."""
-
-    row_sum = {"empty(len(x), x.dtype)": "empty(len(x), np.float64)"}
-    fused_bias_relu_pool = {"xp.int64": "xp.float64"}
-
-
 class another_way:
     """Right, by other ways: strides of a grid, a wider tile, the sums of warps, two comparisons."""
 

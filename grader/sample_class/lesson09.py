@@ -29,13 +29,6 @@ class off_by_one:
     wavefront = {"layers + steps - 1": "layers + steps"}
 
 
-class wrong_dtype:
-    """float64, since a memory should be exact."""
-
-    lstm_step = {"return h, c": "return h.astype(np.float64), c.astype(np.float64)"}
-    inputs_at_once = {"xp.empty((steps, n, size), x.dtype)": "xp.empty((steps, n, size))"}
-
-
 class another_way:
     """Right, by other ways: both products in one, and slots that are counted out one after the other."""
 

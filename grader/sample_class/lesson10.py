@@ -25,13 +25,6 @@ class off_by_one:
     overlap_add = {"kernel - 1, image.shape[1] + kernel - 1": "kernel, image.shape[1] + kernel"}
 
 
-class wrong_dtype:
-    """float64, since digits are lost in float32; and a count that is no whole number."""
-
-    count_multiplications = {"return n * c * o * pair": "return float(n * c * o * pair) + 0.5"}
-    winograd_conv2d = {"return y[:, :, :oh, :ow]": "return y.astype(np.float64)[:, :, :oh, :ow]"}
-
-
 class another_way:
     """Right, by other ways: frequencies without matrices, and a rule by area."""
 

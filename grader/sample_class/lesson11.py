@@ -21,13 +21,6 @@ class off_by_one:
     binary_matmul = {"(1 << k % 64) - 1": "(2 << k % 64) - 1"}
 
 
-class wrong_dtype:
-    """float64 for gradients, int64 for sums."""
-
-    loss_scale_step = {"gradients.astype(np.float32) / np.float32(scale)": "gradients.astype(np.float64) / scale"}
-    int8_matmul = {"a.astype(np.int32) @ b.astype(np.int32)": "a.astype(np.int64) @ b.astype(np.int64)"}
-
-
 class another_way:
     """Right, by other ways: the rank of each magnitude, and all pairs at once."""
 

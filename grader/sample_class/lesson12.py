@@ -8,12 +8,6 @@ class off_by_one:
     pipeline_schedule = {"row[half + (stages - 1 - stage) + i]": "row[half - 1 + (stages - 1 - stage) + i]"}
 
 
-class wrong_dtype:
-    """float64 for gradients."""
-
-    data_parallel_step = {"np.zeros(weight.size + 1, np.float32)": "np.zeros(weight.size + 1)"}
-
-
 class another_way:
     """Right, by other ways: a bias that rank 0 alone adds."""
 

@@ -16,12 +16,6 @@ class off_by_one:
     capturable_step = {"    grad *= rate\n": "    rate *= 0.99\n    grad *= rate\n    rate /= 0.99\n"}
 
 
-class wrong_dtype:
-    """Scores as text."""
-
-    own_network = {"return network.forward(test_images)": "return [str(row) for row in network.forward(test_images)]"}
-
-
 class another_way:
     """Right, by other ways: differences of causes by logarithms."""
 

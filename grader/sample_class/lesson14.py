@@ -15,13 +15,6 @@ class off_by_one:
     attention_kernel = {"range(0, n, TILE)": "range(0, n - 1, TILE)"}
 
 
-class wrong_dtype:
-    """float64, since exponentials are safer in it."""
-
-    attention_plain = {"return weights @ v": "return weights.astype(np.float64) @ v"}
-    online_softmax = {"return new, ": "return new.astype(np.float64), "}
-
-
 class another_way:
     """Right, by other ways: finite numbers for what is hidden, another room for keys, powers for roots."""
 

@@ -44,7 +44,6 @@ VERDICTS = {
     "untouched": {"missing"},
     "slow": {"fail"},
     "off_by_one": {"fail"},
-    "wrong_dtype": {"fail"},
     "raises": {"crashed"},
     "endless": {"timeout"},
 }

@@ -109,7 +109,7 @@ def second_download(root: Path) -> bytes:
     )
 
 
-SIX = {1: "perfect", 2: "another_way", 3: "off_by_one", 4: "wrong_dtype", 5: "raises", 6: "another_way"}
+SIX = {1: "perfect", 2: "another_way", 3: "off_by_one", 4: "off_by_one", 5: "raises", 6: "another_way"}
 """Who hands in lesson 02, with the answers of a student of the sample class."""
 
 

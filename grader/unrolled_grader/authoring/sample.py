@@ -1,4 +1,4 @@
-"""The sample class: what eight students hand in, made from the lessons' own solutions and a few changed functions.
+"""The sample class: what seven students hand in, made from the lessons' own solutions and a few changed functions.
 
 `grader/sample_class/lessonNN.py` holds in what students differ from the solution, in a class a student: functions, and
 for functions of the solution {words in it: the student's in their place}. Either goes into the cell with its name as
@@ -24,7 +24,7 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.authoring import specs
 from unrolled_grader.authoring.notebooks import BEGIN, END
 
-STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
+STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "raises", "endless", "another_way")
 SPOILED = {"raises": (2, "answer = in_no_cell"), "endless": (None, "while True: pass")}
 """The last of so many functions of a lesson, or of all, and the line that it begins with."""
 LONGEST = ("endless", "slow")
