@@ -95,7 +95,9 @@ def test_flagged_and_ungraded_items_are_listed_once_for_all_whom_they_concern() 
     assert "broken" in page
     assert "<td>bob, cem</td>" in page
     assert re.search(r"the whole notebook</td><td>embeds 31 KB of data</td><td>dan</td>", page)
-    assert "ann" not in re.sub(r"<style>.*</style>|\bmeans?\b", "", page[page.index("To look at") : page.index("Time")])
+    assert "ann" not in re.sub(
+        r"<style>.*</style>|\bmeans?\b", "", page[page.index("To look at") : page.index("Machines")]
+    )
 
 
 def test_deferred_points_stand_apart_with_their_reason() -> None:
@@ -119,15 +121,10 @@ def test_an_unsandboxed_score_stamps_the_page() -> None:
 
 
 @pytest.mark.usefixtures("_without_gpu")
-def test_time_and_machines_are_shown() -> None:
-    page = report.page([kept(f"s{number}", 2, 9.0, seconds=float(number)) for number in range(8)])
-    assert "Judging took 28 s in all, 3.5 s for the median submission" in page
-    rows = re.findall(r'<td>(s\d)</td><td>[^s]*</td><td class="number">(\d) s', page)
-    assert rows == [(f"s{number}", f"{number}") for number in (7, 6, 5, 4, 3)]
+def test_machines_are_shown() -> None:
+    page = report.page([kept("ann", 2, 9.0)])
     assert "cores, GPU none, Python" in page
     assert "docs/threat-model.md" in page.replace("<wbr>", "")
-    for seconds, words in ((600.0, "10.0 minutes"), (9000.0, "2.5 hours")):
-        assert f"took {words} in all" in report.page([kept("ann", 2, 9.0, seconds=seconds)])
 
 
 def test_an_empty_class_has_a_report() -> None:
@@ -172,7 +169,7 @@ def test_a_large_class_keeps_no_timings() -> None:
     found = tallied(heavy_class())
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert len(found.seconds) == 600
+    assert found.submissions.total() == 600
     assert size < 600_000  # 1 KB a submission; the pairs of one timing alone are more
 
 

@@ -6,7 +6,6 @@ Pictures are data URIs with a text alternative. Everything that came from studen
 from __future__ import annotations
 
 import datetime
-import heapq
 import html
 import itertools
 import statistics
@@ -73,11 +72,11 @@ def write(grades: Path, records: Sequence[Record]) -> Path:
 def page(records: Iterable[Record], boards: Mapping[TalliedPart, Sequence[Place]] | None = None) -> str:
     """Return the report as one HTML document, with these leaderboards."""
     found = tallied(records)
-    body = "".join(_sections(found, boards or {})) if len(found.seconds) else "<p>Nothing has been graded yet.</p>"
+    body = "".join(_sections(found, boards or {})) if found.submissions else "<p>Nothing has been graded yet.</p>"
     unsafe, stamp = sum(count for how, count in found.sandboxes.items() if how.startswith("NONE")), ""
     if unsafe:
-        stamp = f'<p class="stamp">NO SANDBOX: {unsafe} of {len(found.seconds)} submissions ran with nothing between '
-        stamp += "their code and this machine. Their scores prove nothing.</p>"
+        stamp = f'<p class="stamp">NO SANDBOX: {unsafe} of {found.submissions.total()} submissions ran with nothing '
+        stamp += "between their code and this machine. Their scores prove nothing.</p>"
     return document("Class report", STYLE + figures.BAR_STYLE, f"{stamp}<h1>Class report</h1>{body}")
 
 
@@ -100,7 +99,6 @@ def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> It
     yield from _leaderboards(boards)
     yield from _by_people(found)
     yield from _reasons(found)
-    yield _time(found)
     yield _machines(found)
 
 
@@ -123,7 +121,7 @@ def _head(found: Tally) -> str:
     known = [*shares, *waiting]
     facts = {
         "students": f"{len(found.students)}",
-        "submissions": f"{len(found.seconds)}",
+        "submissions": f"{found.submissions.total()}",
         "median so far" if waiting else "median score": f"{100 * statistics.median(known):.0f} %" if known else "–",
         "full scores": f"{sum(share >= 1 for share in shares)}",
         "waiting": f"{len(waiting)}",
@@ -132,8 +130,7 @@ def _head(found: Tally) -> str:
     }
     items = "".join(f"<li><b>{value}</b>{name}</li>" for name, value in facts.items())
     when = datetime.datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
-    lessons = sorted({lesson for _, _, lesson in found.seconds})
-    about = html.escape(f"{', '.join(lessons)} · {when} · Unrolled {unrolled.__version__}")
+    about = html.escape(f"{', '.join(sorted(found.submissions))} · {when} · Unrolled {unrolled.__version__}")
     return f'<p class="quiet">{about}</p><ul class="facts">{items}</ul>'
 
 
@@ -185,22 +182,6 @@ def _items(items: Mapping[Notice, Sequence[str]]) -> str:
             names = f"<details><summary>{len(students)} students</summary>{names}</details>"
         rows.append((f'<span class="quiet">{_text(lesson)}</span><br>{_text(what)}', _text(why), names))
     return table(("what", "why", "students"), rows)
-
-
-def _time(found: Tally) -> str:
-    """How long the judge took. Submissions are judged side by side, so the clock on the wall shows less."""
-    seconds = [item[0] for item in found.seconds]
-    rows = [[student, lesson, f"{took:.0f} s"] for took, student, lesson in heapq.nlargest(5, found.seconds)]
-    return (
-        f"<h2>Time</h2><p>Judging took {_duration(sum(seconds))} in all, {statistics.median(seconds):.1f} s for the "
-        f"median submission. The slowest:</p>{_table(['student', 'lesson', 'seconds'], rows, right=[2])}"
-    )
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= 5400:
-        return f"{seconds / 3600:.1f} hours"
-    return f"{seconds / 60:.1f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def _machines(found: Tally) -> str:

@@ -51,7 +51,7 @@ class Tally:
     words: dict[TalliedPart, Counter[str]] = field(default_factory=dict)
     """How the answers in words stand: marked, waits, unanswered."""
     late: dict[Notice, list[str]] = field(default_factory=dict)
-    seconds: list[tuple[float, str, str]] = field(default_factory=list)  # seconds of the judge, student, lesson
+    submissions: Counter[str] = field(default_factory=Counter)  # by lesson
     machines: Counter[str] = field(default_factory=Counter)
     sandboxes: Counter[str] = field(default_factory=Counter)
 
@@ -61,7 +61,7 @@ def tallied(records: Iterable[Record]) -> Tally:
     found = Tally()
     for kept in records:
         found.students.add(kept.student)
-        found.seconds.append((kept.seconds, kept.student, kept.lesson))
+        found.submissions[kept.lesson] += 1
         found.machines[_machine(kept)] += 1
         if kept.sandbox:
             found.sandboxes[kept.sandbox] += 1
