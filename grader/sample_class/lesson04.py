@@ -6,16 +6,14 @@ from unrolled import ops
 
 
 class slow:
-    """Right, and a loop over windows where places inside the window were asked for."""
+    """Right, and a loop over windows inside that over places in the window."""
 
-    def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
-        (n, c, h, w), (kh, kw) = x_shape, kernel_size
-        oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-        x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=columns.dtype)
-        for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
-            top, left = row * stride, column * stride
-            x[image, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
-        return x[:, :, padding : padding + h, padding : padding + w]
+    col2im = {
+        "x[:, :, rows, places] += columns[:, i, j].swapaxes(0, 1)": (
+            "for row, place in np.ndindex(oh, ow):\n"
+            "                x[:, :, i + stride * row, j + stride * place] += columns[:, i, j, :, row, place].T"
+        )
+    }
 
 
 class off_by_one:

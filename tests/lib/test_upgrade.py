@@ -167,8 +167,8 @@ def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no notebook"),
-        ("[]", "is no notebook"),
+        ("{", "is not readable"),
+        ("[]", "it holds no object"),
         ('{"nbformat": 3, "cells": []}', "no notebook of format 4"),
         ('{"nbformat": 4, "cells": [1]}', "a cell has no text"),
         ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"lesson": "03_pooling"}}}', "notebook of 03_pooling"),

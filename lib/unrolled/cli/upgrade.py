@@ -64,7 +64,7 @@ def one(mine: Path, released: Path, *, write: bool = True) -> str:
     from unrolled.notebook import cells, upgrade
 
     name = released.stem
-    older, newer = _read(mine), _read(released)
+    older, newer = (cells.json_object(file.read_bytes(), str(file)) for file in (mine, released))
     lesson, before = cells.claimed(older)
     after = cells.claimed(newer)[1]
     if not VERSION.fullmatch(before):
@@ -97,16 +97,6 @@ def _free(folder: Path, stem: str) -> Path:
     """A name that nothing has: STEM.ipynb, STEM-2.ipynb, …"""
     ends = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
     return next(file for end in ends if not os.path.lexists(file := folder / f"{stem}{end}.ipynb"))
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        raise ValueError(f"{file} is no notebook: {error}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{file} is no notebook")
-    return content
 
 
 def _passed(journal: Path) -> set[str]:
