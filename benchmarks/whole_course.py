@@ -4,8 +4,8 @@
                                       [--lessons 00 02] [--timed 02] [--only cluster] [--keep FOLDER]
 
 A made-up class (whole_course_class.py) goes through these lessons by the commands of docs/teaching.md. Speed counts in
-the lessons of --timed; 06, 08, 09, 13 and 14 keep the points of a GPU. All is graded as if there were none; at the end one
-machine grades with what it has. Then every upload, row of scores, page and cell of an export is counted.
+the lessons of --timed; 06, 08, 09, 13 and 14 keep the points of a GPU. All is graded as if there were none; at the end
+one machine grades with what it has. Then every upload, row of scores, page and cell of an export is counted.
 
 "one machine": SIGKILL for the coordinator in the first week, for a judge in the second. "cluster": the same class on
 three Dask workers in network namespaces (needs root and `ip`): the first is killed in the first week, the second has

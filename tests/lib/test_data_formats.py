@@ -101,7 +101,7 @@ def test_a_batch_as_python_2_and_numpy_1_wrote_it() -> None:
         + raw
         + b"tbs."
     )
-    pixels, labels = cifar.read_batch(by_hand, hashlib.md5(by_hand).hexdigest(), "made")
+    pixels, labels = cifar.read_batch(by_hand, hashlib.sha256(by_hand).hexdigest(), "made")
     np.testing.assert_array_equal(pixels, made[b"data"].reshape(4, 3, 32, 32))
     np.testing.assert_array_equal(labels, made[b"labels"])
     assert labels.dtype == np.int64
@@ -123,7 +123,9 @@ def test_code_in_a_pickle_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = write(tmp_path / "folder", cifar_files() | {"data_batch_1": attack})
     packed = write(tmp_path, {"packed.tar.gz": archive({"test_batch": attack})}) / "packed.tar.gz"
     for read, place in ((cifar.read_folder, folder), (cifar.read_archive, packed)):
-        with pytest.raises(data.FileFormatError, match=r"batch.*: its MD5 is .*; expected .*, that of the published"):
+        with pytest.raises(
+            data.FileFormatError, match=r"batch.*: its SHA-256 is .*; expected .*, that of the published"
+        ):
             read(place)
     assert not Path("proof").exists()
     pickle.loads(attack)
@@ -157,7 +159,7 @@ def test_cifar10_is_the_same_from_folder_and_archive(tmp_path: Path, monkeypatch
             archive({"data_batch_1": cifar_files()["data_batch_1"]}),
             "found no data_batch_2, .*; expected the batches of",
         ),
-        (archive(cifar_files() | {"data_batch_3": b"odd"}), "odd.tar.gz: data_batch_3: its MD5 is"),
+        (archive(cifar_files() | {"data_batch_3": b"odd"}), "odd.tar.gz: data_batch_3: its SHA-256 is"),
     ],
 )
 def test_an_archive_names_what_is_wrong(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from unrolled_grader.classroom.settings import toml_text
@@ -12,24 +13,10 @@ EXTRAS = ("lab", "gpu")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#]+)(#[^)]*)?\)")
 ROWS = re.compile(r"(?:^\| \[[^\]]+\]\(notebooks/.+\) \| .+ \|\n)+", re.MULTILINE)
 
-MAKEFILE = """\
-# make lab              sets up .venv, copies the lessons to work/ if they are not there, opens JupyterLab
-# make lab LESSON=02    opens one lesson; LAB_ARGS='--no-open -- --port 9999' reaches `unrolled lab` and JupyterLab
-
-PYTHON ?= python3
-LESSON ?=
-LAB_ARGS ?=
-export PYTHON
-
-.PHONY: lab
-
-lab: .venv/.lab
-	@.venv/bin/unrolled lab $(LESSON) $(LAB_ARGS)
-
-.venv/.lab: pyproject.toml
-	@.ci/venv lab
-"""
-
+TEMPLATES = Path(__file__).with_name("templates")
+MAKEFILE, PYPROJECT, README = (
+    (TEMPLATES / f"{name}.template").read_text(encoding="utf-8") for name in ("Makefile", "pyproject.toml", "README.md")
+)
 REQUIREMENTS = """\
 # `pip install -r requirements.txt` in this folder, then `unrolled lab`. pyproject.toml is where dependencies are kept.
 -e .[lab]
@@ -42,100 +29,6 @@ __pycache__/
 build/
 .ipynb_checkpoints/
 work/
-"""
-
-PYPROJECT = """\
-[build-system]
-requires = {build}
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "unrolled"
-description = {description}
-readme = "README.md"
-requires-python = {python}
-license = {license}
-license-files = ["LICENSE"]
-dynamic = ["version"]
-dependencies = {dependencies}
-
-[project.optional-dependencies]
-{extras}
-
-[project.scripts]
-unrolled = "unrolled.cli:main"
-
-[tool.setuptools]
-include-package-data = false
-
-[tool.setuptools.packages.find]
-where = ["lib"]
-include = ["unrolled*"]
-namespaces = false
-
-[tool.setuptools.package-data]
-unrolled = {data}
-
-[tool.setuptools.dynamic]
-version = {{ attr = "unrolled.__version__" }}
-
-# Where the notebooks' first cells fetch this class's course from.
-[tool.unrolled]
-repository = {repository}
-tag = {tag}
-"""
-
-README = """\
-# {title}
-
-Notebooks in which you make a neural network fast, one measured step at a time. You write a few lines, a check says at
-once what is right, what is not, and how fast it is.
-
-## Start
-
-On Linux or macOS with Python 3.10 or newer:
-
-```sh
-make lab
-```
-
-On Windows, or where there is no `make`:
-
-```sh
-python -m venv .venv
-.venv\\Scripts\\pip install -e .[lab]
-.venv\\Scripts\\unrolled lab
-```
-
-Your copies of the notebooks are in `work/`. Nothing but you changes them.
-
-## Lessons
-
-| lesson | minutes |
-| --- | --- |
-{lessons}
-
-## Commands
-
-In `.venv/bin/` (on Windows `.venv\\Scripts\\`), so that nothing else on your computer is touched:
-
-| command | what it does |
-| --- | --- |
-| `unrolled lab` | copies the lessons to `work/` if they are not there, and opens them |
-| `unrolled check work/LESSON.ipynb` | runs a notebook and says what its checks find |
-| `unrolled submit LESSON` | makes the file that you hand in |
-| `unrolled progress` | what you have passed, and what comes next |
-| `unrolled doctor` | what your computer has, and what it lacks |
-
-In a notebook, `check.NAME.hint()` helps in three steps. `unrolled --help` lists every command.
-
-`unrolled.ops` in `lib/` holds the course's own answers, because later lessons build on them. A function that calls
-them does not pass its check, but for what its exercise allows. Read them after you have written your own.
-{docs}
-## License and credits
-
-BSD-3-Clause, see [LICENSE](LICENSE). Made from Unrolled {version}. The course grew out of five texts by others; each
-lesson credits what it retells.
 """
 
 

@@ -11,6 +11,7 @@ import functools
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from nbconvert.exporters import Exporter
@@ -36,33 +37,7 @@ EFFORT_LIMIT = 10**9
 RICH = ("text/html", "text/markdown")
 CELLS_KEPT = 256  # cells that are kept as HTML: most of a class are as they were handed out
 
-STYLE = """
-body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 860px;
-       margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-header h1 { font-size: 1.6rem; margin: 0; } header p { margin: .3rem 0 1rem; }
-header td:last-child, header th:last-child { text-align: right; }
-.quiet, .label { color: #595959; font-size: .82rem; } .label { margin: 0 0 .2rem; }
-table { border-collapse: collapse; } th, td { padding: .2rem .7rem .2rem 0; border-bottom: 1px solid #e0e0e0; }
-th { text-align: left; } header table { width: 100%; max-width: 34rem; margin-bottom: 1rem; }
-section { margin: 1.1rem 0; } a { color: #0059a8; }
-pre { margin: 0; white-space: pre-wrap; font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; }
-code { font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; }
-.code { background: #f6f6f6; border: 1px solid #e0e0e0; border-radius: 3px; padding: .5rem .7rem; }
-.told { border-left: 3px solid #999; padding: .1rem .9rem; }
-.told h1 { font-size: 1.35rem; } .told h2 { font-size: 1.15rem; } .told h3 { font-size: 1rem; }
-.out { border-left: 3px dotted #999; margin: .4rem 0 .4rem 1rem; padding: .1rem .8rem; }
-.held { contain: content; overflow: auto; } .out .held { max-height: 40rem; }
-@media print { .out .held { max-height: none; } }
-.held img { max-width: 100%; height: auto; background: #fff; }
-.tex { font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; white-space: pre-wrap; color: #5b3a00; }
-div.tex { margin: .5rem 1.5rem; }
-.judge { border: 2px solid #0072b2; border-radius: 4px; background: #eef6fb; margin: .6rem 0; padding: .4rem .9rem; }
-.judge h3 { font-size: .95rem; margin: 0 0 .2rem; color: #004c78; }
-.comment { border: 2px solid #00684b; border-radius: 4px; background: #eef8f4; margin: .6rem 0; padding: .4rem .9rem; }
-.comment h3 { font-size: .95rem; margin: 0; color: #00543c; }
-.graded { font-weight: bold; margin: 0 0 .3rem; }
-.late { color: #a33c00; font-weight: bold; }
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 ANSI = {"black": "#222", "red": "#b3261e", "green": "#00684b", "yellow": "#7a5900", "blue": "#0059a8",
         "magenta": "#8b3a75", "cyan": "#00606b", "white": "#666"}  # fmt: skip
 

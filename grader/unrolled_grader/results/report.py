@@ -21,35 +21,7 @@ from unrolled_grader.results.inert import document, table
 from unrolled_grader.results.leaderboard import Place
 from unrolled_grader.results.tally import Notice, TalliedPart, Tally, tallied
 
-STYLE = """
-body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 900px;
-       margin: 1.5rem auto 4rem; padding: 0 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.8rem; margin: 0 0 .1rem; }
-h2 { font-size: 1.2rem; margin: 2.4rem 0 .5rem; border-top: 2px solid #0072b2; padding-top: .5rem; }
-h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
-p { margin: .3rem 0 .8rem; } .quiet { color: #595959; font-size: .87rem; }
-.stamp { position: sticky; top: 0; z-index: 1; background: #b3261e; color: #fff; font-weight: bold;
-         padding: .5rem .9rem; margin: 0 0 1rem; border: 3px double #fff; outline: 2px solid #b3261e; }
-.facts { display: flex; flex-wrap: wrap; gap: .7rem 2.2rem; margin: 1.2rem 0; padding: 0; list-style: none; }
-.facts b { display: block; font-size: 1.6rem; line-height: 1.15; color: #004c78; }
-.pictures { display: flex; flex-wrap: wrap; gap: .6rem 1rem; } img { display: block; }
-.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; font-size: .87rem; }
-.legend span { display: inline-block; width: 1.1rem; height: .8rem; border: 1px solid #444; margin-right: .4rem; }
-.part { display: grid; grid-template-columns: 15.5rem 1fr 5.5rem; gap: .2rem .8rem; align-items: center;
-        font-size: .87rem; }
-.bar { display: flex; height: 1rem; border: 1px solid #767676; margin: .12rem 0; }
-.bar span + span { border-left: 1px solid #444; }
-.passed { color: #444; white-space: nowrap; }
-table { border-collapse: collapse; width: 100%; font-size: .87rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid #e0e0e0; }
-th { border-bottom-color: #767676; } td .quiet { font-size: inherit; } td.number, th.number { text-align: right; }
-summary { cursor: pointer; } details { margin: .3rem 0; }
-@media (max-width: 600px) {
-  .part { grid-template-columns: 1fr 5.5rem; row-gap: 0; margin-top: .45rem; } .name { grid-column: 1 / -1; }
-  th, td { padding-right: .5rem; font-size: .8rem; }
-}
-@media print { .stamp { position: static; } h2 { break-after: avoid; } tr, .part { break-inside: avoid; } }
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 FEW = 6  # names that stand in a table without a fold
 HOW = (
     "A judge in a process of its own sends secret inputs to each student's code, compares what comes back with its own "

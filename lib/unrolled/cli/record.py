@@ -7,6 +7,7 @@ import datetime
 import html
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -14,59 +15,7 @@ import unrolled
 
 from . import plan
 
-STYLE = Template("""
-@page { size: A4; margin: 8mm 15mm; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 180mm; padding: 8mm 0; color: $ink; background: white;
-  font: 7.5pt/1.08 "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif; }
-header { border-bottom: 2.2pt solid $blue; padding-bottom: 3.5mm; display: flex; justify-content: space-between;
-  align-items: flex-end; }
-h1 { font-size: 23pt; line-height: 1.1; margin: 0; letter-spacing: -0.3pt; font-weight: 650; }
-header p { margin: 0.8mm 0 0; color: $grey; }
-.name { font-size: 15pt; text-align: right; line-height: 1.2; }
-.name small { display: block; font-size: 9pt; color: $grey; }
-.sum { display: flex; gap: 11mm; margin: 4.5mm 0 3.5mm; padding: 0; list-style: none; }
-.sum b { display: block; font-size: 18pt; line-height: 1.1; color: $blue; font-weight: 650; }
-.sum span { color: $grey; }
-.lessons { columns: 2; column-gap: 9mm; }
-section { break-inside: avoid; margin: 0 0 0.9mm; }
-h2 { font-size: 9.6pt; margin: 0; padding-bottom: 0.3mm; border-bottom: 0.7pt solid $pale; display: flex;
-  justify-content: space-between; }
-h2 span { font-weight: normal; color: $grey; font-size: 8.6pt; }
-table { border-collapse: collapse; width: 100%; }
-td { padding: 0.05mm 0; vertical-align: baseline; white-space: nowrap; }
-td.mark { width: 4.5mm; color: $green; font-weight: bold; }
-td.times, td.day { text-align: right; color: $grey; font-size: 7.5pt; font-variant-numeric: tabular-nums; }
-td.day { width: 21mm; }
-tr.open td { color: $grey; }
-h2.wide { margin-top: 2mm; }
-.ladder td { padding: 0.8mm 0; vertical-align: middle; }
-.ladder .work { width: 112mm; white-space: normal; }
-.ladder .work b { font-weight: 600; }
-.ladder small { display: block; color: $grey; font-size: 8.2pt; }
-.ladder .track div { position: relative; height: 3mm; margin: 0 5mm 0 3mm; }
-.ladder .track i { position: absolute; top: 1.3mm; height: 0.5mm; background: $blue; }
-.ladder .track b { position: absolute; top: 0.2mm; width: 2.6mm; height: 2.6mm; margin-left: -1.3mm; border-radius: 50%;
-  background: $blue; border: 0.5mm solid $blue; }
-.ladder .track b.slow { background: white; }
-.ladder .track i, .ladder .track b { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
-.ladder .ratio { width: 17mm; text-align: right; color: $blue; font-weight: 650; }
-.note { color: $grey; font-size: 8.2pt; margin: 1mm 0 0; }
-footer { margin-top: 3mm; padding: 1.8mm 3mm; border-left: 2.2pt solid $blue; background: #F5F8FA; font-size: 8.4pt;
-  -webkit-print-color-adjust: exact; print-color-adjust: exact; }
-@media screen and (max-width: 640px) {
-  body { padding: 5mm; }
-  header, .sum { flex-wrap: wrap; gap: 4mm; }
-  .lessons { columns: 1; }
-  .name { text-align: left; }
-  .ladder, .ladder tbody { display: block; }
-  .ladder tr { display: flex; flex-wrap: wrap; }
-  .ladder .work { width: 100%; }
-  .ladder .track { flex: 1; }
-  .ladder .ratio { width: auto; }
-}
-@media print { body { padding: 0; } }
-""")
+STYLE = Template(Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
 DARK_GREEN, DARK_GREY = "#00694c", "#6a6a6a"
 """The pictures' green and grey, darker for small type."""
 

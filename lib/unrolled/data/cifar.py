@@ -19,14 +19,14 @@ from .dataset import Dataset, FileFormatError, Split
 
 FOLDER = "cifar-10-batches-py"
 TRAIN = {
-    "data_batch_1": "c99cafc152244af753f735de768cd75f",
-    "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
-    "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
-    "data_batch_4": "634d18415352ddfa80567beed471001a",
-    "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+    "data_batch_1": "54636561a3ce25bd3e19253c6b0d8538147b0ae398331ac4a2d86c6d987368cd",
+    "data_batch_2": "766b2cef9fbc745cf056b3152224f7cf77163b330ea9a15f9392beb8b89bc5a8",
+    "data_batch_3": "0f00d98ebfb30b3ec0ad19f9756dc2630b89003e10525f5e148445e82aa6a1f9",
+    "data_batch_4": "3f7bb240661948b8f4d53e36ec720d8306f5668bd0071dcb4e6c947f78e9682b",
+    "data_batch_5": "d91802434d8376bbaeeadf58a737e3a1b12ac839077e931237e0dcd43adcb154",
 }
-TEST = {"test_batch": "40351d587109b95175f43aff81a1287e"}
-"""The MD5 of each batch, as torchvision has them."""
+TEST = {"test_batch": "f53d8d457504f7cff4ea9e021afcf0e0ad8e24a91f3fc42091b8adef61157831"}
+"""The SHA-256 of each batch of the published archive."""
 SHAPE = (3, 32, 32)
 _LARGEST = 1 << 26  # bytes that are read of a file; a batch has 31 million
 
@@ -37,7 +37,7 @@ def read_folder(folder: Path) -> Split:
     """Return (train, test) from the unpacked folder. Raises FileFormatError, FileNotFoundError for a missing batch."""
 
     def read(sums: Mapping[str, str]) -> Dataset:
-        return _joined(_read(folder / name, md5) for name, md5 in sums.items())
+        return _joined(_read(folder / name, sha256) for name, sha256 in sums.items())
 
     return read(TRAIN), read(TEST)
 
@@ -60,20 +60,22 @@ def read_archive(path: Path) -> Split:
     return _joined(found[name] for name in TRAIN), _joined(found[name] for name in TEST)
 
 
-def read_batch(content: bytes, md5: str, name: str) -> Batch:
+def read_batch(content: bytes, sha256: str, name: str) -> Batch:
     """Return the pixels (N, 3, 32, 32) and labels (N,) of one batch file; `name` is for the message.
 
     Raises FileFormatError for a file with another checksum: nothing of it is looked at.
     """
-    if (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
-        raise FileFormatError(f"{name}: its MD5 is {found}; expected {md5}, that of the published batch of CIFAR-10")
+    if (found := hashlib.sha256(content).hexdigest()) != sha256:
+        raise FileFormatError(
+            f"{name}: its SHA-256 is {found}; expected {sha256}, that of the published batch of CIFAR-10"
+        )
     batch = pickle.loads(content, encoding="bytes")
     return batch[b"data"].reshape(-1, *SHAPE), np.array(batch[b"labels"], np.int64)
 
 
-def _read(file: Path, md5: str) -> Batch:
+def _read(file: Path, sha256: str) -> Batch:
     with file.open("rb") as stream:
-        return read_batch(stream.read(_LARGEST), md5, str(file))
+        return read_batch(stream.read(_LARGEST), sha256, str(file))
 
 
 def _joined(found: Iterable[Batch]) -> Dataset:
