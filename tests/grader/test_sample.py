@@ -76,7 +76,7 @@ def judged(student: str, lesson: str) -> dict[str, checks.Report]:
         exec(compile(source, file, "exec"), namespace)
     reports = {}
     for name in changed(student, lesson):
-        untimed = dataclasses.replace(checks.lessons()[lesson][name], speed=None, rung=None)
+        untimed = dataclasses.replace(checks.lessons()[lesson][name], speed=None, rung=None, limit=None)
         limit = 0.05 if student == "endless" else 600.0  # no honest one ends by the clock
         reports[name] = checks.run(name, untimed, namespace[name], seed=20300101, case_limit=limit)
     return reports
