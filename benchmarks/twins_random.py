@@ -108,13 +108,17 @@ class Side:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 exec(compile(text, file, "exec"), self.names)
-                if self.module is not np:
-                    self.module.cuda.runtime.deviceSynchronize()
+                self.wait()
         except Exception as error:
             return error
         finally:
             del linecache.cache[file]
         return None
+
+    def wait(self) -> None:
+        """Wait for all that the device does."""
+        if self.module is not np:
+            self.module.cuda.runtime.deviceSynchronize()
 
     def values(self) -> dict[str, list[Any]]:
         """Return what the program's names hold, on the host: arrays, numbers, and lists of them; words for an error."""
@@ -150,6 +154,8 @@ def kinds_of(error: BaseException | None) -> list[str]:
 def run(program: Program, modules: Sequence[ModuleType]) -> Difference | None:
     """Run a program on both modules, line by line; return the first difference."""
     sides = [Side(module) for module in modules]
+    for side in sides:
+        side.wait()  # for what a program before left under way, by an error: its memory may be given out again here
     before: dict[str, list[Any]] = {}
     for line in program:
         errors = [side.step(line.text) for side in sides]
