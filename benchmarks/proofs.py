@@ -26,9 +26,7 @@ SEEDS, DRAWS = 20, 2000
 
 def rows(names: list[str], chosen: Any) -> Iterator[dict[str, Any]]:
     """Yield what became of each exercise's mutants."""
-    for proof in prove.proved(
-        common.ROOT, names, chosen.seeds, chosen.draws, chosen.shares, chosen.shares, seconds=chosen.seconds
-    ):
+    for proof in prove.proved(common.ROOT, names, chosen.seeds, chosen.draws, chosen.shares, seconds=chosen.seconds):
         content = prove.content(common.ROOT, proof.exercise)
         counts = {**proof.to_dict(), "draws": chosen.draws, "cores": os.cpu_count()}
         yield {"name": proof.exercise, **counts, "content": content}

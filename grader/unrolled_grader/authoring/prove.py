@@ -103,7 +103,7 @@ def _tested(root: Path, lessons: dict[str, str]) -> bool:
 
 
 def proved(
-    root: Path, names: Sequence[str], seeds: int, draws: int, shares: int = SHARES, processes: int = 99, **named: float
+    root: Path, names: Sequence[str], seeds: int, draws: int, shares: int = SHARES, **named: float
 ) -> Iterator[proofs.Proof]:
     """Yield the proofs of exercises, each of shares that have a process each, and print what they say.
 
@@ -112,7 +112,7 @@ def proved(
     from unrolled_grader.authoring import proofs
 
     parts = [slice(first, None, shares) for first in range(shares)]
-    workers = max(1, min(len(names) * shares, os.cpu_count() or 1, processes))
+    workers = max(1, min(len(names) * shares, os.cpu_count() or 1))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _bounded) as pool:
         for part in [
             [pool.submit(_proof, root, name, each, seeds, draws, **named) for each in parts] for name in names
