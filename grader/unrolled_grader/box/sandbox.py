@@ -164,9 +164,19 @@ def _arguments(gpu: bool = False) -> tuple[str, ...]:
     for path in _readable():
         how = ("--symlink", os.readlink(path)) if path.is_symlink() else ("--ro-bind", str(path))
         arguments += [*how, str(path)]
-    for folder in ("/proc", "/dev", "/"):  # in /proc/sys, root may write even without any capability
+    # In /proc/sys, root may write even without any capability. CUDA does not start where it cannot name its threads in
+    # /proc (cuInit gives 304), so a box with a GPU can write there to what is a process's, and to nothing else.
+    for path in _machine_wide() if gpu else ():
+        arguments += ["--ro-bind", str(path), str(path)]
+    for folder in ("/dev", "/") if gpu else ("/proc", "/dev", "/"):
         arguments += ["--remount-ro", folder]
     return (*arguments, "--chdir", "/tmp")
+
+
+def _machine_wide() -> list[Path]:
+    """What can be written to in /proc and is no process's."""
+    entries = [path for path in Path("/proc").iterdir() if not path.is_symlink() and not path.name.isdigit()]
+    return [path for path in entries if path.is_dir() or path.stat().st_mode & 0o222]
 
 
 def _filter(gpu: bool) -> int | None:
