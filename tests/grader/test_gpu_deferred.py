@@ -20,7 +20,7 @@ from unrolled_grader import commands
 from unrolled_grader.box import sandbox
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
-from unrolled_grader.judge import intake
+from unrolled_grader.judge import checking, intake
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.results import report
 
@@ -60,9 +60,10 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grading:
     return Grading.at(root)
 
 
-def with_gpu(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
-    facts = device.describe()
-    monkeypatch.setattr(device, "describe", lambda: facts | {"gpu": name})
+def with_gpu(monkeypatch: pytest.MonkeyPatch, name: str | None, **more: str) -> None:
+    facts = device.describe() | {"gpu": name} | more
+    monkeypatch.setattr(device, "describe", lambda: facts)
+    monkeypatch.setattr(checking, "found_gpu", lambda boxed: facts)
 
 
 def grade(course: Grading) -> dict[str, dict[str, str]]:
@@ -72,18 +73,19 @@ def grade(course: Grading) -> dict[str, dict[str, str]]:
 
 
 def test_deferred_and_completed(course: Grading, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_gpu(monkeypatch, None)
+    with_gpu(monkeypatch, None, cupy="14.2.0", why="CUDA does not start")
     rows = grade(course)
     assert (rows["ann total"]["verdict"], rows["ann total"]["points"]) == ("pass", "1")
     late = rows["ann total/speed"]
     assert (late["verdict"], late["points"], late["max_points"]) == ("deferred", "0", "1")
-    assert late["detail"] == "needs a GPU, and this machine has none: the points are withheld, not lost"
+    why = "needs a GPU, and a box reaches none here: CUDA does not start"
+    assert late["detail"] == f"{why}: the points are withheld, not lost"
     assert rows["bob total/speed"]["verdict"] == "missing"
     assert grades(course, "ann")["check_total"] == (1.0, True)
     assert grades(course, "bob")["check_total"] == (0.0, False)
     page = report.page(record.load_all(course.grades))
     assert "<b>1</b>deferred" in page
-    assert "this machine has none" in page
+    assert why in page
 
     before = recorded(course, "ann")
     grade(course)

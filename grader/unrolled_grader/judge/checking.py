@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 import itertools
 import math
@@ -11,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from unrolled import checks, device, timing
@@ -21,6 +21,7 @@ from unrolled.checks.gpu import connected
 from unrolled.checks.run import Place
 from unrolled_grader.box import gpu, lease
 from unrolled_grader.box.gpu import Guarded, SimulatedGPU
+from unrolled_grader.box.process import START_LIMIT
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 from unrolled_grader.box.wire import alien, text_of
 from unrolled_grader.judge.evidence import Score
@@ -42,6 +43,15 @@ GPU_PATIENCE = 3
 NAME_LIMIT = PARAMETERS_LIMIT = 100  # characters of a parameter's name, and how many parameters a function may have
 
 
+@functools.cache
+def found_gpu(boxed: bool) -> Mapping[str, Any]:
+    """Return what `device.describe` gives in a worker's process: a box may keep from it what this process finds."""
+    if importlib.util.find_spec("cupy") is None:
+        return device.describe()
+    with Worker(boxed=boxed, baseline=device.describe, gpu=True) as worker:
+        return worker.call((), {}, START_LIMIT)  # type: ignore[no-any-return]
+
+
 class Checking:
     """What the checks of one notebook share: their specs, the seed of their inputs, and a simulated GPU."""
 
@@ -50,6 +60,8 @@ class Checking:
         self._seed = seed
         self._boxed = boxed
         self._timed = timed
+        asked = timed and any(spec.speed is not None and spec.speed.gpu for spec in specs.values())
+        self._gpu = found_gpu(boxed) if asked else {"gpu": None, "cupy": None}
         self._machine: SimulatedGPU | None = None
         self._cases = itertools.count()  # on the simulated GPU
 
@@ -60,9 +72,8 @@ class Checking:
 
     @property
     def wants_gpu(self) -> bool:
-        """Whether something is to be timed on a real GPU, and there is one."""
-        asked = any(spec.speed is not None and spec.speed.gpu for spec in self._specs.values())
-        return self._timed and asked and device.describe()["gpu"] is not None
+        """Whether something is to be timed on a real GPU, and a worker reaches one."""
+        return self._gpu["gpu"] is not None
 
     def _simulated(self) -> Guarded:
         """A fresh machine for a case on the GPU: in a new process, where there is none or the last one ended."""
@@ -89,14 +100,17 @@ class Checking:
         stand_in = StandIn(worker, found, self._simulated)
 
         def timed(seed: int) -> timing.Verdict:
+            on_gpu = spec.speed is not None and spec.speed.gpu
             with ExitStack() as stack:
-                alone = partial(stack.enter_context, lease.ours.working(alone=True))
-                if spec.speed is None or not spec.speed.gpu:
-                    return time_against_baseline(worker, spec, seed, lease.ours.cores(), alone)
-                alone()  # before the GPU: whoever has that must not wait for one who waits for it
-                stack.enter_context(gpu.real.working(alone=True))
-                stack.enter_context(worker.ported())
-                return time_against_baseline(worker, spec, seed, lease.ours.cores())
+
+                def alone() -> None:
+                    # In this order: whoever has the GPU must not wait for one who waits for it.
+                    for one in (lease.ours, gpu.real) if on_gpu else (lease.ours,):
+                        stack.enter_context(one.working(alone=True))
+
+                if on_gpu:
+                    stack.enter_context(worker.ported())
+                return time_against_baseline(worker, spec, seed, lease.ours.cores(), alone)
 
         def measured(function: Any, spec: Spec, seed: int, announce: Any) -> timing.Verdict:
             try:
@@ -112,6 +126,7 @@ class Checking:
             borrowed=lambda function: text_of(found.get("borrowed"), TEXT_LIMIT),
             simulated=stand_in.simulated,
             ported=stand_in.ported if self.wants_gpu else lambda function: None,
+            no_gpu=f"a box reaches none here: {self._gpu['why']}" if self._gpu["cupy"] else Place.no_gpu,
             apart=True,
         )
         kind = found.get("bound")

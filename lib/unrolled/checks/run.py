@@ -54,6 +54,7 @@ class Place:
     borrowed: Callable[[Any], str | None] = foreign.used_by  # what it uses of a library that has answers ready
     simulated: Callable[[], AbstractContextManager[device.Module]] = gpu.connected  # to a machine for one case
     ported: Callable[[Function], Function | None] = lambda function: None  # with NumPy arrays, on a real GPU, if any
+    no_gpu: str = "this machine has none"  # why there is none
     apart: bool = False
 
 
@@ -314,7 +315,7 @@ class _Check:
             return _deferred(speed, "not measured yet"), None
         checked = self.place.ported(self.function) if speed.gpu else self.function
         if checked is None:
-            return _deferred(speed, "needs a GPU, and this machine has none"), None
+            return _deferred(speed, f"needs a GPU, and {self.place.no_gpu}"), None
         timed = Case("speed", {}, lambda rng: speed.draw_case(self.seed))
         with set_aside():
             finding = replace(self, function=checked, limit=SPEED_LIMIT).case(timed)
