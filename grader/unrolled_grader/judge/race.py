@@ -71,7 +71,8 @@ def time_against_baseline(
     """Return the verdict on the bound function against its baseline, on these cores.
 
     `alone` waits until nothing else is judged on them; without it that is so already. A speed that is clearly enough
-    beside other work is enough; who is not so fast may be held up by it, and begins anew. Ranks need all cores at once.
+    beside other work is enough; who is not so fast may be held up by it, and begins anew. Ranks need all cores at once,
+    and what a GPU does beside other work was never measured: there all pairs are timed alone.
     Raises as `go`, UnfairError, UnableError.
     """
     speed = spec.speed
@@ -124,6 +125,10 @@ def _raced(
             stack.enter_context(_started(other, speed, 1))
         baseline = _Side(other, stream, nullcontext)
         transport = baseline.transport()
+        if speed.gpu and alone is not None:
+            baseline(1)  # compiles its kernels while others have the GPU; the candidate's were when it was checked
+            alone()
+            alone = None
         # What CPU time misses without a control group can only look too fast.
         counted: tuple[rule.Outcome, ...] = ("pass", "fail") if worker.counts_cpu and other.counts_cpu else ("fail",)
         verdict = compare_blocks(
