@@ -4,7 +4,7 @@
                                       [--lessons 00 02] [--timed 02] [--only cluster] [--keep FOLDER]
 
 A made-up class (whole_course_class.py) goes through these lessons by the commands of docs/teaching.md. Speed counts in
-the lessons of --timed; 06, 08, 09, 13 and 14 keep the points of a GPU. All is graded as if there were none; at the end
+the lessons of --timed; 06, 09, 13 and 14 keep the points of a GPU. All is graded as if there were none; at the end
 one machine grades with what it has. Then every upload, row of scores, page and cell of an export is counted.
 
 "one machine": SIGKILL for the coordinator in the first week, for a judge in the second. "cluster": the same class on
@@ -42,7 +42,7 @@ from unrolled import device
 from unrolled_grader.jobs import record
 from whole_course_class import LESSONS, Student, fits, late, on_moodle, people
 
-WAYS, WITH_GPU = ("one machine", "cluster"), ("06", "08", "09", "13", "14")
+WAYS, WITH_GPU = ("one machine", "cluster"), ("06", "09", "13", "14")
 DUE = [datetime(2027, 1, 8 + 7 * week, 23, 59) for week in range(4)]
 KILLS = {("one machine", 0): "coordinator", ("one machine", 1): "judge"}
 KILLS |= {("cluster", 0): "worker", ("cluster", 1): "coordinator", ("cluster", 2): "scheduler"}

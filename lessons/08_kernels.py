@@ -331,8 +331,8 @@ def transpose_tiled(x):
 check.transpose_tiled(transpose_tiled)
 
 # %% [markdown]
-# Speed needs a real GPU: there your kernel has to be at least {T} times as fast as the naive one. Without a GPU its
-# points are deferred, not lost. What can be said here is what both carry:
+# On a real GPU the check times your kernel, too: it asks for at least {T} times the speed of the naive one, and gives no
+# points for it. What can be said without a GPU is what both carry:
 
 # %%
 if SIMULATED:
@@ -406,8 +406,8 @@ def row_sum(x):
 check.row_sum(row_sum)
 
 # %% [markdown]
-# Again speed waits for a real GPU: the check asks for at least {T} times the speed of one thread a row. Do not look to
-# the model for that factor. It counts sectors, and it does not know how long a single thread waits for a single read. A
+# Again speed waits for a real GPU, and gives no points: the check asks for at least {T} times the speed of one thread a
+# row. Do not look to the model for that factor. It counts sectors, and it does not know how long a single thread waits for a single read. A
 # kernel with few threads looks better there than it is. <!-- why: few threads -->
 #
 # Does the order of additions matter? The tree adds in another order than NumPy, and floats round. So compare with a

@@ -257,6 +257,14 @@ class Spec:
         """The points that the check's cell carries in nbgrader."""
         return self.points + (self.speed.points if self.speed else 0)
 
+    def judged(self) -> Spec:
+        """Return the spec as a grading takes it: what a GPU is timed for without points is for the notebook alone.
+
+        There arrays lie on the GPU. A judge's come from another process, and to bring them may take longer than a kernel.
+        """
+        unpaid = self.speed is not None and self.speed.gpu and not self.speed.points
+        return replace(self, speed=None) if unpaid else self
+
     def drawn(self, seed: int, shown: Container[str] = ()) -> list[Case]:
         """Return cases of the domain, drawn from this seed, that have what is common in it and is not shown already.
 

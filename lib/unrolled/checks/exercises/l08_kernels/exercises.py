@@ -170,7 +170,7 @@ transpose_tiled = Spec(
         gpu_case("200 x 104: tiles at the edges are not full", TILED, x=normal(200, 104)),
     ],
     domain=random_gpu_case("any size", lambda rng: normals(rng, x=(edge_size(rng, 70), edge_size(rng, 70))), ODD),
-    points=3,
+    points=4,
     hints=(
         "Both ways neighbouring threads touch neighbouring values: a tile is read row by row and written row by row. "
         "The turn happens in between, in shared memory, where no sectors are.",
@@ -203,6 +203,7 @@ transpose_tiled = Spec(
         inputs={"x": normal(4096, 4096)},
         at_least=1.5,
         against="a thread for each value and no shared memory, on 4096 x 4096",
+        points=0,
         gpu=True,
         advice="a block of 32 x 8 threads and a tile of 32 rows of 33 values is a good size",
     ),
@@ -242,7 +243,7 @@ row_sum = Spec(
         gpu_case("rows longer than eight blocks", SUMMED, x=normal(2, 2104)),
     ],
     domain=random_gpu_case("any size", any_rows, ODD),
-    points=3,
+    points=4,
     hints=(
         "A block takes a row. First each thread adds up what is its own, walking along the row in steps of a whole "
         "block; then the 256 partial sums become 128, 64, 32, and at last one.",
@@ -277,6 +278,7 @@ row_sum = Spec(
         inputs={"x": normal(4096, 4096)},
         at_least=3,
         against="a thread for each row, on 4096 x 4096",
+        points=0,
         gpu=True,
         advice="neighbouring threads have to read neighbouring values of one row, in steps of a whole block",
     ),
