@@ -73,9 +73,14 @@ def rows(root: Path) -> list[dict[str, str]]:
     return [row | {"verdict": "", "detail": ""} if row["check"].endswith("/speed") else row for row in found]
 
 
-def test_both_commands_give_the_same_rows(checkout: Path) -> None:
-    found, _ = in_one_process(checkout, "grade 00", "grade", "grade --explain right 00 ink")
-    codes, (shown, again, why), _ = zip(*found, strict=True)
+@pytest.fixture(scope="module")
+def graded(checkout: Path) -> list[Any]:
+    """What the commands said that graded the class, and looked at it."""
+    return in_one_process(checkout, "grade 00", "grade", "grade --explain right 00 ink")[0]
+
+
+def test_both_commands_give_the_same_rows(checkout: Path, graded: list[Any]) -> None:
+    codes, (shown, again, why), _ = zip(*graded, strict=True)
     assert codes == (0, 0, 0)
     assert re.search(r"^broken +0! +not graded: all of 00$", shown, re.MULTILINE)
     assert re.search(r"^right +1\+$", shown, re.MULTILINE)
@@ -97,6 +102,7 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
     assert rows(checkout) == first
 
 
+@pytest.mark.usefixtures("graded")
 def test_what_cannot_be_done_is_said_in_one_line(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

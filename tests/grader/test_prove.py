@@ -1,6 +1,7 @@
 """`unrolled prove`: what it calls refused, equivalent and a hole, and what it keeps in its record."""
 
 import json
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -115,6 +116,13 @@ def test_what_the_record_does_not_know_as_it_is_now_is_proved_again(tmp_path, mo
     rows = [{"name": "ink", "content": "now"}, {"name": "merge", "content": "before"}]
     (tmp_path / prove.RECORD).write_text(json.dumps({"rows": rows}))
     assert prove.changed(tmp_path, ["ink", "merge", "im2col"]) == ["merge", "im2col"]
+
+
+def test_the_file_of_a_spec_counts_where_none_of_its_functions_stands_there(monkeypatch):
+    seen, read = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: seen.append(file) or read(file))
+    prove.content(checkout.find(), "adam_step")
+    assert "l05_train_a_cnn/exercises.py" in {"/".join(file.parts[-2:]) for file in seen}
 
 
 def test_the_record_has_every_exercise_and_no_hole():

@@ -179,8 +179,10 @@ def content(root: Path, name: str) -> str:
 
     source = next(cell.source for cell in cells_of(root, name) if cells.grade_id(cell) == name)
     modules, waiting = set[str](), {function.__module__ for function in answers.functions_in([_spec(name)])}
+    ours = {module for module in sys.modules if module.startswith(exercises.__name__)}
+    waiting |= {module for module in ours if name in vars(sys.modules[module])}  # where the spec itself stands
     while waiting:
-        if (module := waiting.pop()).startswith(exercises.__name__) and module not in modules:
+        if (module := waiting.pop()) in ours and module not in modules:
             modules.add(module)
             used = vars(sys.modules[module]).values()
             waiting |= {str(getattr(each, "__module__", None) or getattr(each, "__name__", "")) for each in used}
