@@ -82,8 +82,8 @@ def test_use_chooses_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_look_at_a_value_a_mask_and_nonzero_wait_and_integers_do_not() -> None:
-    x, rows = cp.ones((2000, 2000), dtype="float32"), cp.arange(3)
-    mask = cp.zeros(2000, dtype=bool)
+    x, rows = cp.ones((1400, 1400), dtype="float32"), cp.arange(3)
+    mask = cp.zeros(1400, dtype=bool)
     looks = [float, int, bool, str, cp.asnumpy, lambda v: v.item(), lambda v: v.get(), lambda v: f"{v:.2f}"]
     waiting = [lambda v: x[mask], lambda v: mask.nonzero(), lambda v: x.__setitem__(mask, 0)]
     others = [lambda v: x[rows], lambda v: x.__setitem__(rows, 0), lambda v: cp.where(x > 0, x, 0)]
