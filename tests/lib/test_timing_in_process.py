@@ -22,7 +22,7 @@ NOTHING = conclude([], [], 2)
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 0.1 ms, so that these tests take no time."""
-    monkeypatch.setattr(blocks, "MIN_BLOCK", 1e-4)
+    monkeypatch.setattr(comparing, "MIN_BLOCK", 1e-4)
 
 
 def make(rng: np.random.Generator) -> dict[str, Any]:
