@@ -88,7 +88,7 @@ FLOATS = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(INTEGERS.map(lambda made: (made, "int32")) | FLOATS.map(lambda made: (made, "float32")))
 def test_expressions(made: tuple[Expression, str]) -> None:
     check(*made)
@@ -211,7 +211,7 @@ def finds(text: str, blocks: int) -> Any:
     return None
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(STATEMENTS, st.sampled_from([("s", 3, 1), ("y", 1, 1), ("y", 2, 2)]))
 def test_races_in_shared_and_global_memory(statements: list[Statement], where: tuple[str, int, int]) -> None:
     """Blocks share nothing of shared memory."""
