@@ -108,7 +108,7 @@ def test_each_lesson_asks_for_words_once(lesson):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=str)
 def test_the_reference_passes_for_any_seed(exercise):
     spec = exercise.spec
-    for seed in range(2):
+    for seed in range(1 if spec.leaderboard else 2):  # whose recipe takes seconds
         report = checks.run(
             exercise.name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT
         )
