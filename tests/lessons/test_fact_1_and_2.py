@@ -1,8 +1,9 @@
 """Facts 1 and 2 of whole notebooks: the learner's runs top to bottom and earns nothing, the solution earns everything.
 
-One kernel runs the learner's notebook, and then the cells of the solution that an answer can touch: the others ran.
-No speed is measured, so nothing here depends on how busy the machine is. The site and the run with Colab's versions
-give each solution a kernel of its own, run it in full, and fail with a speed.
+One kernel runs all lessons, and forgets the one before: of each the learner's notebook, and then the cells of the
+solution that an answer can touch, since the others ran. No speed is measured, so nothing here depends on how busy the
+machine is. The site and the run with Colab's versions give each solution a kernel of its own, run it in full, and fail
+with a speed.
 """
 
 import nbformat
@@ -32,20 +33,44 @@ def touched(solved, learners):
             yield cell
 
 
+def forgetting(lesson):
+    """A cell that leaves nothing of the lesson before: its names and answers, its journal, its GPU."""
+    return new_code_cell(f"""
+import os
+from unrolled import simgpu
+from unrolled.journal import own
+os.environ["UNROLLED_JOURNAL"] = "journal of {lesson}.json"
+own._passed.clear()
+simgpu.use("T4")
+%reset -f
+""")
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """All lessons, executed."""
+    notebook = new_notebook(cells=[SMALL, UNTIMED])
+    for lesson in LESSONS:
+        learners, solved = (nbformat.read(path, as_version=4).cells for path in (lesson.notebook, lesson.solution))
+        notebook.cells.append(forgetting(lesson))
+        for part, cells in (("untouched", learners), ("solved", touched(solved, learners))):
+            for number, cell in enumerate(cells):
+                cell.id = f"{lesson}-{part}-{number}"  # in one notebook no two may have the same
+                notebook.cells.append(cell)
+    return run.execute(notebook, cwd=tmp_path_factory.mktemp("lessons"), env=QUICKLY, cell_timeout=600)
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=str)
-def test_the_learners_notebook_earns_nothing_and_the_solution_everything(lesson, tmp_path):
-    learners, solved = (nbformat.read(path, as_version=4).cells for path in (lesson.notebook, lesson.solution))
-    again = list(touched(solved, learners))
-    for number, cell in enumerate(again):
-        cell.id = f"solved-{number}"  # in one notebook no two may have the same
-    result = run.execute(
-        new_notebook(cells=[SMALL, UNTIMED, *learners, *again]), cwd=tmp_path, env=QUICKLY, cell_timeout=600
-    )
-    assert result.stopped is None
-    assert [str(error) for error in result.errors] == [], "Run All must work before anything is written, and after"
+def test_the_learners_notebook_earns_nothing_and_the_solution_everything(lesson, executed):
+    cells = executed.notebook.cells
+    assert executed.stopped is None
+    errors = [str(error) for error in executed.errors if cells[error.cell_index].id.startswith(str(lesson))]
+    assert errors == [], "Run All must work before anything is written, and after"
     nothing, everything = (
-        {name: found.report() for name, found in run.reports(new_notebook(cells=cells)).items()}
-        for cells in (result.notebook.cells[: -len(again)], result.notebook.cells[-len(again) :])
+        {name: found.report() for name, found in run.reports(new_notebook(cells=ours)).items()}
+        for ours in (
+            [cell for cell in cells if cell.id.startswith(f"{lesson}-{part}-")] for part in ("untouched", "solved")
+        )
     )
     assert set(nothing) == set(everything) == set(lesson.specs)
     assert {report.points for report in nothing.values()} == {0}
