@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, dropping, samples
 from test_nn_compiled import (  # noqa: F401, these run here once more, on what the fixtures below give
+    test_an_optimizer_that_forgets_between_epochs_has_new_memory_in_the_graphs,
+    test_dropout_on_a_gpu,
+    test_labels_of_any_whole_numbers_are_the_same,
+)
+from test_nn_compiled_wrong import (  # noqa: F401, these, too
     test_a_label_that_is_no_class_is_named_on_a_gpu,
     test_a_parameter_that_no_loss_shows_is_found_and_its_step_named,
     test_a_parameter_that_was_not_finite_before_is_of_step_one,
     test_an_interrupted_epoch_leaves_a_device_that_works,
     test_an_optimizer_has_the_memory_of_before_the_bad_step,
-    test_an_optimizer_that_forgets_between_epochs_has_new_memory_in_the_graphs,
-    test_dropout_on_a_gpu,
     test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there,
-    test_labels_of_any_whole_numbers_are_the_same,
     test_methods_and_seeds_that_change_are_named,
 )
 

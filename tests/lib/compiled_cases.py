@@ -30,6 +30,7 @@ NETWORKS: dict[str, Make] = {
     "dense layers alone": lambda: nn.Sequential(nn.Flatten(), nn.Linear(70), nn.ReLU(), nn.Linear(40)),
     "one layer": lambda: nn.Sequential(nn.Flatten(), nn.Linear(3)),
 }
+OVERLAPPING = "windows that overlap and leave out", "three convolutions"
 OPTIMIZERS: dict[str, Callable[[], nn.Optimizer]] = {
     "SGD": lambda: nn.SGD(0.05),
     "momentum": lambda: nn.SGD(0.02, momentum=0.9, weight_decay=1e-3),
@@ -81,3 +82,16 @@ def dropping(rate: float) -> nn.Sequential:
         *(nn.Conv2d(6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(rate), nn.Flatten()),
         *(nn.Linear(40), nn.ReLU(), nn.Dropout(rate), nn.Linear(10)),
     )
+
+
+def made(name: str, module: Any = np) -> nn.Sequential:
+    return NETWORKS[name]().build(IMAGE, module)
+
+
+def there(module: Any, *arrays: Any) -> list[Any]:
+    """Copies of arrays of the host as the module's."""
+    return [module.asarray(array.copy()) for array in arrays]
+
+
+def of(*layers: nn.Layer, image: tuple[int, ...] = IMAGE, module: Any = np, **options: Any) -> nn.Sequential:
+    return nn.Sequential(*layers, **options).build(image, module)

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import mpi_ranks
+import numpy as np
 import pytest
 from drawn import Drawn
 
 from unrolled import journal, simgpu
+from unrolled.parallel import mpi_start
 from unrolled.simgpu.machine import LocalMachine
 
 
@@ -32,3 +36,23 @@ def t4() -> Iterator[None]:
     simgpu.connect(LocalMachine("T4"))
     yield
     simgpu.disconnect()
+
+
+@pytest.fixture(params=[np, simgpu], ids=["host", "simgpu"])
+def module(request: pytest.FixtureRequest) -> Any:
+    """Where a compiled program runs. On a real GPU, tests/gpu has fixtures of its own for this and the next."""
+    return request.param
+
+
+@pytest.fixture
+def gpu() -> Any:
+    return simgpu
+
+
+@pytest.fixture
+def _no_rank_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process of a rank over MPI outlives the test."""
+    monkeypatch.setenv(*mpi_ranks.MARK)
+    monkeypatch.setattr(mpi_start, "ABORT_SECONDS", 0.2)  # that nobody needs to wait for the end of what is frozen
+    yield
+    assert mpi_ranks.ranks_of_ours() == []
