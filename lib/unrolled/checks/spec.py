@@ -260,7 +260,7 @@ class Spec:
     def judged(self) -> Spec:
         """Return the spec as a grading takes it: what a GPU is timed for without points is for the notebook alone.
 
-        There arrays lie on the GPU. A judge's come from another process, and to bring them may take longer than a kernel.
+        There arrays lie on the GPU. To bring a judge's, from another process, may take longer than a kernel.
         """
         unpaid = self.speed is not None and self.speed.gpu and not self.speed.points
         return replace(self, speed=None) if unpaid else self

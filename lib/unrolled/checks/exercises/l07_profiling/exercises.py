@@ -55,6 +55,7 @@ find_bottleneck = Spec(
     cases=[
         case("seven events, by hand", trace=traces.BY_HAND),
         case("two events, the first of them late", trace=traces.FIRST_LATE),
+        case("two events, nearly alike", trace=traces.NEARLY_ALIKE),
         random_case("a program that waits", traces.drawn_trace, waits=True),
         random_case("a program that is slow to ask", traces.drawn_trace, waits=False),
     ],

@@ -44,6 +44,8 @@ Each usual mistake leads to another line or other seconds.
 """
 FIRST_LATE = [event(3, "add", 0.0045, 0.005, 0.006), event(8, "matmul", 0.0047, 0.006, 0.009)]
 """Nothing is done before 5 ms: that gap is due to line 3, which takes 6 ms with it; line 8 takes 3."""
+NEARLY_ALIKE = [event(3, "sum", 0.0, 0.0, 0.002), event(5, "add", 0.0005, 0.002, 0.00404)]
+"""Line 3 takes 2 ms, line 5 takes 2.04."""
 
 
 def costliest(trace: Sequence[Event]) -> Answer:
