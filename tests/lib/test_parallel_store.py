@@ -1,9 +1,10 @@
 """The store that ranks in processes share: notes, who is there, deaths, silence, wrong addresses."""
 
+import contextlib
+import select
 import socket
 import threading
 from contextlib import closing
-from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -50,13 +51,31 @@ BEAT, BYE, NOTHING = b"beat\n", b"bye\n", [None] * (QUIET_READS - 1)
         ([BEAT, b""], "rank 1 died"),
     ],
 )
-def test_how_a_rank_ends(reads, says):
+def test_how_a_rank_ends(reads, says, server):
     """Reads of a rank's connection; None is a read that nothing comes to."""
     visitor = store._Visitor.__new__(store._Visitor)
     recv = mock.Mock(side_effect=[TimeoutError if read is None else read for read in reads])
-    visitor.server, visitor.request = SimpleNamespace(silence=3.0), mock.Mock(recv=recv)  # type: ignore[assignment]
-    assert visitor._ended("rank 1") == says
+    visitor.server, visitor.request, server.silence = server, mock.Mock(recv=recv), 3.0
+    assert visitor._ended(1) == says
     visitor.request.settimeout.assert_called_with(3.0 / QUIET_READS)
+
+
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason="the order of ends is known where there is epoll")
+def test_the_rank_that_died_first_is_named_whoever_is_heard_of_first(server):
+    """As when mpiexec kills the others, and the thread of one of these runs before that of the first."""
+    with contextlib.ExitStack() as open_ends:
+        for rank in (0, 1, 2):
+            line, end = socket.socketpair()
+            open_ends.callback(line.close)
+            open_ends.callback(end.close)
+            server.watch(line, rank)
+            if rank == 1:
+                end.close()
+        assert server.first_to_end(2) == 1
+        end.close()
+        assert [server.first_to_end(rank) for rank in (0, 1, 2)] == [1, 1, 1]
+        server.left.add(1)
+        assert server.first_to_end(0) == 2
 
 
 def test_a_rank_that_does_not_come_is_a_failure(monkeypatch):

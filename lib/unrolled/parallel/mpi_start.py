@@ -84,7 +84,7 @@ def run_mpi(
     if getattr(function, "__module__", None) == "__main__" and find_spec("cloudpickle") is None:
         raise NoEngineError("a function of a notebook or script needs cloudpickle: pip install cloudpickle")
     over = over or threading.Event()
-    command = [launcher(), *_leaving_ranks_alone(launcher()), "-n", str(ranks), sys.executable, "-m", __name__]
+    command = [launcher(), *_without_banner(launcher()), "-n", str(ranks), sys.executable, "-m", __name__]
     with (
         TemporaryDirectory(prefix="unrolled-ranks-") as folder,
         closing(StoreServer(HOST, 0, ranks, timeout)) as server,
@@ -135,11 +135,8 @@ class MpiMember(Member, MpiCommunicator):
 
 
 @cache
-def _leaving_ranks_alone(mpiexec: str) -> tuple[str, ...]:
-    """Options by which MPICH's mpiexec does not kill the others once a rank has died: which one was it, then?
-
-    Our server hears of the first end, and the ranks of that.
-    """
+def _without_banner(mpiexec: str) -> tuple[str, ...]:
+    """Options by which MPICH's mpiexec prints less once a rank has died. It kills the others in any case."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
     return ("-disable-auto-cleanup",) if "HYDRA" in version else ()
 
