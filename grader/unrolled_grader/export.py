@@ -173,8 +173,8 @@ def _on_another_scale(grades: Path) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for kept in record.load_all(grades):
-        specs = checks.lessons().get(kept.lesson)
-        if specs is not None and kept.version == unrolled.__version__ and not _fits(kept, choices.parts(specs)):
+        specs = checks.judged(kept.lesson)
+        if specs and kept.version == unrolled.__version__ and not _fits(kept, choices.parts(specs)):
             found.setdefault(kept.lesson, []).append(kept.student)
     return found
 

@@ -174,7 +174,7 @@ def refuse(directory: CourseDirectory, grades: Path, handed: Handed, problem: st
     gradebook.save_zero(directory, student, lesson, problem, waits=waits)
     for step in (directory.autograded_directory, directory.feedback_directory):
         shutil.rmtree(directory.format_path(step, student, lesson), ignore_errors=True)
-    specs = checks.lessons().get(lesson, {}).items()
+    specs = checks.judged(lesson).items()
     verdict = "deferred" if waits else "missing"
     parts = [evidence.without(name, spec, verdict, f"not graded: {problem}") for name, spec in specs]
     scores = tuple(score for part in parts for score in part)

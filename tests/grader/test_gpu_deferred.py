@@ -16,7 +16,7 @@ from small_course import GOOD, LESSON, answered, grades, hand_in, recorded, tabl
 
 from unrolled import checks, device
 from unrolled.checks.spec import normal
-from unrolled_grader import commands
+from unrolled_grader import commands, export
 from unrolled_grader.box import sandbox
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job, queue, record
@@ -103,6 +103,16 @@ def test_deferred_and_completed(course: Grading, monkeypatch: pytest.MonkeyPatch
     assert line["reason"] == "completed: deferred"
     grade(course)
     assert recorded(course, "ann") == done
+
+
+def test_a_speed_on_a_gpu_without_points_is_for_the_notebook_alone(
+    course: Grading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpaid = replace(SPECS["total"], speed=replace(SPECS["total"].speed, points=0))
+    monkeypatch.setattr(checks, "lessons", lambda: {LESSON: MappingProxyType({**SPECS, "total": unpaid})})
+    with_gpu(monkeypatch, None)
+    assert not [name for name in grade(course) if name.endswith("/speed")]
+    assert export._on_another_scale(course.grades) == {}
 
 
 def test_a_clusters_gpus_settle_what_this_machine_cannot(

@@ -54,7 +54,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     handed_out = cells.read(released)
     found: tuple[Record, NotebookNode | None]
     options = Options(**order["options"])
-    specs = {name: spec.judged() for name, spec in checks.lessons().get(lesson, {}).items()}
+    specs = checks.judged(lesson)
     try:
         nb = opening.opened(intake.read(Path(order["notebook"])), lesson, specs)
         release = versions.release_for(versions.version_of(nb), released)

@@ -12,7 +12,7 @@ from .run import run
 from .spec import Budget, Spec, Speed
 
 __all__ = ["MIME", "Budget", "Finding", "Part", "Report", "Spec", "Speed"]
-__all__ += ["all_specs", "declared", "lessons", "problems", "run", "specs_for", "variants"]
+__all__ += ["all_specs", "declared", "judged", "lessons", "problems", "run", "specs_for", "variants"]
 
 Specs = MappingProxyType[str, Spec]
 
@@ -27,6 +27,11 @@ def lessons() -> MappingProxyType[str, Specs]:
     if found := problems(chosen, declared()):
         raise ValueError(f"{choices.FILE}: {'; '.join(found)}")
     return specs_for(chosen)
+
+
+def judged(lesson: str) -> Specs:
+    """Return a lesson's specs as a grading takes them; none for what is no lesson."""
+    return MappingProxyType({name: spec.judged() for name, spec in lessons().get(lesson, {}).items()})
 
 
 def specs_for(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
