@@ -14,6 +14,7 @@ LAB_ARGS ?=
 WHEELHOUSE_ARGS ?=
 BENCH_DIR ?= artifacts/benchmarks
 export PYTHON
+export MYPY_NUM_WORKERS ?= 2
 # Tests and gradings start many processes: each would compile our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
