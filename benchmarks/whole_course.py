@@ -38,7 +38,6 @@ from typing import Any
 import common
 import memory
 import whole_course_class
-from unrolled import device
 from unrolled_grader.jobs import record
 from whole_course_class import LESSONS, Student, fits, late, on_moodle, people
 
@@ -219,12 +218,15 @@ def collect(course: Course, lesson: str, download: int, due: datetime) -> None:
 
 def complete(course: Course) -> None:
     """Grade what waits for a GPU with what is here; note what still waits, and what changed besides."""
-    start, gpu, before = time.perf_counter(), device.describe()["gpu"], course.scores()
+    start, before = time.perf_counter(), course.scores()
     os.environ.pop("CUDA_VISIBLE_DEVICES")
+    command = [sys.executable, "-c", "from unrolled import device; print(device.describe()['gpu'] or '')"]
+    gpu = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
     course.grade("grade, with a GPU" if gpu else "grade, with no GPU here", "--reason", "a GPU")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     waits, after = [{part for part in one if one[part]["verdict"] == "deferred"} for one in (before, course.scores())]
-    unequal = {part for part, row in course.scores().items() if row["points"] != before[part]["points"]} - waits
+    changed = {part for part, row in course.scores().items() if row["points"] != before[part]["points"]}
+    unequal = {part for part in changed - waits if part[2] != "late"}  # a share of what is earned
     facts = {"gpu": gpu, "deferred_before": len(waits), "deferred": len(after), "unequal": len(unequal)}
     course.note("counts", "points of a GPU", start, **facts, **({"lost": len(after)} if gpu else {}))
 
