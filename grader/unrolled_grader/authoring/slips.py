@@ -94,14 +94,10 @@ def _where(right: Function, feature: str) -> Function:
         found = set(features_of(arguments(right, positional, named)))
         if feature not in found:
             return right(*positional, **named)
-        return spoiled(right(*positional, **named)) if _returns(right) else None
+        writes = "return " not in inspect.getsource(right)  # into its arguments
+        return None if writes else spoiled(right(*positional, **named))
 
     return wrong
-
-
-def _returns(right: Function) -> bool:
-    """Whether a function returns something, rather than writing into its arguments."""
-    return "return " in inspect.getsource(right)
 
 
 def spoiled(y: Any) -> Any:

@@ -88,8 +88,7 @@ class Folders:
     def in_gradebook(self, student: str) -> bool:
         """Return whether the gradebook knows a student, or cannot be asked without nbgrader."""
         kind, _, file = str(self.config.CourseDirectory.get("db_url", "")).partition(":///")
-        file = file.partition("?")[0]
-        return kind != "sqlite" or _holds(Path(file), "student WHERE id = ?", student)
+        return kind != "sqlite" or _holds(Path(file.partition("?")[0]), "student WHERE id = ?", student)
 
     def has_record(self, student: str, lesson: str) -> bool:
         """Return whether a submission was recorded, as far as can be told."""

@@ -158,7 +158,7 @@ class _Repair:
         name = _name(original)
         carriers = self.carriers(name)
         text = original.source.strip()
-        found = carriers or self.texts_at(original)
+        found = carriers or [cell for cell in self.cells_at(original) if self.is_own_text(cell)]
         found = found or [cell for cell in self.cells if self.is_own_text(cell) and text in cell.source]
         changed = [cell for cell in found if cell.source.strip() not in ("", text)]
         if not found:
@@ -182,10 +182,6 @@ class _Repair:
         known = {line for original in self.released for line in original.source.splitlines()}
         is_own = cell.cell_type == "raw" or self.is_own_text(cell)
         return "\n".join(line for line in lines if line not in known) if is_own else ""
-
-    def texts_at(self, original: NotebookNode) -> list[NotebookNode]:
-        """The learner's own text cells that stand where the answer was."""
-        return [cell for cell in self.cells_at(original) if self.is_own_text(cell)]
 
     def cells_at(self, original: NotebookNode) -> list[NotebookNode]:
         """The cells that stand where the answer was: between the handed out cells around it."""

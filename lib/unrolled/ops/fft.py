@@ -145,18 +145,15 @@ def tiling_for(windows: Windows, n: int, c: int, o: int, on_gpu: bool = False) -
         return pixels * (2.5 * log2(max(2, pixels)) * (tiles * (c + o) + c * o) + 4 * tiles * c * o)
 
     tried = TRANSFORMS_ON_GPU if on_gpu else (*TRANSFORMS, max(size))
-    lengths = {tuple(_length(most, *axis) for axis in _axes(windows)) for most in tried}
+    lengths = {  # of the whole image, or about one of these, so that a tile is no less than a kernel
+        tuple(fast_length(min(side, max(most, 2 * kernel - 1))) for side, kernel in _axes(windows)) for most in tried
+    }
     return min((_tiling(windows, *both) for both in sorted(lengths)), key=operations)
 
 
 def _axes(windows: Windows) -> Iterator[tuple[int, int]]:
     """Size of the padded image and of the kernel, vertically and horizontally."""
     return zip(_padded_size(windows), windows.kernel_size, strict=True)
-
-
-def _length(most: int, size: int, kernel: int) -> int:
-    """A length for transforms: that of the whole image, or about `most`, so that a tile is no less than a kernel."""
-    return fast_length(min(size, max(most, 2 * kernel - 1)))
 
 
 def _tiling(windows: Windows, *length: int) -> Tiling:

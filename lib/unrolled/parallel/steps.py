@@ -52,7 +52,9 @@ class Steps:
                 elif len(labels):
                     found[-2:-1] += (scores.argmax(axis=1) == labels).sum()
                 self.optimizer.step(network.parameters, network.gradients, rate)
-        _average_state(comm, network)
+        if len(network.state):
+            comm.all_reduce(network.state, out=network.state)
+            network.state[...] /= comm.size
         found[-1] = 0.0 if module.isfinite(network.parameters).all() else 1.0
         *losses, right, spoiled = to_host(comm.all_reduce(found))
         if spoiled:
@@ -79,9 +81,3 @@ def _rows(train: Dataset, rows: np.ndarray[Any, Any], module: Module) -> tuple[A
     """These rows of the data, in an array library."""
     chosen = to_device(rows, array_module(train.images))
     return to_device(train.images[chosen], module), to_device(train.labels[chosen], module)
-
-
-def _average_state(comm: Communicator, network: Sequential) -> None:
-    if len(network.state):
-        comm.all_reduce(network.state, out=network.state)
-        network.state[...] /= comm.size

@@ -87,7 +87,8 @@ class Verdict:
         if self.outcome != "inconclusive" or not seen or min(pair.ratio for pair in seen) < self.at_least / rule.FAR:
             return False
         cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
-        return self.unable or self.noisy or cut_short or _crowded(self.control)
+        blocks = [block for pair in self.control for block in (pair.baseline, pair.candidate)]
+        return self.unable or self.noisy or cut_short or _share(blocks) < rule.CONTROL_SHARE
 
     def __str__(self) -> str:
         """One to three plain sentences."""
@@ -256,11 +257,6 @@ def _by_cpu_time(pairs: Sequence[Pair], at_least: float, beside: Sequence[TimedB
         return "inconclusive"
     usual = _share(beside or [pair.baseline for pair in pairs])
     return "pass" if _share([pair.candidate for pair in pairs]) >= 0.5 * usual else "inconclusive"
-
-
-def _crowded(control: Sequence[Pair]) -> bool:
-    """Whether the baseline had less than a core of its own; no where CPU time is unknown."""
-    return _share([block for pair in control for block in (pair.baseline, pair.candidate)]) < rule.CONTROL_SHARE
 
 
 def _share(blocks: Sequence[TimedBlock]) -> float:
