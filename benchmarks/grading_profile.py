@@ -86,8 +86,9 @@ def rows(options: Any) -> Iterator[common.Row]:
         released = cells.read(common.ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
         for _ in range(1 if options.quick else TIMES):
             clock.seconds.clear()
-            clean = job.sanitized(notebook, released)
-            walk.Walk(clean, checks.lessons()[lesson], boxed=True, timed=not options.no_timing)
+            clean, own = job.sanitized(notebook, released), {cell.source for cell in released.cells}
+            how = {"handed_out": own, "boxed": True, "timed": not options.no_timing}
+            walk.Walk(clean, checks.lessons()[lesson], **how)
         whole = sum(clock.seconds.values())
         yield {"name": f"judging, {lesson}", "ours_s": whole}
         for part, seconds in sorted(clock.seconds.items(), key=lambda item: -item[1]):

@@ -30,8 +30,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 HERE = Path(__file__).parent
 BOXED = {
     *("exploits", "test_cgroup", "test_formgrader", "test_gpu_deferred", "test_gpu_judge", "test_jobs", "test_judge"),
-    *("test_nbgrader", "test_parity", "test_race", "test_restart", "test_sandbox", "test_shell", "test_teaching"),
-    *("test_transport", "test_zygote"),
+    *("test_judged_lessons", "test_nbgrader", "test_parity", "test_race", "test_restart", "test_sandbox", "test_shell"),
+    *("test_teaching", "test_transport", "test_zygote"),
 }
 """Folders and modules of tests that run student code in bubblewrap."""
 TIMED = ("lessons/test_four_facts.py", "grader/exploits/")

@@ -121,6 +121,17 @@ def test_such_a_cell_costs_its_own_exercise_alone(
     assert says in scores[0].detail
 
 
+def test_of_the_lessons_own_cells_those_run_whose_names_another_has(root: Path) -> None:
+    """Text counts too, as `eval` may run it; a cell that was changed is the learner's own."""
+    notebook = answered(root, GOOD | {"double": "def double(number):\n    return eval('twice')(number)"})
+    own = ["twice = lambda number: factor * number", "factor = 2", "shown = 1 / 0", "import os\nos._exit(0)"]
+    notebook.cells[1:1] = [new_code_cell(source) for source in (own[1], own[0], *own[2:], "1 / 0")]
+    verdicts = judge(Submission("ann", LESSON, notebook, SPECS, None, frozenset(own)), UNTIMED)
+    assert {score.verdict for score in verdicts.scores} == {"pass", "deferred"}
+    raised = [cell.source for cell in verdicts.notebook.cells if cell.cell_type == "code" and cell.outputs]
+    assert raised[0] == "1 / 0"
+
+
 def test_no_cell_is_started_once_time_is_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "NOTEBOOK_LIMIT", 0.0)
     assert {score.verdict for score in judged(root, GOOD).scores} == {"timeout"}

@@ -64,7 +64,8 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
         problem = str(error) if refused else f"it cannot be repaired: {type(error).__name__}: {error}"
         found = Record(student, lesson, order["digest"], (), problem), None
     else:
-        submission = Submission(student, lesson, nb, specs, order["seed"])
+        own = frozenset(cell.source for cell in handed_out.cells)
+        submission = Submission(student, lesson, nb, specs, order["seed"], own)
         key = Key(submission_hash(nb), release.hash(lesson) if release else order["specs"], environment(options))
         if release:
             found = versions.performed_by(release, order, key, versions.worth(handed_out))

@@ -39,6 +39,7 @@ class Submission:
     notebook: NotebookNode
     specs: Mapping[str, Spec]
     seed: int | None = None  # what its hidden inputs follow from; None leaves them to chance
+    handed_out: frozenset[str] = frozenset()  # the sources of the lesson's own cells
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ def judge(submission: Submission, options: Options = Options()) -> Verdicts:
 def _judge(submission: Submission, options: Options) -> Verdicts:
     started = time.monotonic()
     seed = secrets.randbits(63) if submission.seed is None else submission.seed
-    walk = partial(Walk, submission.notebook, submission.specs, boxed=options.sandbox, timed=options.timing)
-    first = walk(seed=derived(seed, 0))
-    walks = [first]
+    walk = partial(Walk, submission.notebook, submission.specs, handed_out=submission.handed_out)
+    walk = partial(walk, boxed=options.sandbox, timed=options.timing)
+    walks = [first := walk(seed=derived(seed, 0))]
     seen = {name: [first.scores[name]] for name in submission.specs}
     while again := [name for name, scores in seen.items() if settle(_speeds(scores)) is None]:
         walks.append(walk(only=again, seed=derived(seed, len(walks))))

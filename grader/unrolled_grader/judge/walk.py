@@ -1,13 +1,14 @@
 """One walk through a notebook: its cells run in a worker, and in place of each check its spec is judged.
 
 A cell that ends the worker, or never ends, costs no more than itself and what needs it: for the next check there is a
-new worker, which has run the other cells above it.
+new worker, which has run the other cells above it. What was handed out and shows something is not run: see `idle`.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+import re
 import secrets
 import time
 from collections import Counter
@@ -23,7 +24,7 @@ from unrolled.notebook.cells import grade_id
 from unrolled_grader.box import lease, sandbox
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 from unrolled_grader.box.wire import text_of
-from unrolled_grader.judge import evidence
+from unrolled_grader.judge import evidence, opening
 from unrolled_grader.judge.checking import ENDED, Checking
 from unrolled_grader.judge.evidence import CELL, Score
 from unrolled_grader.judge.outputs import MARK, Outputs, in_sight
@@ -36,8 +37,8 @@ NOTEBOOK_LIMIT = 600.0  # seconds after which no further cell of a notebook is s
 class Walk:
     """One walk through a notebook, and what it found. The walk is over once this object is made.
 
-    With `only`, checks of other names are passed over, and the walk ends at the last of these. Raises ZygoteError if no
-    worker can be started.
+    With `only`, checks of other names are passed over, and the walk ends at the last of these. `handed_out` are the
+    sources of the lesson's own cells. Raises ZygoteError if no worker can be started.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Walk:
         notebook: NotebookNode,
         specs: Mapping[str, Spec],
         *,
+        handed_out: Collection[str] = (),
         boxed: bool,
         timed: bool,
         seed: int | None = None,
@@ -68,6 +70,7 @@ class Walk:
         self._deaths: Counter[int] = Counter()
         """How often a worker ended in each cell. Once may be no fault of the cell: the system kills processes, too."""
         self._deadline = time.monotonic() + NOTEBOOK_LIMIT
+        self._idle = idle(self.notebook, handed_out)
         places = {check_of(cell): index for index, cell in enumerate(self.notebook.cells) if cell.cell_type == "code"}
         asked = {places[name]: name for name in (specs if only is None else only) if name in places}
         self._walk(asked, len(self.notebook.cells) if only is None else max(asked, default=-1) + 1)
@@ -96,7 +99,7 @@ class Walk:
     def _code(self, end: int, asked: Collection[int] = ()) -> Iterator[tuple[int, NotebookNode]]:
         """The code cells above `end`, with their places: of those of the checks the ones that are asked for."""
         for index, cell in enumerate(self.notebook.cells[:end]):
-            if cell.cell_type == "code" and (index in asked or check_of(cell) not in self._specs):
+            if index not in self._idle and (index in asked or check_of(cell) not in self._specs):
                 yield index, cell
 
     def _visit(self, worker: Worker, index: int, cell: NotebookNode, check: str | None) -> None:
@@ -205,3 +208,19 @@ def check_of(cell: NotebookNode) -> str:
     """Return the name of the check whose cell this is, by its grade_id; empty if it is no check's."""
     name = grade_id(cell) or ""
     return name[len(CELL) :] if name.startswith(CELL) else ""
+
+
+def idle(notebook: NotebookNode, handed_out: Collection[str]) -> set[int]:
+    """Return the places of cells that do not run: text, and code as it was handed out whose names no other cell has.
+
+    It draws and measures for the learner, which takes more than half of a lesson's time. Of a cell that runs any word
+    counts as a name, also in a text or a comment.
+    """
+    words, found = set[str](), set[int]()
+    for index, cell in reversed([*enumerate(notebook.cells)]):
+        own = grade_id(cell) or cell.source not in handed_out
+        if cell.cell_type == "code" and (own or opening.bound(cell.source) & words):
+            words.update(re.findall(r"\w+", cell.source))
+        else:
+            found.add(index)
+    return found

@@ -78,7 +78,8 @@ def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:
     score = f"{_number(max(0.0, float(grades.get('score') or 0)))} of {_number(grades.get('max_score'))} points"
     return (
         f"<header><h1>{name}: {score}</h1>{penalty}"
-        "<p>What the judge found stands in blue frames. Dotted lines hold what the notebook itself displayed.</p>"
+        "<p>What the judge found stands in blue frames. Dotted lines hold what the notebook itself displayed. "
+        "Code of the course that no check needs was not run.</p>"
         f"{inert.table(('graded', 'points'), rows)}</header>"
     )
 
