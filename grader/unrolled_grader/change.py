@@ -192,7 +192,8 @@ def _changed_there(
     contents[settings.CHOICES] = trees.choices_text(wanted).encode()
     readme = theirs / "README.md"
     if readme.is_file():
-        contents["README.md"] = learners.with_rows(readme.read_text(encoding="utf-8"), trees.heads(books)).encode()
+        text, rows = readme.read_text(encoding="utf-8"), learners.rows(trees.heads(books))
+        contents["README.md"] = learners.ROWS.sub(lambda _: f"{rows}\n", text, count=1).encode()
     for name, content in contents.items():
         if not _holds(theirs / name, content):
             yield theirs / name, content

@@ -67,11 +67,6 @@ def rows(lessons: Mapping[str, str]) -> str:
     )
 
 
-def with_rows(readme: str, lessons: Mapping[str, str]) -> str:
-    """Return a README, which people may have written in, with these lessons in its table; as it is if it has none."""
-    return ROWS.sub(lambda _: rows(lessons) + "\n", readme, count=1)
-
-
 def unlinked(text: str, there: Collection[str]) -> str:
     """Return a page without links to pages that are not `there`, as links name them; their words stay."""
     return LINK.sub(lambda link: link[0] if "://" in link[2] or link[2] in there else link[1], text)
