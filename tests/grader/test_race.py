@@ -42,17 +42,18 @@ def raced(worker: Worker, source: str) -> Verdict:
 @pytest.mark.parametrize(
     ("source", "error", "says"),
     [
-        ("import zlib\ndef total(x): return x.sum() + (zlib.crc32(x.tobytes()) % 4 == 0)", UnfairError, WRONG),
+        ("import zlib\ndef total(x): return x.sum() + (zlib.crc32(x.tobytes()) % 4 > 0)", UnfairError, WRONG),
         (f"{LATER} else calls", UnfairError, WRONG),
         (f"{LATER} else 1 / 0", ReportedError, "raised ZeroDivisionError"),
         ("def total(x):\n    s = x.sum()\n    x[0] += 1\n    return s", UnfairError, "changed its input x"),
         ("kept = []\ndef total(x):\n    kept.append(x.sum())\n    return kept[0]", UnfairError, WRONG),
     ],
-    ids=["one in four", "after a while", "an error after a while", "changed", "the first again"],
+    ids=["three in four", "after a while", "an error after a while", "changed", "the first again"],
 )
 def test_what_is_wrong_while_it_is_timed_is_found(
     source: str, error: type[Exception], says: str, worker: Worker
 ) -> None:
+    """A block's sample is secret, so nothing here is right for more than a quarter of the inputs or a few calls."""
     with pytest.raises(error, match=says):
         raced(worker, source)
 
