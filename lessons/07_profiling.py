@@ -660,10 +660,10 @@ for habit, run in habits.items():
             run()
         traces.append(trace)
     took[habit] = traces[1].seconds
-    waits = sum(transfer.blocking for transfer in traces[1].transfers) + len(traces[1].synchronizations[:-1])
+    blocked = sum(transfer.blocking for transfer in traces[1].transfers) + len(traces[1].synchronizations[:-1])
     print(
         f"{habit:22}{traces[0].seconds * 1e6:8,.0f} µs{traces[1].seconds * 1e6:9,.0f} µs"
-        f"{waits:9} x {len(traces[1].transfers):9} x"
+        f"{blocked:9} x {len(traces[1].transfers):9} x"
     )
 longer = took["x[x > 0]"] / took["where(x > 0, x, 0)"]
 journal.measured("boolean_index", longer, where=f"modelled, {simgpu.profile().name}")
@@ -926,10 +926,10 @@ for size in (8, 32, 128, 1024):
     epoch[size] = step.bare * steps
     label = f"whole network, GPU, batch {size}"
     journal.rung(label, "an epoch of training", epoch[size], batch=size, hardware=step.where)
-    line = f"batch {size:4}{step.bare * 1e6:13,.0f} µs{epoch[size]:9.2f} s"
+    columns = f"batch {size:4}{step.bare * 1e6:13,.0f} µs{epoch[size]:9.2f} s"
     if row := RECORD.get(f"mnist step, batch {size}"):
-        line += f"{row['ours_s'] * 1e6:22,.0f} µs{row['ours_s'] * steps:9.2f} s"
-    table.append(line)
+        columns += f"{row['ours_s'] * 1e6:22,.0f} µs{row['ours_s'] * steps:9.2f} s"
+    table.append(columns)
 print(f"{step.where + ': a step':>25}{'an epoch':>11}{'recorded, H200: a step':>25}{'an epoch':>11}")
 print(*table, sep="\n")
 journal.measured("gpu_batch_128", epoch[8] / epoch[128], where=step.where)

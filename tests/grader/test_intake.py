@@ -121,7 +121,8 @@ def test_the_kernel_a_notebook_asks_for_is_known(metadata: dict[str, Any], langu
         ("%%time\ndef f(x): return x", {"f"}),
         ("%%writefile f.py\ndef f(x): return x", set()),
         ("await g()\nif True:\n    import f.g as f\nelse:\n    class h: pass", {"f", "h"}),
-        ("try:\n    %time k = 1\nexcept ValueError:\n    f, (g, *h) = 1, (2,)\n    f.k = x[0] = 3", {"f", "g", "h"}),
+        ("try:\n    %time k = 1\nexcept ValueError:\n    f, (g, *h) = 1, (2,)\n    f.k = x[y] = 3", {*"fghx"}),
+        ("for i, j in k: l += 1\nwith m as (n, o.p): pass\ndel q, r[0]", {*"ijlno"}),
         ("x = (7\n % 4)", {"x"}),
         ("def f(:", set()),
         ("+".join("1" * 60_000), set()),
@@ -133,12 +134,27 @@ def test_the_names_that_a_cell_binds(source: str, names: set[str]) -> None:
     assert opening.bound(source) - {"files"} == names - {"files"}
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def f(x: t):\n    'w'\n    y = x + g  # w\n    return [h(z) for z in y]", {*"fght"}),
+        ("class C(D):\n    e = f'{g} h'\na.b += eval('i + j')\n'w'", {*"CDghaij", "eval"}),
+        ("%time f(x)  # x", {*"fx", "time"}),
+        ("def f(:", {*"f", "def"}),
+        ("+".join("1" * 60_000), {"1"}),
+        ("-" * 100_000, set()),
+    ],
+)
+def test_the_names_that_a_cell_uses(source: str, names: set[str]) -> None:
+    assert opening.used(source) == names
+
+
 def test_no_more_is_kept_than_one_notebook_binds() -> None:
     """A class may hand in gigabytes of cells."""
     for number in range(3):
         opening.bound(f"x{number} = 1")
         problem(json.dumps(notebook()).encode())
-    assert opening._bound.cache_info().currsize <= 1
+    assert opening.bound.cache_info().currsize <= 1
 
 
 def place(submitted: Path, student: str, data: bytes | None, lesson: str = LESSON) -> Path:

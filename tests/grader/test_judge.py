@@ -122,14 +122,16 @@ def test_such_a_cell_costs_its_own_exercise_alone(
 
 
 def test_of_the_lessons_own_cells_those_run_whose_names_another_has(root: Path) -> None:
-    """Text counts too, as `eval` may run it; a cell that was changed is the learner's own."""
+    """Text counts too, as `eval` may run it; a cell that was changed is the learner's own. The answer is above all."""
     notebook = answered(root, GOOD | {"double": "def double(number):\n    return eval('twice')(number)"})
     own = ["twice = lambda number: factor * number", "factor = 2", "shown = 1 / 0", "import os\nos._exit(0)"]
-    notebook.cells[1:1] = [new_code_cell(source) for source in (own[1], own[0], *own[2:], "1 / 0")]
+    place = next(place for place, cell in enumerate(notebook.cells) if "twice" in cell.source) + 1
+    notebook.cells[place:place] = [new_code_cell(source) for source in (own[1], own[0], *own[2:], "1 / 0")]
     verdicts = judge(Submission("ann", LESSON, notebook, SPECS, None, frozenset(own)), UNTIMED)
     assert {score.verdict for score in verdicts.scores} == {"pass", "deferred"}
     raised = [cell.source for cell in verdicts.notebook.cells if cell.cell_type == "code" and cell.outputs]
-    assert raised[0] == "1 / 0"
+    assert "1 / 0" in raised
+    assert not {*own} & {*raised}
 
 
 def test_no_cell_is_started_once_time_is_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

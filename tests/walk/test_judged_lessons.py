@@ -1,4 +1,4 @@
-"""Right answers to every lesson, judged as when graded: cells of the lesson that nothing of theirs names do not run."""
+"""Right answers to every lesson, judged as when graded: cells of the lesson that nothing uses do not run."""
 
 from pathlib import Path
 

@@ -11,6 +11,7 @@ import ast
 import functools
 import json
 import re
+import symtable
 import warnings
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -41,7 +42,7 @@ class RefusedError(ValueError):
 
 def opened(data: bytes, lesson: str, checks: Collection[str]) -> NotebookNode:
     """Return the notebook of `lesson` (with these checks) in a file's bytes, clean and valid. Raises RefusedError."""
-    _bound.cache_clear()  # the cells of one notebook at a time: all of a class may be large
+    bound.cache_clear()  # the cells of one notebook at a time: all of a class may be large
     try:
         content = _parsed(data)
         nb = _clean(content)
@@ -77,12 +78,35 @@ def new_cell(kind: str, source: str) -> NotebookNode:
     return cell
 
 
+@functools.lru_cache(MAX_CELLS)  # it is asked of each cell for every exercise
 def bound(source: str) -> frozenset[str]:
-    """Return the names that a cell binds when it runs: its top-level functions, classes, imports and assignments.
+    """Return the names that a cell binds, or stores into, when it runs: functions, classes, imports and assignments.
 
     Magics and shell commands are passed over. A cell that is no Python binds nothing.
     """
-    return _bound(source[:PARSED])
+    statements = _statements(_tree(source[:PARSED]).body)
+    return frozenset(name for statement in statements for name in _names(statement))
+
+
+def used(source: str) -> frozenset[str]:
+    """Return the names that a cell may need of others: all that are not local to a function, and each word of a string.
+
+    A string that stands alone, as a docstring does, needs nothing. With a magic, or in no Python, each word counts.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tables = [symtable.symtable(source[:PARSED], "cell", "exec")]
+            nodes = [*ast.walk(ast.parse(source[:PARSED]))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset(re.findall(r"\w+", source))
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    strings = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in alone]
+    names = set(re.findall(r"\w+", " ".join(map(str, strings))))
+    for table in tables:
+        tables += table.get_children()
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() or table is tables[0]}
+    return frozenset(names)
 
 
 def is_words(source: str) -> bool:
@@ -90,11 +114,6 @@ def is_words(source: str) -> bool:
     body = _tree(source[:PARSED]).body
     names = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
     return names <= {"print"} and all(isinstance(statement, ast.Expr) for statement in body)
-
-
-@functools.lru_cache(MAX_CELLS)  # it is asked of each cell for every exercise
-def _bound(source: str) -> frozenset[str]:
-    return frozenset(name for statement in _statements(_tree(source).body) for name in _names(statement))
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -243,12 +262,16 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _names(statement: ast.stmt) -> Iterator[str]:
-    """The names that one statement binds."""
+    """The names that one statement binds or stores into."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield statement.name
     elif isinstance(statement, (ast.Import, ast.ImportFrom)):
         yield from (alias.asname or alias.name for alias in statement.names)
-    elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        nodes = (node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
-        yield from (node.id for node in nodes if isinstance(node.ctx, ast.Store))
+    else:
+        targets = [*getattr(statement, "targets", []), getattr(statement, "target", None)]
+        targets += [item.optional_vars for item in getattr(statement, "items", [])]
+        for node in (node for target in targets if target for node in ast.walk(target)):
+            if isinstance(getattr(node, "ctx", None), ast.Store):
+                while isinstance(node, (ast.Attribute, ast.Subscript)):
+                    node = node.value
+                yield from [node.id] if isinstance(node, ast.Name) else []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
 import secrets
 import time
 from collections import Counter
@@ -99,7 +98,8 @@ class Walk:
     def _code(self, end: int, asked: Collection[int] = ()) -> Iterator[tuple[int, NotebookNode]]:
         """The code cells above `end`, with their places: of those of the checks the ones that are asked for."""
         for index, cell in enumerate(self.notebook.cells[:end]):
-            if index not in self._idle and (index in asked or check_of(cell) not in self._specs):
+            runs = cell.cell_type == "code" and index not in self._idle
+            if runs and (index in asked or check_of(cell) not in self._specs):
                 yield index, cell
 
     def _visit(self, worker: Worker, index: int, cell: NotebookNode, check: str | None) -> None:
@@ -211,16 +211,18 @@ def check_of(cell: NotebookNode) -> str:
 
 
 def idle(notebook: NotebookNode, handed_out: Collection[str]) -> set[int]:
-    """Return the places of cells that do not run: text, and code as it was handed out whose names no other cell has.
+    """Return the places of code cells that do not run: as handed out, and what they bind no other cell uses.
 
-    It draws and measures for the learner, which takes more than half of a lesson's time. Of a cell that runs any word
-    counts as a name, also in a text or a comment.
+    They draw and measure for the learner, which takes more than half of a lesson's time. A learner's cell may use what
+    is bound below it, by the time it is called; one of the lesson what is bound above.
     """
-    words, found = set[str](), set[int]()
-    for index, cell in reversed([*enumerate(notebook.cells)]):
-        own = grade_id(cell) or cell.source not in handed_out
-        if cell.cell_type == "code" and (own or opening.bound(cell.source) & words):
-            words.update(re.findall(r"\w+", cell.source))
+    code = [(place, cell.source) for place, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    given = {place: cell for place, cell in code if cell in handed_out and not grade_id(notebook.cells[place])}
+    used = {name for place, cell in code if place not in given for name in opening.used(cell)}
+    found = set()
+    for place, cell in reversed(given.items()):
+        if opening.bound(cell) & used:
+            used |= opening.used(cell)
         else:
-            found.add(index)
+            found.add(place)
     return found

@@ -11,19 +11,7 @@ from matplotlib.axes import Axes
 
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import (
-    BLUE,
-    COLOURS,
-    GREY,
-    INK,
-    MARKERS,
-    SMALL,
-    STYLES,
-    WIDTH,
-    mark,
-    new_figure,
-    styled,
-)
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, SMALL, STYLES, WIDTH, mark, new_figure, styled
 from unrolled.show.words import count_of, listing, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."

@@ -15,19 +15,7 @@ from matplotlib.lines import Line2D
 from unrolled.parallel.links import LINKS, Link
 from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Explorer, Picture, Slider
-from unrolled.show.style import (
-    BLUE,
-    COLOURS,
-    FONT_SIZE,
-    GREY,
-    MARKERS,
-    SMALL,
-    STYLES,
-    WIDTH,
-    mark,
-    new_figure,
-    styled,
-)
+from unrolled.show.style import BLUE, COLOURS, FONT_SIZE, GREY, MARKERS, SMALL, STYLES, WIDTH, mark, new_figure, styled
 from unrolled.show.words import amount, count_of, number, percent, seconds, times, titled
 
 Line = tuple[Sequence[float], Sequence[float], str]
