@@ -449,9 +449,9 @@ eager = at_8["eager_s"]
 print(f"at batch 8, from Python: this CPU {narrow:.1f} s (projected), the GPU {eager:.1f} s (recorded)", end="")
 print(f": {narrow / eager:.1f} times; then compiled {eager / at_8['ours_s']:.0f} times")
 trained = {f"batch {size}": counted.figure(f"mnist epoch, batch {size}", "accuracy") for size in (8, 128)}
-for name, right in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
-    interval = 1.96 * (right * (1 - right) / 10_000) ** 0.5  # of 10,000 test images
-    print(f"after five epochs, {name}: {right:.2%} right, give or take {interval:.2%}")
+for name, correct in (trained | {"batch 8, compiled": at_8["accuracy"]}).items():
+    interval = 1.96 * (correct * (1 - correct) / 10_000) ** 0.5  # of 10,000 test images
+    print(f"after five epochs, {name}: {correct:.2%} right, give or take {interval:.2%}")
 
 # %% [markdown]
 # Look at the bar of "hardware", and at the bar of "code" after it. With a batch of 8, and Python between the kernels, a
