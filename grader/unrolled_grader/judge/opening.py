@@ -274,4 +274,5 @@ def _names(statement: ast.stmt) -> Iterator[str]:
             if isinstance(getattr(node, "ctx", None), ast.Store):
                 while isinstance(node, (ast.Attribute, ast.Subscript)):
                     node = node.value
-                yield from [node.id] if isinstance(node, ast.Name) else []
+                if isinstance(node, ast.Name):
+                    yield node.id

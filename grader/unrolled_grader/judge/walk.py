@@ -219,10 +219,8 @@ def idle(notebook: NotebookNode, handed_out: Collection[str]) -> set[int]:
     code = [(place, cell.source) for place, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     given = {place: cell for place, cell in code if cell in handed_out and not grade_id(notebook.cells[place])}
     used = {name for place, cell in code if place not in given for name in opening.used(cell)}
-    found = set()
-    for place, cell in reversed(given.items()):
+    for place, cell in [*given.items()][::-1]:
         if opening.bound(cell) & used:
             used |= opening.used(cell)
-        else:
-            found.add(place)
-    return found
+            del given[place]
+    return set(given)
