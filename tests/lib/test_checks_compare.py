@@ -92,6 +92,7 @@ WRONG = {
     "float16 for a float": (np.float16(1 / 3), 1 / 3, "got 0.333"),
     "an array of one axis too many for a list": (np.array([[1], [2]]), [1, 2], "item 0 of 2: expected a number"),
     "an item too many": ((1, 2, 3), (1, 2), "expected 2 items, got 3"),
+    "an array too long for a list": (E[0], [1, 2], f"expected a list of 2, got an array of shape {E[0].shape}"),
     "another item": ([1, 3, 4], [1, 2, 3], "item 1 of 3: got 3, expected 2"),
     "items in another order": ([1, 3, 2], [1, 2, 3], "the items are right, in another order"),
     "a masked array": (np.ma.masked_array(values(3) + 1, mask=True), values(3), "3 of 3 values differ"),

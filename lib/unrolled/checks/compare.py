@@ -160,7 +160,7 @@ def _as_float(number: Any) -> float:
 
 def _sequence_mismatch(got: Any, expected: Any, tolerance: float, inputs: Mapping[str, Any]) -> Mismatch | None:
     kind = type(expected).__name__
-    is_numbers = isinstance(got, np.ndarray) and got.ndim and got.dtype.kind in "biuf"
+    is_numbers = isinstance(got, np.ndarray) and got.shape[:1] == (len(expected),) and got.dtype.kind in "biuf"
     if is_numbers and not any(isinstance(each, np.ndarray) for each in expected):
         got = list(np.asarray(got))
     if not isinstance(got, (list, tuple)):
