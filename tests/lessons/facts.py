@@ -1,7 +1,6 @@
 """What the facts about checks are judged with, for exercises and their variants."""
 
 import dataclasses
-import symtable
 
 import pytest
 from nbformat.v4 import new_code_cell
@@ -9,6 +8,7 @@ from nbformat.v4 import new_code_cell
 from unrolled import checks, timing
 from unrolled.checks import gpu, ranked
 from unrolled.checks.run import HERE
+from unrolled_grader.judge import walk
 from unrolled_grader.judge.race import RANKS_LIMIT
 
 MARGIN = 1.5
@@ -90,12 +90,7 @@ def assert_right(name: str, spec: checks.Spec, function, place=HERE) -> None:
     assert checks.run(name, without_speed(spec), function, place=place, case_limit=CASE_LIMIT).passed
 
 
-def names(source: str) -> tuple[set[str], set[str]]:
-    """The names that a cell leaves to others, and those that it reads from outside its functions."""
-    top = symtable.symtable(source, "a cell", "exec")
-    made = {each.get_name() for each in top.get_symbols() if each.is_assigned() or each.is_imported()}
-    read, scopes = set(), [top]
-    for scope in scopes:
-        read |= {each.get_name() for each in scope.get_symbols() if each.is_global() and each.is_referenced()}
-        scopes += scope.get_children()
-    return made, read
+def cells_that_run(notebook, handed_out):
+    """The code cells that run when a notebook is graded: answers, checks, and what these need of the others."""
+    idle = walk.idle(notebook, handed_out)
+    return [cell for place, cell in enumerate(notebook.cells) if cell.cell_type == "code" and place not in idle]

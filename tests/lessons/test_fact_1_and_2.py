@@ -7,11 +7,11 @@ The site and the run with Colab's versions give each solution its own kernel, ru
 
 import nbformat
 import pytest
-from facts import QUICKLY, SMALL, names
+from facts import QUICKLY, SMALL, cells_that_run
 from lessons_found import LESSONS
 from nbformat.v4 import new_code_cell, new_notebook
 
-from unrolled.notebook import cells, run
+from unrolled.notebook import run
 
 UNTIMED = new_code_cell("""
 import gc
@@ -21,26 +21,6 @@ object.__setattr__(HERE, "race", None)
 against_the_clock.RUNS, own.TURNS = 2, 3
 gc.set_threshold(20_000, 20, 50)  # as in tests/conftest.py
 """)
-
-
-def asked(solved, learners):
-    """The solution's cells that differ from the learner's, those that check an answer, and what these need of others.
-
-    The others differ by an answer that they read; a cell that reads none has run.
-    """
-    before, changed, found = {cell.source for cell in learners}, set(), []
-    for cell in (cell for cell in solved if cell.cell_type == "code"):
-        made, read = names(cell.source)
-        differs = cell.source not in before
-        if differs or "journal.mine(" in cell.source or (read - made) & changed:
-            changed |= made
-            found.append((cell, made, read, differs or cells.grade_id(cell)))
-    needed, chosen = set(), []
-    for cell, made, read, wanted in reversed(found):
-        if wanted or made & needed:
-            needed |= read
-            chosen.append(cell)
-    return chosen[::-1]
 
 
 def forgetting(lesson):
@@ -61,8 +41,9 @@ def executed(tmp_path_factory):
     """All lessons, executed."""
     notebook = new_notebook(cells=[SMALL, UNTIMED])
     for lesson in LESSONS:
-        learners, solved = (nbformat.read(path, as_version=4).cells for path in (lesson.notebook, lesson.solution))
-        parts = {"begun": [forgetting(lesson)], "untouched": learners, "solved": asked(solved, learners)}
+        untouched, solved = (nbformat.read(path, as_version=4) for path in (lesson.notebook, lesson.solution))
+        needed = cells_that_run(solved, {cell.source for cell in untouched.cells})
+        parts = {"begun": [forgetting(lesson)], "untouched": untouched.cells, "solved": needed}
         for part, chosen in parts.items():
             for number, cell in enumerate(chosen):
                 cell.id = f"{lesson}-{part}-{number}"  # in one notebook no two may have the same

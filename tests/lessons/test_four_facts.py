@@ -105,10 +105,16 @@ def test_each_lesson_asks_for_words_once(lesson):
     assert "rubric" in written.source.lower()
 
 
+@pytest.fixture
+def seeds(exercise, request):
+    """Five where one exercise is proved, one among all, and where a recipe takes seconds."""
+    return range(5 if request.config.getoption("--exercise", None) and not exercise.spec.leaderboard else 1)
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=str)
-def test_the_reference_passes_for_any_seed(exercise):
+def test_the_reference_passes_for_any_seed(exercise, seeds):
     spec = exercise.spec
-    for seed in range(1 if spec.leaderboard else 2):  # whose recipe takes seconds
+    for seed in seeds:
         report = checks.run(
             exercise.name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT
         )
@@ -166,10 +172,8 @@ def test_there_are_five_right_answers(exercise):
 
 
 @pytest.mark.parametrize(("exercise", "function"), of_each_exercise("right"))
-def test_a_right_answer_passes_for_any_seed(exercise, function, request):
-    """At five seeds where an exercise is proved, at two among all."""
-    seeds = 5 if request.config.getoption("--exercise", None) else 2
-    for seed in range(1 if exercise.spec.leaderboard else seeds):  # the recipe beside it takes seconds
+def test_a_right_answer_passes_for_any_seed(exercise, function, seeds):
+    for seed in seeds:
         report = checks.run(
             exercise.name, without_speed(exercise.spec), function, seed=seed, climb=False, case_limit=CASE_LIMIT
         )

@@ -10,7 +10,7 @@ import shutil
 import jupytext
 import nbformat
 import pytest
-from facts import QUICKLY, SMALL, names
+from facts import QUICKLY, SMALL, cells_that_run
 from lessons_found import ROOT
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -50,15 +50,11 @@ def built(lesson: str, chosen: dict[str, str], folder: str, root=ROOT):
 
 
 def what_a_variant_touches(notebook, exercise, name):
-    """The sources of its own cells, of those that take its function, and of all that they need to run."""
-    kept, missing = [], set()
-    for cell in reversed([cell for cell in notebook.cells if cell.cell_type == "code"]):
-        made, read = names(cell.source)
-        own = cells.grade_id(cell) in (name, f"check_{name}")
-        if own or re.search(rf'journal\.mine\([^)]*"{exercise}"', cell.source) or made & missing:
-            kept.append(cell.source)
-            missing = (missing - made) | read
-    return kept
+    """Its own cells, those that take its function, and all that they need to run."""
+    others = {f"check_{other}" for other in checks.all_specs() if other != name}
+    code = [cell for cell in notebook.cells if cells.grade_id(cell) not in others]
+    mine = rf'journal\.mine\([^)]*"{exercise}"'
+    return cells_that_run(new_notebook(cells=code), [cell.source for cell in code if not re.search(mine, cell.source)])
 
 
 def cells_to_run(lesson: str, exercise: str, suffix: str):
@@ -68,9 +64,9 @@ def cells_to_run(lesson: str, exercise: str, suffix: str):
     name = f"{exercise}_{suffix}"
     ours = {cell.source for cell in jupytext.read(file_of(lesson, exercise, suffix), fmt="py:percent").cells}
     ours |= {cell.source for cell in untouched.cells if cells.grade_id(cell) == name or "check.start(" in cell.source}
-    touched = what_a_variant_touches(solved, exercise, name)
-    for part, notebook, sources in (("untouched", untouched, ours), ("solved", solved, touched)):
-        for number, cell in enumerate(cell for cell in notebook.cells if cell.source in sources):
+    untouched = [cell for cell in untouched.cells if cell.source in ours]
+    for part, chosen in (("untouched", untouched), ("solved", what_a_variant_touches(solved, exercise, name))):
+        for number, cell in enumerate(chosen):
             cell.id = f"{name}-{part}-{number}"
             yield cell
 
