@@ -117,11 +117,11 @@ def test_what_is_no_answer_is_not_listed(root: Path) -> None:
 
 
 def test_a_failing_line_above_a_function_costs_the_line(root: Path) -> None:
-    answers = {name: f"import seaborn\n{source}\nseaborn.set_theme()" for name, source in GOOD.items()}
+    answers = {name: f"import missing\n{source}\nmissing.set_theme()" for name, source in GOOD.items()}
     submission = Submission("ann", small_course.LESSON, answered(root, answers), small_course.SPECS)
     found = verdicts.judge(submission, Options(timing=False))
     assert {score.part: score.verdict for score in found.scores if score.max_points}["double"] == "pass"
-    raised = "`import seaborn` raised ModuleNotFoundError: No module named 'seaborn'"
+    raised = "`import missing` raised ModuleNotFoundError: No module named 'missing'"
     words = f"{raised}; the rest of the cell was run all the same"
     assert dict(found.notes) == dict.fromkeys(GOOD, words)
 

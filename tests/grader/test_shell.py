@@ -205,20 +205,20 @@ def test_data_that_is_no_json_is_an_error_of_its_cell(notebook: Notebook) -> Non
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        ("import seaborn\n\n@staticmethod\ndef later(): 'made'", "import seaborn"),
+        ("import missing\n\n@staticmethod\ndef later(): 'made'", "import missing"),
         (
             "x = 1\nfrom google.colab import drive; drive.mount('/x')\ndef later(): 'made'",
             "from google.colab import drive;",
         ),
         ("name = input()\ndef later(): 'made'", "name = input()"),
-        ("%%time\nimport seaborn\ndef later(): 'made'", "import seaborn"),
-        ("if True:\n    import seaborn\n    def hidden(): 'never made'\nlater = 'made'\n1 / 0", "import seaborn"),
-        ("1 / 0\nimport seaborn\ndef later(): 'made'", "1 / 0"),
-        ("import seaborn\n@seaborn.fast\ndef later(): 'made'", "import seaborn"),
-        ("@seaborn.fast(\n    option=1)\ndef later(): 'made'", "@seaborn.fast("),
-        ("import seaborn; later = 'made'", "import seaborn"),
+        ("%%time\nimport missing\ndef later(): 'made'", "import missing"),
+        ("if True:\n    import missing\n    def hidden(): 'never made'\nlater = 'made'\n1 / 0", "import missing"),
+        ("1 / 0\nimport missing\ndef later(): 'made'", "1 / 0"),
+        ("import missing\n@missing.fast\ndef later(): 'made'", "import missing"),
+        ("@missing.fast(\n    option=1)\ndef later(): 'made'", "@missing.fast("),
+        ("import missing; later = 'made'", "import missing"),
         ("count = 0\n1 / 0\ncount += 1; later = 'made' * (count == 1)", "1 / 0"),  # once
-        ("text = 'a\u2028b\x0cc'\nimport seaborn\ndef later(): 'made'", "import seaborn"),
+        ("text = 'a\u2028b\x0cc'\nimport missing\ndef later(): 'made'", "import missing"),
         ("raise KeyError('x')\nawait __import__('asyncio').sleep(0)\nlater = 'made'", "raise KeyError('x')"),
     ],
 )

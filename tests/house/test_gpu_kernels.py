@@ -8,7 +8,7 @@ from unrolled import simgpu
 
 
 @pytest.fixture
-def benchmark(program, monkeypatch):
+def module(program, monkeypatch):
     """benchmarks/gpu_kernels.py as a module, on the simulated GPU."""
     profile = simgpu.profile().name
     monkeypatch.setattr("unrolled.device._has_cuda", lambda: False)
@@ -16,10 +16,10 @@ def benchmark(program, monkeypatch):
     simgpu.use(profile)
 
 
-def test_a_quick_look_runs_to_its_end_on_the_simulated_gpu(benchmark, monkeypatch, capsys):
+def test_a_quick_look_runs_to_its_end_on_the_simulated_gpu(module, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gpu_kernels.py", "--quick"])
     monkeypatch.setattr("gpu_common.WARM_UP", 0)
-    assert benchmark.main() == 0
+    assert module.main() == 0
     lines = capsys.readouterr().out.splitlines()
     rungs = ["add", "transpose, tiled", "row sum, warp shuffles", "bias, relu, pool: fused", "matmul, tiled"]
     for name in ["copy", *rungs, "library: relu", "library: col2im"]:
@@ -27,20 +27,20 @@ def test_a_quick_look_runs_to_its_end_on_the_simulated_gpu(benchmark, monkeypatc
 
 
 @pytest.mark.parametrize("words", [[], ["--quick", "--json", "gpu_kernels.json"]])
-def test_without_a_gpu_there_is_no_record(benchmark, monkeypatch, capsys, words):
+def test_without_a_gpu_there_is_no_record(module, monkeypatch, capsys, words):
     monkeypatch.setattr("sys.argv", ["gpu_kernels.py", *words])
-    assert benchmark.main() == 1
+    assert module.main() == 1
     assert "no GPU works here" in capsys.readouterr().err
 
 
-def test_every_rung_has_a_result_of_its_own(benchmark):
-    work = benchmark.transposing(simgpu, (40, 72))["transpose, tiled"]
-    steps = benchmark.steps_of(work, simgpu.jit, simgpu)
-    benchmark.check("transpose", work, steps, simgpu)
+def test_every_rung_has_a_result_of_its_own(module):
+    work = module.transposing(simgpu, (40, 72))["transpose, tiled"]
+    steps = module.steps_of(work, simgpu.jit, simgpu)
+    module.check("transpose", work, steps, simgpu)
     with pytest.raises(ArithmeticError, match="transpose: off by up to"):
-        benchmark.check("transpose", replace(work, peer=lambda: (work.outputs[0] + 1,)), steps, simgpu)
+        module.check("transpose", replace(work, peer=lambda: (work.outputs[0] + 1,)), steps, simgpu)
     with pytest.raises(ArithmeticError, match="transpose: off by up to"):
-        benchmark.check("transpose", work, [], simgpu)  # what was there before is no result
+        module.check("transpose", work, [], simgpu)  # what was there before is no result
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_every_rung_has_a_result_of_its_own(benchmark):
         ("multiplying", (64, 40, 32), (128, 40, 96)),
     ],
 )
-def test_counting_a_few_blocks_prices_many(benchmark, make, small, large):
-    few, many = (getattr(benchmark, make)(simgpu, size) for size in (small, large))
+def test_counting_a_few_blocks_prices_many(module, make, small, large):
+    few, many = (getattr(module, make)(simgpu, size) for size in (small, large))
     for name, work in many.items():
-        assert benchmark.modelled(few[name], work) == pytest.approx(benchmark.modelled(work, work), rel=0.02), name
+        assert module.modelled(few[name], work) == pytest.approx(module.modelled(work, work), rel=0.02), name
