@@ -45,8 +45,8 @@ def step_row(case: compiled_sides.Case, quick: bool) -> Row:
     number, losses = compiled_sides.CASES.index(case), compiled_sides.expected(case)
     sides = {side: (side, number, losses) for side in ("ours", *PEERS)}
     times, *_ = common.each_apart(compiled_sides.make, sides, 3 if quick else 9, 0.0, calls=1)
-    taken = dict.fromkeys(times, case.steps) | {"eager": min(200, case.steps)}
-    steps = {side: [seconds / taken[side] for seconds in times[side]] for side in times}
+    step_counts = dict.fromkeys(times, case.steps) | {"eager": min(200, case.steps)}
+    steps = {side: [seconds / step_counts[side] for seconds in times[side]] for side in times}
     found = {f"{side}_s": statistics.median(steps[side]) for side in steps}
     ratios = {key: common.compared(steps, "ours", side)["ratio"] for side, key in PEERS.items()}
     row = {"section": "steps", "name": case.name, "ours_s": found.pop("ours_s"), "peer": "JAX, lax.scan"}

@@ -84,10 +84,10 @@ def rows(beside: int, names: list[str]) -> Iterator[dict[str, Any]]:
         for name, stall, asked in ways:
             started = time.monotonic()
             verdict, points, outcomes = judged(answer(allowed / asked, stall, GROWING if stall else 0.0))
-            seconds, said = round(time.monotonic() - started, 1), ", ".join(outcomes)
-            print(f"{name}, {where}: {verdict}, {points:g} points, {said} ({seconds} s)", flush=True)
+            seconds, measured = round(time.monotonic() - started, 1), ", ".join(outcomes)
+            print(f"{name}, {where}: {verdict}, {points:g} points, {measured} ({seconds} s)", flush=True)
             row = {"name": f"{name}, {where}", "share": asked, "verdict": verdict, "points": points}
-            yield row | {"measured": said, "seconds": seconds}
+            yield row | {"measured": measured, "seconds": seconds}
 
 
 def main() -> int:

@@ -113,8 +113,8 @@ def run(name: str, runs: Sequence[list[str]], seen: Seen, folder: Path, limit: f
         command, start = [sys.executable, str(HERE / f"{name}.py"), *arguments, "--json", str(file)], time.monotonic()
         try:
             done = subprocess.run(command, cwd=common.ROOT, capture_output=True, text=True, timeout=limit, check=False)
-            said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["it says nothing"]
-            failed = f"exit code {done.returncode}: {said[-1]}" if done.returncode else ""
+            output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["it says nothing"]
+            failed = f"exit code {done.returncode}: {output[-1]}" if done.returncode else ""
         except subprocess.TimeoutExpired:
             failed = f"it took more than {limit:g} s"
         if file.exists():
@@ -157,10 +157,10 @@ def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
     rows, missing = [], f"failed: {seen.failed}" if seen.failed else seen.why
     for row in record["rows"]:
         here = seen.rows.get(row["name"])
-        said = [here.get(key) for key in ("error", "failed", "absent")] if here else [missing]
+        reasons = [here.get(key) for key in ("error", "failed", "absent")] if here else [missing]
         numbers = {key: [row[key], number((here or {}).get(key))] for key in row if number(row[key]) is not None}
         about = {"record": f"{name}.json, {str(record['date'])[:10]}", "name": row["name"]}
-        about["why"] = next((why for why in said if isinstance(why, str)), "")
+        about["why"] = next((why for why in reasons if isinstance(why, str)), "")
         rows.append({**about, "numbers": numbers, "aims": {aim.figure: vars(aim) for aim in aims.aims(row)}})
     return rows
 
@@ -204,9 +204,9 @@ def ending(rows: Sequence[Row], failed: Mapping[str, str]) -> str:
     """Return in words how many figures were measured, why others were not, and which benchmarks failed."""
     figures = [(row["why"], here) for row in rows for _, here in claimed(row).values()]
     reasons = Counter(why or "not here" for why, here in figures if here is None and not why.startswith("failed: "))
-    said = [f"{sum(here is not None for _, here in figures)} of {len(figures)} recorded figures were measured here."]
-    said += [f"{count} were not: {why}." for why, count in reasons.items()]
-    return "\n".join([*said, *(f"FAILED {name}: {why}" for name, why in failed.items())])
+    texts = [f"{sum(here is not None for _, here in figures)} of {len(figures)} recorded figures were measured here."]
+    texts += [f"{count} were not: {why}." for why, count in reasons.items()]
+    return "\n".join([*texts, *(f"FAILED {name}: {why}" for name, why in failed.items())])
 
 
 if __name__ == "__main__":

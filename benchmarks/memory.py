@@ -91,7 +91,7 @@ def graded(lesson: str, students: int, timed: bool, jobs: int) -> tuple[float, f
         command = ["unrolled", "grade", lesson, "--jobs", str(jobs), *([] if timed else ["--no-timing"])]
         command[0] = str(grading.SCRIPTS / command[0])
         start, peak = time.perf_counter(), 0.0
-        with Path(folder, "said").open("w") as said, subprocess.Popen(command, cwd=root, stdout=said) as process:
+        with Path(folder, "log").open("w") as output, subprocess.Popen(command, cwd=root, stdout=output) as process:
             with suppress(PermissionError):  # a busy machine must not keep this process from looking
                 os.setpriority(os.PRIO_PROCESS, 0, -10)
             while process.poll() is None:
@@ -100,7 +100,7 @@ def graded(lesson: str, students: int, timed: bool, jobs: int) -> tuple[float, f
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, 0)
         if process.returncode:
-            raise RuntimeError(f"not all of {students} were graded: {Path(folder, 'said').read_text()[-2000:]}")
+            raise RuntimeError(f"not all of {students} were graded: {Path(folder, 'log').read_text()[-2000:]}")
     return peak, time.perf_counter() - start
 
 
@@ -157,8 +157,8 @@ def trainings(chosen: argparse.Namespace) -> Iterator[common.Row]:
         command = [sys.executable, __file__, "side", name, str(6_000 if chosen.quick else IMAGES)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         row |= {f"{name}_{key}mb": value for key, value in json.loads(done.stdout).items()}
-    taken = {name: row[f"{name}_mb"] - row[f"{name}_imports_mb"] for name in ("ours", "peer")}
-    yield row | {"ratio": taken["ours"] / taken["peer"]}
+    growth = {name: row[f"{name}_mb"] - row[f"{name}_imports_mb"] for name in ("ours", "peer")}
+    yield row | {"ratio": growth["ours"] / growth["peer"]}
 
 
 def side(name: str, images: str) -> dict[str, float]:

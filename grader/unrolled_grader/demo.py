@@ -18,8 +18,8 @@ SHORT, ALL = ("01", "02"), "all"
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled demo` command: the entry point through which `unrolled` finds the sample class."""
     demo = subparsers.add_parser("demo", help="grade a sample class of seven in grades/demo")
-    told = f"such as 03 05, or {ALL} (default: {' '.join(SHORT)})"
-    demo.add_argument("--lessons", nargs="+", metavar="LESSON", help=told)
+    help_text = f"such as 03 05, or {ALL} (default: {' '.join(SHORT)})"
+    demo.add_argument("--lessons", nargs="+", metavar="LESSON", help=help_text)
     commands.add_jobs(demo)
     demo.set_defaults(run=_demo)
 

@@ -114,16 +114,16 @@ def sandbox() -> Facts:
         return {"works": False, "why": f"{bwrap} cannot be run: {error}"}
     if result.returncode == 0:
         return {"works": True, "why": None}
-    said = result.stderr.strip().splitlines()[-1:] or [f"exit code {result.returncode}"]
+    tail = result.stderr.strip().splitlines()[-1:] or [f"exit code {result.returncode}"]
     reason = "this system forbids user namespaces, as Docker and Ubuntu 24.04 do unless told otherwise"
-    return {"works": False, "why": f"{said[0]} ({reason})" if "ermi" in said[0] or "space" in said[0] else said[0]}
+    return {"works": False, "why": f"{tail[0]} ({reason})" if "ermi" in tail[0] or "space" in tail[0] else tail[0]}
 
 
 def table(facts: Facts) -> str:
     """Return the facts as text for a reader."""
     python, core = facts["python"], facts["cores"]
     blas = [f"{lib['library']} {lib['version']}, {lib['threads']} threads" for lib in facts["blas"]]
-    told = [row for row in facts["packages"] if row["version"] or row["extra"] not in QUIET_EXTRAS]
+    rows = [row for row in facts["packages"] if row["version"] or row["extra"] not in QUIET_EXTRAS]
     lines = [
         _line("unrolled", facts["unrolled"]),
         _line("Python", f"{python['version']}   {python['executable']}"),
@@ -134,7 +134,7 @@ def table(facts: Facts) -> str:
         _line("sandbox", "works (bubblewrap)" if facts["sandbox"]["works"] else f"none: {facts['sandbox']['why']}"),
         *[_line("data", f"{entry['name']}: {entry['about']}, from {entry['source']}") for entry in facts["data"]],
         "packages",
-        *[f"  {row['name']:<16} {_state(row)}" for row in told],
+        *[f"  {row['name']:<16} {_state(row)}" for row in rows],
         *[f"problem: {problem}" for problem in facts["problems"]],
     ]
     return "\n".join(lines)

@@ -28,22 +28,22 @@ SCRIPTED = (
 def open_file(page: Page, file: Path, text: str) -> tuple[list[str], list[str]]:
     """Open the text as a page from a file; what it asked for, beside itself and its data, and what went wrong."""
     asked: list[str] = []
-    said: list[str] = []
+    messages: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     file.write_text(text, encoding="utf-8")
     page.goto(file.as_uri())
     page.wait_for_timeout(500)  # for what would set itself off later
-    return [url for url in asked if url != file.as_uri() and not url.startswith("data:")], said
+    return [url for url in asked if url != file.as_uri() and not url.startswith("data:")], messages
 
 
 @pytest.mark.parametrize("policy", [POLICY, ""], ids=["with_policy", "without"])
 def test_a_hostile_notebook_does_nothing(page: Page, tmp_path: Path, policy: str) -> None:
     text = feedback.page(hostile.notebook(), hostile.GRADES)
     assert POLICY in text
-    asked, said = open_file(page, tmp_path / "feedback.html", text.replace(POLICY, policy))
-    assert (asked, said) == ([], [])
+    asked, messages = open_file(page, tmp_path / "feedback.html", text.replace(POLICY, policy))
+    assert (asked, messages) == ([], [])
     assert page.evaluate("window.attacked") is None
     assert page.url.startswith("file:")
     for link in page.locator("main a[href]").all():
@@ -83,9 +83,9 @@ def test_a_hostile_notebook_does_nothing_in_formgrader(page: Page, tmp_path: Pat
 
 def test_the_policy_alone_stops_scripts_and_loads(page: Page, tmp_path: Path) -> None:
     """Or the test above could not tell what stopped them."""
-    _, said = open_file(page, tmp_path / "scripted.html", SCRIPTED)
+    _, messages = open_file(page, tmp_path / "scripted.html", SCRIPTED)
     assert page.evaluate("window.attacked") is None
-    assert any("Content Security Policy" in text for text in said)
+    assert any("Content Security Policy" in text for text in messages)
     open_file(page, tmp_path / "scripted.html", SCRIPTED.replace(POLICY, ""))
     assert page.evaluate("window.attacked") == 1
 

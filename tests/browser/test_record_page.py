@@ -37,15 +37,15 @@ def everything() -> str:
 
 
 def test_the_record_prints_on_one_page_and_asks_for_nothing(page: Page, tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
+    page.on("console", lambda message: messages.append(message.text))
     page.on("request", lambda request: asked.append(request.url))
     file = tmp_path / "record.html"
     file.write_text(everything(), encoding="utf-8")
     page.goto(file.as_uri())
     assert asked == [file.as_uri()]
-    assert said == []
+    assert messages == []
     printed = page.pdf(path=ARTIFACTS / "record.pdf", prefer_css_page_size=True)
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
     page.set_viewport_size({"width": 390, "height": 800})

@@ -145,8 +145,8 @@ def train(comm: Any, images: Any, labels: Any, buckets: int, moved: bool) -> tup
 @pytest.mark.parametrize("moved", [False, True], ids=["data on the host", "data on the GPU"])
 @pytest.mark.parametrize("buckets", [1, 2])
 def test_two_ranks_train_as_one_with_the_full_batch(buckets, moved):
-    told = [*drawn(15, 1, 10, 10), buckets, moved]  # batches of 7, 7 and 1: rank 1 has 3 images, 3 and none
-    ((one, expected),), ((first, losses), (second, _)) = (run_nccl(train, told, ranks=n) for n in (1, 2))
+    arguments = [*drawn(15, 1, 10, 10), buckets, moved]  # batches of 7, 7 and 1: rank 1 has 3 images, 3 and none
+    ((one, expected),), ((first, losses), (second, _)) = (run_nccl(train, arguments, ranks=n) for n in (1, 2))
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(first, one, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
@@ -238,9 +238,9 @@ def free_port() -> int:
 
 
 def start(script: Any, rank: int, port: int) -> subprocess.Popen[str]:
-    told = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    env = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, str(script)], env=os.environ | told, text=True, **pipes)  # type: ignore
+    return subprocess.Popen([sys.executable, str(script)], env=os.environ | env, text=True, **pipes)  # type: ignore
 
 
 @two
@@ -249,8 +249,8 @@ def test_processes_meet_by_environment_variables(tmp_path):
     script.write_text(SCRIPT.format(timeout=30))
     started = [start(script, rank, port) for rank in (0, 1)]
     for rank, process in enumerate(started):
-        said, errors = process.communicate()
-        assert said == f"good from {rank}\n", errors
+        output, errors = process.communicate()
+        assert output == f"good from {rank}\n", errors
 
 
 @two

@@ -160,9 +160,9 @@ def contest(
     assert earned == {name: spec.points if is_control(name) else 0 for name in answers}, verdicts.scores
     details = SimpleNamespace(**{score.part: score.detail for score in verdicts.scores})
     for attack in attacks:
-        said = getattr(details, attack.name)
-        assert attack.says in said, said
-        assert attack.says or "raised" not in said, said
+        detail = getattr(details, attack.name)
+        assert attack.says in detail, detail
+        assert attack.says or "raised" not in detail, detail
     if apart:
         assert points(judged(spec, {CONTROL: honest}, before=before)) == {CONTROL: spec.points}
     return verdicts

@@ -132,7 +132,7 @@ def test_a_name_that_stands_twice_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "it is empty"),
         (b"hello", "it is not a zip"),
@@ -142,8 +142,8 @@ def test_a_name_that_stands_twice_is_marked() -> None:
         (zipped([("a", b"text")]).replace(b"PK\1\2", b"PK\1\3"), "damaged"),
     ],
 )
-def test_what_is_no_zip_is_refused_in_words(data: bytes, said: str) -> None:
-    with pytest.raises(ArchiveError, match=said):
+def test_what_is_no_zip_is_refused_in_words(data: bytes, message: str) -> None:
+    with pytest.raises(ArchiveError, match=message):
         read(data)
 
 

@@ -285,6 +285,6 @@ def test_the_best_counts_after_lateness_and_each_is_graded_once(
     assert commands.grade_class(Grading.at(course)) == 0
     assert f"{ADA.id},{small_course.LESSON},late,-0.5" in (course / "grades" / "scores.csv").read_text()
     assert main(["attempts", ADA.id, "07", "--count", "policy"]) == 0
-    for wrong, said in ((["eve", "07"], "nothing was received of 'eve'"), ([ADA.id, "07", "--count", "4"], "has 3")):
+    for wrong, message in ((["eve", "07"], "nothing was received of 'eve'"), ([ADA.id, "07", "--count", "4"], "has 3")):
         assert main(["attempts", *wrong]) == 1
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err

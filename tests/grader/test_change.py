@@ -120,9 +120,9 @@ def test_points_change_and_nothing_leaves_on_two_scales(
     root: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert run("--points", "double=4", "--points", "total/speed=0", "--later", "--yes") == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in ("  double: 4 points, not 2\n", "  7 points at most, not 6\n", "judged again: `unrolled grade 07`"):
-        assert line in said
+        assert line in output
     for tree in (root, root.parent / "learners"):
         assert worth(tree) == {"check_double": 4, "check_total": 1, "explain_total": 2}
     with pytest.raises(SystemExit):
@@ -159,8 +159,8 @@ def test_a_lesson_is_added_and_taken_out_again(root: Path, capsys: pytest.Captur
 
 def test_another_variant_takes_the_place_of_an_exercise(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--variant", "double=text", "--yes") == 0
-    said = capsys.readouterr().out
-    assert "  double: not asked any more\n  double_text: asked from now on, for 2 points\n" in said
+    output = capsys.readouterr().out
+    assert "  double: not asked any more\n  double_text: asked from now on, for 2 points\n" in output
     assert "double_text" in (root.parent / "learners" / "notebooks" / LESSON / f"{LESSON}.ipynb").read_text()
     found = points(root)
     assert found["ann", "double_text"] == ("0", "2")
@@ -178,8 +178,8 @@ def test_an_answer_in_words_that_people_marked_never_vanishes(root: Path) -> Non
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace("explain_total", "explain_sum"), encoding="utf-8")
     notebooks.build(root)
-    said = "no longer has explain_total, for which people gave points: put the cell back"
-    with pytest.raises(CommandError, match=said):
+    message = "no longer has explain_total, for which people gave points: put the cell back"
+    with pytest.raises(CommandError, match=message):
         Grading.at(root).fill_gradebook(LESSON)
     assert points(root)["ann", "explain_total"] == ("1.5", "2")
     script.write_text(text, encoding="utf-8")

@@ -202,7 +202,7 @@ def test_a_students_own_zip_is_opened_once(desk: Desk) -> None:
     many = zipped([(str(number), b"") for number in range(1001)])
     bad = {"deep": deep, "two": two, "bomb": bomb, "many": many, "no": zipped([("a.txt", b"")]), "cut": two[:-30]}
     for name, data in {**bad, "twins": twins}.items():
-        said = desk.take_zip(canvas_zip([Upload(ALAN, data, f"{name}.zip", file=len(name))]), f"{name}.zip")
+        result = desk.take_zip(canvas_zip([Upload(ALAN, data, f"{name}.zip", file=len(name))]), f"{name}.zip")
         expected = {
             "deep": ["x.zip: a zip in a zip in a zip is not opened"],
             "two": [f"2 different notebooks of {LESSON}, and nothing tells which is meant: a.ipynb, b.ipynb"] * 2,
@@ -212,9 +212,9 @@ def test_a_students_own_zip_is_opened_once(desk: Desk) -> None:
             "cut": ["the zip is cut off: its end is missing"],
             "twins": [],
         }[name]
-        assert problems(said) == expected
-        assert all(row.entry.student == ALAN.id for row in said.rows)
-        kept = collect.home(desk.submitted) / said.rows[0].entry.kept
+        assert problems(result) == expected
+        assert all(row.entry.student == ALAN.id for row in result.rows)
+        kept = collect.home(desk.submitted) / result.rows[0].entry.kept
         assert data in [file.read_bytes() for file in kept.iterdir()]  # kept as it came
     assert desk.placed(ALAN) == notebook("3")
 

@@ -37,19 +37,19 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
     root: Path, export: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["collect", str(export)]) == 1
-    said = capsys.readouterr().out
-    assert "set aside: export.zip/hoppergrace_70111_970111_x.zip: the zip is cut off: its end is missing" in said
-    assert f"its end is missing ({GRACE.id})\n" in said
-    assert "nobody in the roster is obrienseán" in said
-    assert f"{ALAN.id}, {LESSON}: the platform marks it LATE" in said
-    assert "set aside: 1 files that the system or Jupyter left\n" in said
-    assert "6 received: 2 newest, 0 earlier, 0 the same again, 4 set aside\n" in said
-    assert f"\n{LESSON}: 2 of 3 have a notebook to be graded; not yet: {GRACE.id}\n" in said
+    output = capsys.readouterr().out
+    assert "set aside: export.zip/hoppergrace_70111_970111_x.zip: the zip is cut off: its end is missing" in output
+    assert f"its end is missing ({GRACE.id})\n" in output
+    assert "nobody in the roster is obrienseán" in output
+    assert f"{ALAN.id}, {LESSON}: the platform marks it LATE" in output
+    assert "set aside: 1 files that the system or Jupyter left\n" in output
+    assert "6 received: 2 newest, 0 earlier, 0 the same again, 4 set aside\n" in output
+    assert f"\n{LESSON}: 2 of 3 have a notebook to be graded; not yet: {GRACE.id}\n" in output
     with gradebook.opened(Grading.at(root).directory) as book:
         known = [(one.id, one.first_name, one.last_name, one.lms_user_id) for one in book.students]
     assert sorted(known)[0] == (ADA.id, "Ada", "Lovelace", ADA.lms_id)
     assert len(known) == 3
-    assert "\x1b" not in said
+    assert "\x1b" not in output
     with (root / "grades" / "collected.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["student"], row["outcome"], row["late"]) for row in rows if row["lesson"]] == [
@@ -85,26 +85,26 @@ def test_a_second_download_says_who_is_new_and_counts_what_was_said(
     cut = Upload(CLASS[5], b"{", name)
     (home / "first.zip").write_bytes(moodle_zip([*first, cut], texts=False))
     assert main(["collect", "first.zip"]) == 1
-    said = capsys.readouterr().out
-    assert f"\n{LESSON}: Moodle tells no time: 5 (s001, s002, s003, s004, s005)\n" in said
-    assert said.count("Moodle tells no time") == 1
-    assert "new: " not in said  # all are
-    assert f"{cut.student.id}_assign" not in said
+    output = capsys.readouterr().out
+    assert f"\n{LESSON}: Moodle tells no time: 5 (s001, s002, s003, s004, s005)\n" in output
+    assert output.count("Moodle tells no time") == 1
+    assert "new: " not in output  # all are
+    assert f"{cut.student.id}_assign" not in output
     assert main(["collect", "first.zip"]) == 1
-    said = capsys.readouterr().out
-    assert "remarks of an earlier run stand in collected.csv: 5 notebooks\n" in said
-    assert "Moodle tells no time" not in said
-    assert "set aside: first.zip/Juan" in said  # still nothing of theirs
+    output = capsys.readouterr().out
+    assert "remarks of an earlier run stand in collected.csv: 5 notebooks\n" in output
+    assert "Moodle tells no time" not in output
+    assert "set aside: first.zip/Juan" in output  # still nothing of theirs
     again, mended, new = (Upload(CLASS[at], books[at + 2], name) for at in (0, 5, 6))
     (home / "second.zip").write_bytes(
         moodle_zip([again, *first[1:], mended, new], texts=False, when=(2027, 1, 27, 9, 0, 0))
     )
     assert main(["collect", "first.zip", "second.zip"]) == 0
-    said = capsys.readouterr().out
-    assert f"\n{LESSON}: new: s006, s007; in place of an earlier: s001\n" in said
-    assert "remarks of an earlier run stand in collected.csv: 4 notebooks\n" in said
-    assert "set aside in an earlier run, of students who have a notebook by now: 1\n" in said
-    assert f"s006, {LESSON}: Moodle tells no time\n" in said
+    output = capsys.readouterr().out
+    assert f"\n{LESSON}: new: s006, s007; in place of an earlier: s001\n" in output
+    assert "remarks of an earlier run stand in collected.csv: 4 notebooks\n" in output
+    assert "set aside in an earlier run, of students who have a notebook by now: 1\n" in output
+    assert f"s006, {LESSON}: Moodle tells no time\n" in output
 
 
 def test_a_full_disk_is_said_and_due_dates_are_known(

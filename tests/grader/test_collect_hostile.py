@@ -44,9 +44,9 @@ def test_each_bad_upload_is_named_and_kept_and_the_rest_goes_on(desk: Desk) -> N
     assert desk.placed(GRACE) == notebook("good")
     assert [path.name for path in desk.submitted.iterdir()] == [GRACE.id]
     home = collect.home(desk.submitted)
-    for row, (name, (data, said)) in zip(report.rows, BAD.items(), strict=False):
+    for row, (name, (data, message)) in zip(report.rows, BAD.items(), strict=False):
         assert row.entry.path == f"export.zip/{name}"
-        assert said in row.entry.problem
+        assert message in row.entry.problem
         kept = [one.read_bytes() for one in (home / row.entry.kept).iterdir()]
         assert kept == [file.read_bytes() if row.entry.whole else data]
     assert {str(path.relative_to(desk.folder)).split("/")[0] for path in desk.folder.rglob("*")} == {
@@ -87,13 +87,13 @@ BOTH = canvas_zip([Upload(ADA, notebook("a"), f"{LESSON}.ipynb"), Upload(ALAN, n
 def sabotaged(handed: bytes, **about: str) -> bytes:
     """A hand-in that says other things of itself."""
     read = handin.read(handed)
-    told = {"format": handin.FORMAT, "version": 1, "course": read.course, "lesson": read.lesson,
-            "student": read.student, "made": "2027-01-10T10:00:00+00:00", "nonce": read.nonce,
-            "digest": read.digest}  # fmt: skip
+    header = {"format": handin.FORMAT, "version": 1, "course": read.course, "lesson": read.lesson,
+              "student": read.student, "made": "2027-01-10T10:00:00+00:00", "nonce": read.nonce,
+              "digest": read.digest}  # fmt: skip
     members = {
         f"{read.lesson}.ipynb": read.notebook,
         "journal.json": b"{}",
-        "handin.json": json.dumps(told | about).encode(),
+        "handin.json": json.dumps(header | about).encode(),
     }
     return zipped(members.items())
 

@@ -51,11 +51,11 @@ PROGRAM = """\
 import contextlib, io, json, shlex, sys
 from unrolled.cli import main
 for words in json.load(sys.stdin):
-    said, why = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(why):
+    output, why = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(why):
         try: code = main(shlex.split(words))
         except SystemExit as stop: code = stop.code
-    print(json.dumps([code, said.getvalue(), why.getvalue()]))
+    print(json.dumps([code, output.getvalue(), why.getvalue()]))
 print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 
@@ -116,9 +116,9 @@ def test_what_cannot_be_done_is_said_in_one_line(
     for words, expected in refused.items():
         with nullcontext() if words else record.alone(checkout / "grades"):
             assert command(Grading.at(checkout), monkeypatch, "grade", *words) == 1
-        said = capsys.readouterr().err
-        assert expected in said
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert expected in message
+        assert message.count("\n") == 1
 
 
 COUNT, NO_FOLDER = "expected a whole number from 1 to 1,000", "expected a folder"
@@ -186,9 +186,9 @@ def test_a_wrong_argument_is_named_before_anything_heavy_loads_and_nothing_is_de
     mine.touch()
     before = files(checkout)
     found, modules = in_one_process(checkout, *(words for words, _ in WRONG))
-    for (words, expected), (code, _, said) in zip(WRONG, found, strict=True):
+    for (words, expected), (code, _, errors) in zip(WRONG, found, strict=True):
         assert code in (1, 2), words
-        assert expected in said.splitlines()[-1], words
+        assert expected in errors.splitlines()[-1], words
     assert HEAVY & set(modules) == set()
     assert files(checkout) == before
 
@@ -198,14 +198,14 @@ def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Pa
     two = "from unrolled_grader.authoring import sample; sample.STUDENTS = ('another_way', 'untouched')"
     (checkout / "grader" / "sample_class").mkdir()
     found, _ = in_one_process(checkout, "demo --lessons all", "grade --force", first=two, path=str(tmp_path))
-    (code, said, _), (refused, _, why) = found
+    (code, output, _), (refused, _, why) = found
     assert (code, refused) == (0, 1)
     assert "`sudo apt-get install bubblewrap`" in why
     assert why.count("\n") == 1
-    (line,) = [line for line in said.split("\n") if "bubblewrap" in line]
+    (line,) = [line for line in output.split("\n") if "bubblewrap" in line]
     assert line.startswith("Without a sandbox")
     assert "`sudo apt-get install bubblewrap`" in line
-    assert max(map(len, said.partition("\n\n")[2].partition("\n\n")[0].split("\n"))) <= 100
+    assert max(map(len, output.partition("\n\n")[2].partition("\n\n")[0].split("\n"))) <= 100
     grades = checkout / "grades" / "demo" / "grades"
     judged = [row for row in table(grades / "scores.csv") if row["check"] != "explain_ratio"]
     points = {row["student"]: row["points"] for row in judged if row["check"] == "ink"}

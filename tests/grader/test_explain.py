@@ -59,11 +59,11 @@ DAMAGED: dict[str, tuple[Change, str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "said"), DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_measurement_is_named(change: Change, said: str) -> None:
+@pytest.mark.parametrize(("change", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_measurement_is_named(change: Change, message: str) -> None:
     damaged = timing(1.0)
     change(damaged)
-    assert said in explain.explained(kept("fail", 0.0, damaged, timing(1.1)), "conv2d_gemm")
+    assert message in explain.explained(kept("fail", 0.0, damaged, timing(1.1)), "conv2d_gemm")
 
 
 def test_text_of_students_stays_text() -> None:

@@ -191,10 +191,10 @@ def test_it_asks_first_and_names_what_it_does_not_know(
     course: Grading, forgotten: Forget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = pseudonyms.of(pseudonyms.key(course.grades), "ada")
-    for answer, student, said in (("yes", "ada", "nothing was deleted"), ("ada", "Ada", "'Ada' is no id")):
+    for answer, student, message in (("yes", "ada", "nothing was deleted"), ("ada", "Ada", "'Ada' is no id")):
         monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
         assert forgotten(student) == 1
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert (course.submitted / "ada").is_dir()
     monkeypatch.setattr("builtins.input", lambda prompt: "ada")
     assert forgotten("ada") == 0

@@ -51,7 +51,7 @@ def test_a_notebook_of_the_lesson_passes(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "not valid JSON"),
         (as_bytes(notebook())[:-20], "not valid JSON"),
@@ -76,8 +76,8 @@ def test_a_notebook_of_the_lesson_passes(content: dict[str, Any]) -> None:
         (as_bytes(notebook("im2col", "01_matrix_parallelism")), "another lesson: 01_matrix_parallelism"),
     ],
 )
-def test_anything_else_is_refused_in_words(data: bytes, said: str) -> None:
-    assert said in problem(data)
+def test_anything_else_is_refused_in_words(data: bytes, message: str) -> None:
+    assert message in problem(data)
 
 
 def test_what_grading_does_not_use_costs_nothing() -> None:
@@ -213,18 +213,18 @@ def test_a_time_stamp_is_short_text_or_nothing(tmp_path: Path) -> None:
     file = place(tmp_path, "ann", b"{}").with_name("timestamp.txt")
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    said = [intake.time_stamp(file.parent)]
+    stamps = [intake.time_stamp(file.parent)]
     file.symlink_to(secret)
-    said.append(intake.time_stamp(file.parent))
+    stamps.append(intake.time_stamp(file.parent))
     linked = intake.digest(file.with_name(f"{LESSON}.ipynb"))
     secret.write_text("changed")
     assert intake.digest(file.with_name(f"{LESSON}.ipynb")) == linked
     file.unlink()
     os.mkfifo(file)
-    said.append(intake.time_stamp(file.parent))
+    stamps.append(intake.time_stamp(file.parent))
     file.unlink()
     file.write_text("2030-01-01 00:00:00 UTC\n")
-    assert [*said, intake.time_stamp(file.parent)] == ["", "", "", "2030-01-01 00:00:00 UTC\n"]
+    assert [*stamps, intake.time_stamp(file.parent)] == ["", "", "", "2030-01-01 00:00:00 UTC\n"]
     file.write_text("x" * 1000)
     assert intake.time_stamp(file.parent) == ""
 
@@ -261,13 +261,13 @@ def test_what_only_ipython_understands_is_passed_over(line: str) -> None:
     assert "im2col" in opening.bound(f"{indent}{line}\ndef im2col(x): pass")
 
 
-TAKEN = ("ann", "abc", "O'Neil, Ünal", "山田 太郎@uni.edu", "{x}%s", "a\\nb]", "=1.", "\u0645\u06cc\u200c\u062e")
+VALID = ("ann", "abc", "O'Neil, Ünal", "山田 太郎@uni.edu", "{x}%s", "a\\nb]", "=1.", "\u0645\u06cc\u200c\u062e")
 ODD = ("a\nb", " ann", "ann ", "abc\u00a0", "[abc]", "a*", "?", "*", "tab\tbed", "cba\u202e", "bom\ufeff", "\u2028",
        " ", "Zoe\u0308", "Zo\u00eb", "A  B", "A B", "raw\udcff")  # fmt: skip
 """Among them two pairs that look the same."""
 
 
 def test_names_of_folders_that_nbgrader_or_a_reader_would_misread_are_odd() -> None:
-    assert sorted(intake.odd([*TAKEN, *ODD])) == sorted(ODD)
+    assert sorted(intake.odd([*VALID, *ODD])) == sorted(ODD)
     assert intake.odd(["Ann", "ann", "l" * 255, "-x", "#1", "$(ls)", "a..", "x+y@uni.edu"]) == {}
     assert intake.odd(["=1", "'=1"]).keys() == {"=1", "'=1"}  # scores.csv has a ' before what may be a formula

@@ -85,7 +85,7 @@ def test_plain_paths_name_their_student(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("02_convolution.ipynb", "nobody in the roster is given"),
         ("s001/unknown/02_convolution.ipynb", "nobody in the roster is unknown$"),  # not the folder around it
@@ -97,8 +97,8 @@ def test_plain_paths_name_their_student(path: str) -> None:
         ("Participant_70037x_assignsubmission_file/x.ipynb", "nobody"),
     ],
 )
-def test_who_is_not_certain_is_not_guessed(path: str, said: str) -> None:
-    with pytest.raises(lms.UnmatchedError, match=said):
+def test_who_is_not_certain_is_not_guessed(path: str, message: str) -> None:
+    with pytest.raises(lms.UnmatchedError, match=message):
         whose(path)
 
 

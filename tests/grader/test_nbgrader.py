@@ -100,8 +100,8 @@ def test_scores_csv_agrees_and_has_a_row_for_words(course: Grading) -> None:
 def test_no_answer_is_commented(course: Grading) -> None:
     with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
         comments = gradebook.find_submission_notebook(LESSON, LESSON, "ann").comments
-        said = {comment.name: comment.auto_comment for comment in comments}
-    assert said == {"double": None, "total": "No response.", "explain_total": None}
+        auto_comments = {comment.name: comment.auto_comment for comment in comments}
+    assert auto_comments == {"double": None, "total": "No response.", "explain_total": None}
 
 
 def test_feedback_is_written_for_what_opened(course: Grading) -> None:
@@ -249,10 +249,10 @@ def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
     monkeypatch.setattr(verdicts, "judge", small_course.judge_double)
     root = small_course.make(tmp_path / "checkout")
     monkeypatch.chdir(root)
-    taken, odd = ("ann", "O'Neil, Ünal", "{x}%s", "=1."), ("a\nb", " ann", "a*", "cba\u202e", "Zoe\u0308", "Zo\u00eb")
-    for name in (*taken, *odd):
-        hand_in(root, name, answered(root, {"double": "1" if name == taken[1] else GOOD["double"]}))
-    expected = {name: "0" if name == taken[1] else "2" for name in taken}
+    valid, odd = ("ann", "O'Neil, Ünal", "{x}%s", "=1."), ("a\nb", " ann", "a*", "cba\u202e", "Zoe\u0308", "Zo\u00eb")
+    for name in (*valid, *odd):
+        hand_in(root, name, answered(root, {"double": "1" if name == valid[1] else GOOD["double"]}))
+    expected = {name: "0" if name == valid[1] else "2" for name in valid}
     course = Grading.at(root)
 
     def points() -> dict[str, str]:
@@ -264,10 +264,10 @@ def test_folders_with_odd_names_are_set_aside_by_name_at_every_door(
     assert all(f"Set aside: the student's folder {name!r}: " in result["log"] for name in odd)
     assert points() == expected
     commands.grade_class(course, force=True)
-    said = capsys.readouterr().out
-    assert all(f"passed over: {one_line(repr(name))} (" in said for name in odd)
+    output = capsys.readouterr().out
+    assert all(f"passed over: {one_line(repr(name))} (" in output for name in odd)
     assert points() == expected
-    assert all(press(course, name)["success"] for name in taken)
+    assert all(press(course, name)["success"] for name in valid)
     for name in ("a\nb", "a*", "cba\u202e", "Zo\u00eb"):
         result = press(course, name)
         assert "Nothing was graded: the student's folder " in result["error"]

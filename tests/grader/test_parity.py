@@ -145,7 +145,7 @@ EXPECTED = {
     "a list": lambda x: (2 * x).tolist(),
     "a pair": lambda x: (2 * x, float(2 * x[0])),
 }
-TOLD_APART = {
+LESS_DETAILED = {
     "objects, which the judge knows by the names of their types alone": (
         *("a decimal", "bytes", "a set", "a range", "a deque", "a dataclass", "an array of arrays", "a dtype"),
         "an error",
@@ -192,22 +192,22 @@ def both(functions: dict[str, str], specs: dict[str, checks.Spec], before: str =
 
 
 def test_of_every_kind_of_result_both_sides_say_the_same() -> None:
-    functions, specs, told = {}, {}, {}
+    functions, specs, labels = {}, {}, {}
     for number, (kind, expression) in enumerate(KINDS.items()):
         for place, (expected, reference) in enumerate(EXPECTED.items()):
             name = f"f{number}_{place}"
             functions[name] = f"def {name}(x):\n    y = 2 * x\n    return {expression}"
             specs[name] = spec_of(reference)
-            told[name] = kind, expected
-    less = {kind for kinds in TOLD_APART.values() for kind in kinds}
+            labels[name] = kind, expected
+    less = {kind for kinds in LESS_DETAILED.values() for kind in kinds}
     assert less | LOST_EITHER_WAY.keys() <= KINDS.keys()
     differ, apart = [], set()
     for name, ours, theirs in both(functions, specs):
-        kind, _ = told[name]
+        kind, _ = labels[name]
         if kind in LOST_EITHER_WAY:
             assert (ours[:2], theirs[:2]) == tuple((verdict, 0) for verdict in LOST_EITHER_WAY[kind])
         elif ours[:2] != theirs[:2] or (ours != theirs and kind not in less):
-            differ.append((told[name], ours, theirs))
+            differ.append((labels[name], ours, theirs))
         elif ours != theirs:
             apart.add(kind)
     assert differ == []

@@ -112,18 +112,18 @@ class Kept(dict[str, Any]):
 
 
 def test_orders_are_taken_when_somebody_can_work_on_them_and_not_kept() -> None:
-    taken: list[weakref.ref[Kept]] = []
+    orders: list[weakref.ref[Kept]] = []
 
     def lazy() -> Iterator[queue.Order]:
         for number in range(50):
             order = Kept(number=number)
-            taken.append(weakref.ref(order))
+            orders.append(weakref.ref(order))
             yield order
 
     with queue.run(lazy(), double, jobs=2) as answers:
         for done, _ in enumerate(answers, 1):
-            assert len(taken) <= done + 2
-            assert sum(one() is not None for one in taken) <= 6
+            assert len(orders) <= done + 2
+            assert sum(one() is not None for one in orders) <= 6
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked by a server on Linux alone")
@@ -171,8 +171,8 @@ def test_the_work_ends_with_who_ordered_it(tmp_path: Path, how: signal.Signals) 
         assert eventually(lambda: gone(pid))
         coordinator.wait(60)
         assert coordinator.stderr is not None
-        said = coordinator.stderr.read()
-    assert said.count("Traceback") == (how == signal.SIGINT)  # the coordinator's own
+        errors = coordinator.stderr.read()
+    assert errors.count("Traceback") == (how == signal.SIGINT)  # the coordinator's own
     assert (tmp_path / "cleaned-7").exists()
 
 

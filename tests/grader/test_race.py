@@ -255,8 +255,8 @@ def test_time_lost_on_the_students_side_is_a_fail(more: float, fair: bool) -> No
     control = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8
     baseline._spent = 10.0 + 16.0
     candidate._spent = racing.DAWDLING * 10.0 + racing.PATIENCE + more
-    said = r"time was lost: its blocks took \d+\.\d s, the baseline's 10\.0 s"
-    with nullcontext() if fair else pytest.raises(UnfairError, match=said):
+    message = r"time was lost: its blocks took \d+\.\d s, the baseline's 10\.0 s"
+    with nullcontext() if fair else pytest.raises(UnfairError, match=message):
         candidate.expect_haste(baseline, control)
 
 
@@ -266,6 +266,6 @@ def test_cpu_time_outside_of_the_blocks_is_bounded(outside: float, fair: bool) -
     timed = side(worker)
     timed(2)
     worker.used += outside
-    said = r"0\.50 s of CPU time were used outside of the measured blocks, 1\.00 s inside"
-    with nullcontext() if fair else pytest.raises(UnfairError, match=said):
+    message = r"0\.50 s of CPU time were used outside of the measured blocks, 1\.00 s inside"
+    with nullcontext() if fair else pytest.raises(UnfairError, match=message):
         timed.settle()

@@ -33,7 +33,7 @@ def changed(part: str, verdict: str, points: float, **others: Any) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "given", "said"),
+    ("before", "after", "given", "expected"),
     [
         (KEPT, changed("total", "pass", 1), "", "graded again"),
         (KEPT, changed("total", "pass", 1), "=the bus was late\n", "'=the bus was late"),
@@ -45,13 +45,13 @@ def changed(part: str, verdict: str, points: float, **others: Any) -> Record:
         (changed("total", "late", 0), changed("total", "late", 1), "", "lateness: due date, extension, time, policy"),
     ],
 )
-def test_why_points_changed(before: Record, after: Record, given: str, said: str, tmp_path: Path) -> None:
+def test_why_points_changed(before: Record, after: Record, given: str, expected: str, tmp_path: Path) -> None:
     assert regrades.note(tmp_path, [before], given) == {("ann", LESSON)}
     assert lines(tmp_path) == []  # the first grading is no regrade
     assert regrades.note(tmp_path, [after], given) == {("ann", LESSON)}
     ((*rest, reason),) = lines(tmp_path)
     assert rest == ["ann", LESSON, "total", "0", "1"]
-    assert reason.startswith(said)
+    assert reason.startswith(expected)
     assert regrades.note(tmp_path, [after], given) == set()
     assert len(lines(tmp_path)) == 1
 
@@ -112,5 +112,5 @@ def test_a_regrade_keeps_what_a_person_gave(course: Grading, root: Path, monkeyp
     commands.grade_class(course)
     with answer(course) as grade:
         assert (grade.score, grade.needs_manual_grade) == (1.5, True)  # the text is another: a person looks again
-    said = "explain_total,1.5,2,marked,to be read again: the answer changed"
-    assert said in (course.grades / "scores.csv").read_text()
+    row = "explain_total,1.5,2,marked,to be read again: the answer changed"
+    assert row in (course.grades / "scores.csv").read_text()

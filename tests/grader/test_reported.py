@@ -102,9 +102,9 @@ def test_whose_a_file_is_in_each_platforms_layout(path: str, desk: Desk) -> None
     if path.startswith("assignment_"):
         members.append((f"assignment_9_export/{layouts.GRADESCOPE}", METADATA.encode()))
     rows = [row.entry for row in desk.take_zip(zipped(members)).rows if not layouts.NOISE.search(row.entry.path)]
-    who, _, said = LAYOUTS[path].partition(": ")
+    who, _, message = LAYOUTS[path].partition(": ")
     assert " ".join(sorted(entry.student or "-" for entry in rows)) == who
-    assert all(said in (row.problem or row.note) for row in rows)
+    assert all(message in (row.problem or row.note) for row in rows)
     assert rows[0].late == ("Late" in path)
 
 
@@ -173,14 +173,14 @@ def test_a_pattern_that_cannot_be_used_is_said(wrong: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"PK\3\4...", "it is an Excel or OpenDocument file, not a table in text: save it as CSV there"),
         (b"\xd0\xcf\x11\xe0...", "it is an old Excel file"),
     ],
 )
-def test_a_roster_that_is_no_text_is_said(data: bytes, said: str) -> None:
-    assert said in roster.read(data).problems[0]
+def test_a_roster_that_is_no_text_is_said(data: bytes, message: str) -> None:
+    assert message in roster.read(data).problems[0]
 
 
 def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> None:
@@ -200,15 +200,15 @@ def test_numbers_that_a_spreadsheet_made_and_brightspaces_marks_are_read() -> No
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         (b"team;id\nx;ada\n", "expected the columns group,id"),
         (b"group,id\nGroup 11,ada\nGroup 1-1,alan\n", "line 3: 'Group 1-1' is 'Group 11' to a platform"),
         (b"group,id\nx,eve\n", "line 2: 'eve' is no id of the roster"),
     ],
 )
-def test_a_members_file_that_cannot_be_used_is_said(table: bytes, said: str) -> None:
-    with pytest.raises(groups.GroupsError, match=said):
+def test_a_members_file_that_cannot_be_used_is_said(table: bytes, message: str) -> None:
+    with pytest.raises(groups.GroupsError, match=message):
         groups.read(table, roster.read(PEOPLE.encode()))
 
 

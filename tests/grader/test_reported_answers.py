@@ -66,8 +66,8 @@ def test_a_picture_shown_a_hundred_times_stops_at_the_room_there_is() -> None:
     cell = new_markdown_cell("![](attachment:a.png)" * 100, attachments={"a.png": {"image/png": "iVBO" * 1_000_000}})
     markup = feedback.page(new_notebook(cells=[cell]), {})
     assert markup.count("(picture left out, 3000 kB)") == 100
-    taken = pictures.Pictures({"a.png": {"image/png": SMALL}}, room=len(SMALL) * 3)
-    shown = taken.put_back(taken.taken_out("![](attachment:a.png) " * 5))
+    limited = pictures.Pictures({"a.png": {"image/png": SMALL}}, room=len(SMALL) * 3)
+    shown = limited.put_back(limited.with_placeholders("![](attachment:a.png) " * 5))
     assert shown.count("(picture left out, 1 kB)") == 3
 
 

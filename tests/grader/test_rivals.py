@@ -71,18 +71,18 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.mark.parametrize("case", DOWNLOADS)
 def test_the_newest_counts_where_something_tells_and_says_so(case: str, desk: Desk) -> None:
-    data, graded, said = DOWNLOADS[case]
+    data, graded, message = DOWNLOADS[case]
     file = desk.file("download.zip", data)
     report = desk.take(file)
     mine = [row for row in report.rows if row.entry.student == ADA.id and row.entry.problem != "it is no notebook"]
     if graded is None:
         assert not (desk.submitted / ADA.id).exists()
-        assert [row.entry.problem.startswith(said) for row in mine] == [True, True]
+        assert [row.entry.problem.startswith(message) for row in mine] == [True, True]
         assert {row.entry.note for row in mine} <= {"", "Moodle tells no time"}
     else:
         assert desk.placed(ADA) == graded
-        assert [said in row.entry.note for row in mine if row.outcome == "newest"][:1] == [True]
-        assert sum("different notebooks" in row.entry.note for row in mine) == bool(said)
+        assert [message in row.entry.note for row in mine if row.outcome == "newest"][:1] == [True]
+        assert sum("different notebooks" in row.entry.note for row in mine) == bool(message)
     assert desk.take(file).new == 0
 
 
@@ -132,7 +132,7 @@ DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "note"),
     [
         (
             f"{ADA.id}/a.ipynb",
@@ -147,11 +147,11 @@ DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
         ("stranger/a.ipynb", A, ""),
     ],
 )
-def test_a_file_whose_own_time_is_past_its_due_date_is_named(name: str, data: bytes, said: str, desk: Desk) -> None:
+def test_a_file_whose_own_time_is_past_its_due_date_is_named(name: str, data: bytes, note: str, desk: Desk) -> None:
     room = Classroom(desk.people, {LESSON: ("im2col",)}, settings=Settings(due={LESSON: DUE}))
     saved = datetime(2027, 1, 20, 9, 30, tzinfo=timezone.utc).timestamp()
     (row,) = collect.take(desk.submitted, [desk.file(name, data, saved)], room).rows
-    assert row.entry.note == said
+    assert row.entry.note == note
     early = desk.file(name.replace("a.", "b."), notebook("early"), saved - 6 * 86400)
-    if said.startswith("the file's"):
+    if note.startswith("the file's"):
         assert "own time" not in collect.take(desk.submitted, [early], room).rows[0].entry.note

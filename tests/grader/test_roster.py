@@ -40,14 +40,14 @@ def test_every_way_to_save_it_gives_the_same_class(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "names", "said"),
+    ("encoding", "names", "encoding_name"),
     [("cp932", ["太郎 山田", "花子 佐藤"], "Shift-JIS"), ("cp1252", ["Juan García", "Ana Lucía"], "Windows-1252")],
 )
-def test_excel_in_a_countrys_own_encoding_is_read_and_said(encoding: str, names: list[str], said: str) -> None:
+def test_excel_in_a_countrys_own_encoding_is_read_and_said(encoding: str, names: list[str], encoding_name: str) -> None:
     text = "id;name\n" + "".join(f"s{number};{name}\n" for number, name in enumerate(names))
     read = roster.read(text.encode(encoding))
     assert [person.name for person in read.people] == names
-    assert said in read.problems[0]
+    assert encoding_name in read.problems[0]
 
 
 def test_columns_come_in_any_order_and_case_and_others_are_passed_over() -> None:
@@ -57,7 +57,7 @@ def test_columns_come_in_any_order_and_case_and_others_are_passed_over() -> None
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "it has no header that says who is who, so nobody can be matched: it is empty"),
         (b"ada,Ada Lovelace,a@x.org,77\n", "its first line is 'ada,Ada Lovelace,a@x.org,77'"),
@@ -73,10 +73,10 @@ def test_columns_come_in_any_order_and_case_and_others_are_passed_over() -> None
         ),
     ],
 )
-def test_a_roster_that_cannot_be_used_has_nobody_and_says_why(data: bytes, said: str) -> None:
+def test_a_roster_that_cannot_be_used_has_nobody_and_says_why(data: bytes, message: str) -> None:
     read = roster.read(data)
     assert read.people == ()
-    assert said in read.problems[-1]
+    assert message in read.problems[-1]
 
 
 def test_a_bad_line_is_named_and_the_others_count() -> None:
@@ -178,7 +178,7 @@ NBGRADER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,,70037\n
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "said"),
+    ("text", "expected", "description"),
     [
         (CANVAS, "ada jmue", 'id from "SIS Login ID", name from "Student", no email, lms_id from "ID"'),
         (CANVAS, "ada jmue", 'passed over: "Manual Posting", "Points Possible", "Student, Test"'),
@@ -197,14 +197,14 @@ NBGRADER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,,70037\n
         (NBGRADER, "ada jmue", 'id from "id", name from "last_name" and "first_name", email from "email"'),
     ],
 )
-def test_an_export_is_taken_as_it_comes_and_says_which_columns(text: str, expected: str, said: str) -> None:
+def test_an_export_is_taken_as_it_comes_and_says_which_columns(text: str, expected: str, description: str) -> None:
     read = roster.read(text.encode())
     assert read.problems == ()
     assert [person.id for person in read.people] == expected.split()
     assert {person.id for name in ("adalovelace", "Müller, Jürgen") for person in read.with_name([name])} == {
         *expected.split()
     }
-    assert said in read.describe()
+    assert description in read.describe()
     for saved in (text.replace("\n", "\r\n").encode(), text.encode("utf-16"), text.replace(";", "\t").encode()):
         assert roster.read(saved).people == read.people
 
@@ -225,7 +225,7 @@ def test_who_has_nothing_in_the_column_of_ids_is_named_and_left_out() -> None:
 def test_the_page_shows_what_is_taken_of_its_examples() -> None:
     page = (Path(__file__).parents[2] / "docs" / "collecting.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    shown = [(text, said) for text, said in itertools.pairwise(blocks) if ": id from " in said]
+    shown = [(text, description) for text, description in itertools.pairwise(blocks) if ": id from " in description]
     assert len(shown) == 2
-    for text, said in shown:
-        assert roster.read(text.encode()).describe() == said.strip()
+    for text, description in shown:
+        assert roster.read(text.encode()).describe() == description.strip()

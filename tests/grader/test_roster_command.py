@@ -49,8 +49,8 @@ def course(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def typed(course: Path, capsys: pytest.CaptureFixture[str]) -> Typed:
     def command(*words: str) -> tuple[int, str]:
         code = main([*words])
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
 
     return command
 
@@ -75,26 +75,26 @@ def submitted(course: Path) -> list[str]:
 def test_canvass_gradebook_is_the_roster_as_it_comes(course: Path, typed: Typed) -> None:
     (course / "grades.csv").write_bytes(CANVAS)
     before = everything(course)
-    code, said = typed("roster", "grades.csv")
+    code, output = typed("roster", "grades.csv")
     assert (code, everything(course)) == (0, before)
-    assert 'id from "SIS Login ID", name from "Student", no email, lms_id from "ID"' in said
-    assert 'passed over: "Points Possible", "Student, Test"' in said
-    assert "such as: ada; Lovelace, Ada; 70037\n" in said
-    assert "new to the gradebook: 2; there already: 0\nNothing was written." in said
-    code, said = typed("collect", "canvas.zip", "--roster", "grades.csv")
+    assert 'id from "SIS Login ID", name from "Student", no email, lms_id from "ID"' in output
+    assert 'passed over: "Points Possible", "Student, Test"' in output
+    assert "such as: ada; Lovelace, Ada; 70037\n" in output
+    assert "new to the gradebook: 2; there already: 0\nNothing was written." in output
+    code, output = typed("collect", "canvas.zip", "--roster", "grades.csv")
     assert code == 0
-    assert said.startswith("grades.csv: Canvas's gradebook export, 2 people: id from")
+    assert output.startswith("grades.csv: Canvas's gradebook export, 2 people: id from")
     assert students(course) == {"ada": ("Ada", "Lovelace", "", "70037"), "alan": ("Alan", "Turing", "", "70074")}
     assert submitted(course) == ["ada", "alan"]
-    code, said = typed("forget", "ada", "--yes", "--roster", "grades.csv")
-    assert "rosters.csv: 1 rows" in said
+    code, output = typed("forget", "ada", "--yes", "--roster", "grades.csv")
+    assert "rosters.csv: 1 rows" in output
     assert b"Lovelace" not in (course / "grades" / "rosters.csv").read_bytes()
 
 
 def test_moodles_participants_are_the_roster_as_they_come(course: Path, typed: Typed) -> None:
     (course / "roster.csv").write_bytes(MOODLE)
-    code, said = typed("collect", "moodle.zip")
-    assert 'Moodle\'s list of people, 2 people: id from "Email address"' in said
+    code, output = typed("collect", "moodle.zip")
+    assert 'Moodle\'s list of people, 2 people: id from "Email address"' in output
     assert code == 1  # the text that somebody wrote online
     assert submitted(course) == ["ada@example.org", "alan@example.org"]
     assert students(course)["ada@example.org"] == ("Ada", "Lovelace", "ada@example.org", "")
@@ -116,13 +116,13 @@ def test_one_student_under_two_ids_is_refused_before_anything_is_written(course:
     typed("collect", "canvas.zip", "--roster", "grades.csv")
     (course / "roster.csv").write_bytes(MISREAD)
     before = everything(course)
-    code, said = typed("collect", "canvas.zip")
+    code, output = typed("collect", "canvas.zip")
     assert (code, everything(course)) == (1, before)
-    assert "gives 2 students of the gradebook another id, and nothing was written: 70037 is ada there" in said
-    code, said = typed("roster")
+    assert "gives 2 students of the gradebook another id, and nothing was written: 70037 is ada there" in output
+    code, output = typed("roster")
     assert code == 1
-    assert "under another id in the gradebook: 70037 is ada there; 70074 is alan there\n" in said
-    assert "`unrolled collect` refuses it." in said
+    assert "under another id in the gradebook: 70037 is ada there; 70074 is alan there\n" in output
+    assert "`unrolled collect` refuses it." in output
 
 
 def test_a_mistaken_roster_is_taken_back_by_one_command(course: Path, typed: Typed) -> None:
@@ -131,14 +131,14 @@ def test_a_mistaken_roster_is_taken_back_by_one_command(course: Path, typed: Typ
     assert submitted(course) == []
     before = students(course), submitted(course)
     (course / "wrong.csv").write_bytes(MISREAD + b"ada,Countess\n")
-    code, said = typed("collect", "canvas.zip", "moodle.zip", "--roster", "wrong.csv")
+    code, output = typed("collect", "canvas.zip", "moodle.zip", "--roster", "wrong.csv")
     assert submitted(course) == ["70037", "70074"]
     assert students(course)["ada"] == ("", "Countess", "", "")
-    code, said = typed("roster", "--undo")
+    code, output = typed("roster", "--undo")
     assert code == 0
-    assert "70037: is no longer in the gradebook\n" in said
-    assert "ada: name, e-mail and number are as before\n" in said
-    assert f"70074, {LESSON}: out of {course}/grader/submitted; collect it again\n" in said
+    assert "70037: is no longer in the gradebook\n" in output
+    assert "ada: name, e-mail and number are as before\n" in output
+    assert f"70074, {LESSON}: out of {course}/grader/submitted; collect it again\n" in output
     assert (students(course), submitted(course)) == before
     (course / "roster.csv").write_bytes(CANVAS)
     assert typed("collect", "canvas.zip")[0] == 0
@@ -162,17 +162,17 @@ def test_who_was_graded_or_placed_by_hand_stays_and_is_named(course: Path, typed
     with gradebook.opened(Grading.at(course).directory) as book:
         book.add_assignment(LESSON)
         book.update_or_create_submission(LESSON, "70037")
-    said = typed("roster", "--undo")[1]
-    assert "70037: stays, as it was graded; `unrolled forget 70037` deletes that\n" in said
-    assert f"70074, {LESSON}: stays, as somebody put or changed it by hand\n" in said
+    output = typed("roster", "--undo")[1]
+    assert "70037: stays, as it was graded; `unrolled forget 70037` deletes that\n" in output
+    assert f"70074, {LESSON}: stays, as somebody put or changed it by hand\n" in output
     assert [*students(course)] == ["70037"]
     assert submitted(course) == ["70074"]
 
 
 def test_undo_takes_no_file(course: Path, typed: Typed) -> None:
     (course / "roster.csv").write_bytes(MISREAD)
-    code, said = typed("roster", "roster.csv", "--undo")
+    code, output = typed("roster", "roster.csv", "--undo")
     assert code == 1
-    assert "give no file with it" in said
+    assert "give no file with it" in output
     (course / "roster.csv").unlink()
     assert "there is no roster" in typed("roster")[1]

@@ -147,7 +147,7 @@ REFUSED, ENDED = "(bwrap: No permissions to create new namespace)", "bubblewrap 
 
 
 @pytest.mark.parametrize(
-    ("sign", "said", "advice"),
+    ("sign", "reason", "advice"),
     [
         (
             ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
@@ -162,15 +162,15 @@ REFUSED, ENDED = "(bwrap: No permissions to create new namespace)", "bubblewrap 
     ],
 )
 def test_where_it_does_not_work_the_reason_is_named_with_the_line_that_helps(
-    sign: object, said: str, advice: str, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    sign: object, reason: str, advice: str, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of the kernel's with this text in it forbids namespaces; another file marks a container."""
-    stand_in(f"echo '{REFUSED.strip('()')}' >&2; exit 1" if said == REFUSED else "exit 1")
+    stand_in(f"echo '{REFUSED.strip('()')}' >&2; exit 1" if reason == REFUSED else "exit 1")
     monkeypatch.setattr(sandbox, "_says", lambda *asked: asked == sign)
     there = Path.exists
     monkeypatch.setattr(Path, "exists", lambda self: str(self) == sign if str(self) in CONTAINERS else there(self))
     problem = sandbox.problem()
-    assert said in problem
+    assert reason in problem
     assert advice in problem
     assert "\n" not in problem
 

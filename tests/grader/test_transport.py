@@ -76,17 +76,17 @@ def test_binding_describes_the_function(shared: Worker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("return 1 / 0", "ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("raise ValueError('x' * 1000)", f"ValueError: {'x' * 297}..."),
     ],
 )
-def test_what_a_function_raises_is_reported_with_its_line(body: str, said: str, shared: Worker) -> None:
+def test_what_a_function_raises_is_reported_with_its_line(body: str, message: str, shared: Worker) -> None:
     with pytest.raises(ReportedError) as raised:
         bound(shared, f"def f():\n    {body}")()
-    assert raised.value.lines == (f"raised {said}", f"in line 2: {body}")
+    assert raised.value.lines == (f"raised {message}", f"in line 2: {body}")
     assert bound(shared, "def f():\n    exit()")() is None
 
 
@@ -238,14 +238,14 @@ def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer",
     [{"ended": 3}, {"ended": [[], {}]}, {"ended": ["A", "B", "C"]}, {"raised": [1], "lines": [[1]]}, {"ask": {}}],
 )
-def test_odd_words_in_an_answer_break_nothing(said: Any, fresh: Worker) -> None:
+def test_odd_words_in_an_answer_break_nothing(answer: Any, fresh: Worker) -> None:
     """The cell phase believes whatever ends it, but nothing but a text is a text."""
     fresh.run_cell(RAW, LIMIT)
     try:
-        ended = fresh.run_cell(f"raw({said!r})", LIMIT)
+        ended = fresh.run_cell(f"raw({answer!r})", LIMIT)
     except WorkerDiedError:
         return
     assert ended is None or all(isinstance(word, str) for word in ended)

@@ -119,24 +119,24 @@ def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         ("0.0.8", "it is of version 0.0.8, older than this course"),
         ("99.1", "it is of version 99.1, newer than this course"),
         ("../../x", "it says that it is of version '../../x', which is none"),
     ],
 )
-def test_one_whose_release_is_not_here_waits(course: Grading, root: Path, version: str, said: str) -> None:
-    student = f"w{len(said)}"
+def test_one_whose_release_is_not_here_waits(course: Grading, root: Path, version: str, message: str) -> None:
+    student = f"w{len(message)}"
     hand_in(root, student, of_version(version, answered(root, GOOD)))
     kept = graded(course, student)
-    assert kept.problem.startswith(f"{versions.SET_ASIDE}{said}")
+    assert kept.problem.startswith(f"{versions.SET_ASIDE}{message}")
     assert ("unrolled version add" in kept.problem) is (version != "../../x")
     assert {score.verdict for score in kept.scores} == {"deferred"}
     assert set(grades(course, student).values()) == {(0.0, True)}  # withheld: a person's, or the next run's
     result = autograde(root, student, timing=False)
     assert not result["success"]
-    assert said in str(result["log"])
+    assert message in str(result["log"])
 
 
 def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course: Grading, root: Path) -> None:
@@ -174,8 +174,8 @@ def test_points_are_brought_by_share() -> None:
 
 
 def test_what_is_no_release_is_named_and_leaves_nothing(course: Grading, root: Path, tmp_path: Path) -> None:
-    def refused(source: object, said: str) -> None:
-        with pytest.raises(CommandError, match=said):
+    def refused(source: object, message: str) -> None:
+        with pytest.raises(CommandError, match=message):
             releases.add_release(root, str(source))
 
     before = sorted((root / releases.FOLDER).iterdir())

@@ -45,9 +45,9 @@ def test_an_aim_bounds_its_figure_on_its_side(aims):
 def test_the_page_says_which_rows_miss_their_aim_and_why(aims, measurements, monkeypatch):
     monkeypatch.setattr(aims, "FALLS_SHORT", {("x", "a", "ratio"): "it copies"})
     rows = [{"name": "a", "ratio": 0.9, "at_most": 0.7}, {"name": "b", "ratio": 0.5, "at_most": 0.7}]
-    said = [*measurements.tables(rows), *measurements.shortfalls("x", rows), *measurements.shortfalls("y", rows)]
-    assert {"| a | 0.9 | 0.7 | missed |", "| b | 0.5 | 0.7 | met |"} <= {*said}
-    assert [line for line in said if line.startswith("- ")] == [
+    lines = [*measurements.tables(rows), *measurements.shortfalls("x", rows), *measurements.shortfalls("y", rows)]
+    assert {"| a | 0.9 | 0.7 | missed |", "| b | 0.5 | 0.7 | met |"} <= {*lines}
+    assert [line for line in lines if line.startswith("- ")] == [
         "- Missed: a, ratio 0.9, at most 0.7: it copies.",
         "- Missed: a, ratio 0.9, at most 0.7: no reason is known.",
     ]

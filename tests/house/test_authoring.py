@@ -268,8 +268,8 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_lesson(course, monkey
     monkeypatch.chdir(course)
     (course / "lessons" / "07_doubling.py").write_text("# %%\n1\n", encoding="utf-8")
     assert cli.main(["build"]) == 1
-    said = "unrolled build: 07_doubling: the first cell must be markdown and start with the title, '# …'\n"
-    assert capsys.readouterr().err == said
+    message = "unrolled build: 07_doubling: the first cell must be markdown and start with the title, '# …'\n"
+    assert capsys.readouterr().err == message
 
 
 def test_a_body_that_stands_in_the_library_is_written_out():

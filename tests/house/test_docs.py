@@ -33,10 +33,10 @@ def test_the_way_of_a_submission_is_as_the_design_tells_it() -> None:
 def test_every_module_of_the_grader_has_its_place_in_the_table_of_rooms() -> None:
     rows = dict(re.findall(r"^\| (`\w+/`|the root) \| [^|]+ \| (.+) \|$", DESIGN, re.MULTILINE))
     grader = PACKAGES["unrolled_grader"]
-    for row, told in rows.items():
+    for row, cell in rows.items():
         folder = grader if row == "the root" else grader / row.strip("`/")
         files = {file.stem for file in folder.glob("*.py")} - {"__init__"}
-        named = set(re.findall(r"`(\w+)`", told))
+        named = set(re.findall(r"`(\w+)`", cell))
         assert files == named, row
 
 

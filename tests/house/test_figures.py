@@ -44,7 +44,7 @@ def test_figures_are_found_in_prose_and_not_in_code():
 
 def test_each_reason_that_a_lesson_gives_is_borne_out_once_and_each_line_is_needed():
     assert sorted(BORNE_OUT) == sorted(WHYS), "docs/figures.md, and the markers <!-- why: NAME --> of the lessons"
-    assert [place for place, told in WHYS.items() if len(told) > 1] == []
+    assert [place for place, sentences in WHYS.items() if len(sentences) > 1] == []
 
 
 @pytest.mark.parametrize(

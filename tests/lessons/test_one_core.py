@@ -25,5 +25,5 @@ def test_the_cells_that_start_ranks_take_threads_on_one_core():
     network = next(source.split("\n\n\n")[0] for source in code if source.startswith("def article_network"))
     done = subprocess.run([sys.executable, "-c", "\n".join([PRELUDE, network, *cells])], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for said in ("rank 1 of 2, emulation", "These were threads again.", "These two ranks were threads that took turns"):
-        assert said in done.stdout
+    for text in ("rank 1 of 2, emulation", "These were threads again.", "These two ranks were threads that took turns"):
+        assert text in done.stdout

@@ -328,10 +328,10 @@ def stills(made: Made) -> list[show.Picture]:
 
 def texts(pictures: list[show.Picture]) -> str | list[str]:
     """What stills say: the one text, or all texts that differ."""
-    said = list(dict.fromkeys(picture.alt for picture in pictures))
-    return said[0] if len(said) == 1 else said
+    alts = list(dict.fromkeys(picture.alt for picture in pictures))
+    return alts[0] if len(alts) == 1 else alts
 
 
 if __name__ == "__main__":
-    said = {name: texts(stills(make())) for name, make in PICTURES.items()}
-    TEXTS.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    alts = {name: texts(stills(make())) for name, make in PICTURES.items()}
+    TEXTS.write_text(json.dumps(alts, indent=1, ensure_ascii=False) + "\n", "utf-8")

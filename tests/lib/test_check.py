@@ -108,24 +108,24 @@ def test_a_failing_try_after_a_pass_says_what_becomes_of_the_pass(doubling, monk
 
 def test_the_start_of_a_lesson_lists_what_passed_and_warns_of_another_version(capsys):
     check.start("01_matrix_parallelism", check.unrolled.__version__)
-    said = capsys.readouterr().out
-    assert "Passed" not in said
-    assert "Note" not in said
+    output = capsys.readouterr().out
+    assert "Passed" not in output
+    assert "Note" not in output
     for name, verdict in (("merge", "pass"), ("matmul_rows", "fail"), ("conv2d_loops", "pass")):
         journal.note(report(name, verdict))
     check.start("01_matrix_parallelism", "0.0.1")
-    said = capsys.readouterr().out
-    assert "Passed so far: merge.\n" in said
-    assert "belongs to version 0.0.1" in said
+    output = capsys.readouterr().out
+    assert "Passed so far: merge.\n" in output
+    assert "belongs to version 0.0.1" in output
 
 
 def test_hints_come_in_three_steps(doubling, capsys):
     for step in ((), (), (), (), (1,), (9,)):
         doubling.hint(*step)
-    said = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     hints = "Hint 1 of 3. Add.", "Hint 2 of 3. Same shape.", "Hint 3 of 3. x + x"
-    assert said[:5] == [*hints, hints[2], hints[0]]
-    assert "step must be 1 to 3, got 9" in said[5]
+    assert lines[:5] == [*hints, hints[2], hints[0]]
+    assert "step must be 1 to 3, got 9" in lines[5]
 
 
 def test_an_unknown_check_names_the_nearest(monkeypatch):

@@ -46,13 +46,13 @@ def test_an_endless_loop_that_catches_everything_is_stopped_and_says_nothing(ste
             except:  # noqa: E722
                 continue
 
-    said = []
-    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     for _ in range(2):
         assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
     time.sleep(0.05)  # an alarm left behind would end the test run
-    assert len(said) < 2 * limits.PATIENCE, "the first alarms, half a second apart"
-    assert sys.unraisablehook == said.append, "given back"
+    assert len(unraisable) < 2 * limits.PATIENCE, "the first alarms, half a second apart"
+    assert sys.unraisablehook == unraisable.append, "given back"
 
 
 LATE = """

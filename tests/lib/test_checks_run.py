@@ -209,14 +209,14 @@ def test_a_spec_may_call_more_than_once_and_keep_inputs_to_itself():
 
 
 def test_a_spec_may_give_a_case_more_time_and_says_so():
-    said = []
+    announced = []
 
     def slow(x):
         time.sleep(0.1)
         return 2 * x
 
-    assert report(slow, replace(SPEC, limit=60.0), case_limit=0.05, announce=said.append).passed
-    assert "up to 60 s" in said[0]
+    assert report(slow, replace(SPEC, limit=60.0), case_limit=0.05, announce=announced.append).passed
+    assert "up to 60 s" in announced[0]
     assert report(slow, case_limit=0.05).parts[0].verdict == "timeout"
 
 

@@ -126,13 +126,13 @@ def test_commands_come_in_through_the_entry_point_and_describe_themselves_by_the
     entry_points(monkeypatch, tmp_path, GRADE.replace('"grade"', '"grade", help="grade what is there"'))
     assert cli.main(["grade", "01", "02"]) == 3
     assert capsys.readouterr().out == "graded 01 02\n"
-    for words, said in (
+    for words, text in (
         (["grade", "--help"], "\nGrade what is there.\n"),
         (["--help"], "  grade     grade what is there\n"),
     ):
         with pytest.raises(SystemExit):
             cli.main(words)
-        assert said in capsys.readouterr().out
+        assert text in capsys.readouterr().out
 
 
 def does(statement):
@@ -152,10 +152,10 @@ def does(statement):
 def test_what_a_command_lacks_is_named_in_one_line(tmp_path, monkeypatch, capsys, source, words):
     entry_points(monkeypatch, tmp_path, source)
     assert cli.main(["grade"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("unrolled grade")
-    assert words in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("unrolled grade")
+    assert words in message
+    assert message.count("\n") == 1
     assert cli.main(["data", "list"]) == 0, "other commands work"
 
 
@@ -171,9 +171,9 @@ def test_a_mistake_of_our_own_is_not_hidden(tmp_path, monkeypatch, statement, er
 def test_lab_says_in_one_line_what_it_needs(course, monkeypatch, capsys):
     monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["lab"]) == 1
-    said = capsys.readouterr().err
-    assert 'needs jupyterlab, which the extra "lab" brings' in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert 'needs jupyterlab, which the extra "lab" brings' in message
+    assert message.count("\n") == 1
     assert not (course / "work").exists()
 
 
@@ -209,8 +209,8 @@ def test_outside_of_a_checkout_the_lessons_of_the_library_go_to_work_here(jupyte
 def test_help_lists_every_command_once_by_what_it_is_for(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
-    said = capsys.readouterr().out
-    blocks = [block.splitlines() for block in said.split("\n\n")]
+    output = capsys.readouterr().out
+    blocks = [block.splitlines() for block in output.split("\n\n")]
     listed = {block[0]: [line.split()[0] for line in block[1:]] for block in blocks if len(block) > 1}
     for title, names in cli.HELP.items():
         assert listed[f"{title}:"] == list(names)
@@ -282,10 +282,10 @@ def test_a_wrong_argument_is_named_in_one_line_before_anything_heavy_loads(cours
     table = [*WRONG, ("progress --journal text.ipynb", "")]
     command, words = [sys.executable, "-c", PROGRAM], "\n".join(words for words, _ in table)
     done = subprocess.run(command, input=words, capture_output=True, text=True, check=True, timeout=300)
-    for (words, said), line in zip(table, done.stdout.splitlines(), strict=True):
+    for (words, message), line in zip(table, done.stdout.splitlines(), strict=True):
         code, error, loaded = json.loads(line)
         assert code in (1, 2), words
-        assert said in error, words
+        assert message in error, words
         assert loaded == [], words
     assert sorted(course.rglob("*")) == before
 
@@ -351,10 +351,10 @@ def test_check_says_of_a_cell_that_asks_that_nobody_answers(tmp_path, capsys):
     """What ipykernel raises there is a NotImplementedError, and is no sign of an exercise that is not written."""
     asks = "from unrolled import check\ncheck.ink(lambda images: input())"
     assert checked(tmp_path, "input('Your name? ')", asks) == 1
-    said = capsys.readouterr().out
-    assert "cell 0: StdinNotImplementedError: it waits for somebody to type" in said
-    assert "it asks with input(), and nobody answers here" in said
-    assert "not written yet" not in said
+    output = capsys.readouterr().out
+    assert "cell 0: StdinNotImplementedError: it waits for somebody to type" in output
+    assert "it asks with input(), and nobody answers here" in output
+    assert "not written yet" not in output
 
 
 def test_no_hint_names_a_package_of_the_index_that_is_not_ours():

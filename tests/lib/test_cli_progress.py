@@ -66,16 +66,16 @@ def test_progress_marks_what_passed_and_names_what_is_next():
 
 
 def test_lessons_not_begun_take_a_line_each():
-    said = progress.progress([FIRST, SECOND], {"merge": DONE})
-    assert said.splitlines()[3] == "02_second   0 of 1 passed, about 40 min left"
-    assert "\n  – im2col" not in said
+    text = progress.progress([FIRST, SECOND], {"merge": DONE})
+    assert text.splitlines()[3] == "02_second   0 of 1 passed, about 40 min left"
+    assert "\n  – im2col" not in text
     assert "\n  – im2col" in progress.progress([FIRST, SECOND], {"merge": DONE}, True)
     assert "\n  – matmul" in progress.progress([FIRST, SECOND], {}), "the next one's lesson"
 
 
 def test_a_course_without_minutes_still_has_a_next():
-    said = progress.progress([Lesson("02_second", "Second", 0, (Exercise("im2col"),))], {})
-    assert said.splitlines() == [
+    text = progress.progress([Lesson("02_second", "Second", 0, (Exercise("im2col"),))], {})
+    assert text.splitlines() == [
         "02_second   0 of 1 passed",
         "  – im2col",
         "",
@@ -116,11 +116,11 @@ def test_a_notebook_of_another_version_is_named_and_left_alone(home, capsys, ver
     (home / "work" / "03_pooling.ipynb").write_text("{", encoding="utf-8")
     before = file.read_bytes()
     assert cli.main(["progress"]) == 0
-    said = capsys.readouterr().out
-    assert f"02_convolution.ipynb is of version {version}" in said
-    assert advice in said
-    assert other not in said
-    assert "03_pooling.ipynb" not in said
+    output = capsys.readouterr().out
+    assert f"02_convolution.ipynb is of version {version}" in output
+    assert advice in output
+    assert other not in output
+    assert "03_pooling.ipynb" not in output
     assert file.read_bytes() == before
 
 

@@ -172,10 +172,10 @@ def test_the_error_says_what_each_mirror_said(point_at: Any, cache: Path) -> Non
         point_at(empty, wrong, NOWHERE)
         with pytest.raises(data.DownloadError) as caught:
             lengths()
-    said, nobody = str(caught.value), "127.0.0.1:9: no connection"
+    message, nobody = str(caught.value), "127.0.0.1:9: no connection"
     for words in ("404 Not Found", "wrong checksum", nobody, "UNROLLED_DATA", "data.digits()"):
-        assert words in said
-    assert "\n" not in said
+        assert words in message
+    assert "\n" not in message
     assert names(cache) == []
 
 
@@ -291,8 +291,10 @@ def test_the_command_lists_fetches_and_fails_in_one_line(point_at: Any, capsys: 
     with serve() as served:
         point_at(served)
         assert cli.main(["data", "fetch", "mnist"]) == 0
-    said = capsys.readouterr()
-    assert said.out == f"mnist: {TRAIN + TEST} images of 1 x 28 x 28 ({TRAIN} to train, {TEST} to test), ready to use\n"
-    assert "100%" in said.err
+    output = capsys.readouterr()
+    assert (
+        output.out == f"mnist: {TRAIN + TEST} images of 1 x 28 x 28 ({TRAIN} to train, {TEST} to test), ready to use\n"
+    )
+    assert "100%" in output.err
     cli.main(["data", "list"])
     assert capsys.readouterr().out.splitlines()[1].endswith("ready")

@@ -95,16 +95,16 @@ def test_self_study_shows_what_is_printed(course, capsys):
     specs = checks.all_specs()
     assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
     names = {"check": check, "journal": journal, "conv2d_output_size": forgot_to_double}
-    for kind, said, shown in pairs:
+    for kind, line, shown in pairs:
         if kind == "sh":
-            assert cli.main(shlex.split(said)[1:]) == 0
+            assert cli.main(shlex.split(line)[1:]) == 0
         else:
-            if said.startswith("check."):  # the page's check fails, in a learner's first minute
+            if line.startswith("check."):  # the page's check fails, in a learner's first minute
                 (course / "work" / "journal.json").unlink()
-            exec(said, names)
+            exec(line, names)
         printed = capsys.readouterr().out
-        assert same(printed, shown), f"{said}\n\nprinted:\n{printed}\nshown:\n{shown}"
-        if said.startswith("check."):
+        assert same(printed, shown), f"{line}\n\nprinted:\n{printed}\nshown:\n{shown}"
+        if line.startswith("check."):
             (course / "work" / "journal.json").write_bytes(kept)
     assert (course / "record.html").is_file()
     assert "Ada Lovelace" in (course / "record.html").read_text(encoding="utf-8")

@@ -190,13 +190,13 @@ def test_a_fault_is_named(name: str) -> None:
     for _ in range(3 if found.kind == RACE else 1):  # each launch draws another order, and finds the race
         with pytest.raises(KernelFault, match=found.kind) as caught:
             compiled[found.grid, found.threads](*arguments(found), **found.options)
-    told = caught.value.fault
-    assert told.kind == found.kind, told
+    reported = caught.value.fault
+    assert reported.kind == found.kind, reported
     if "# here" in found.source:
-        assert "# here" in told.code, told
-        assert f"line {told.line}: {told.kind}" in str(caught.value)
+        assert "# here" in reported.code, reported
+        assert f"line {reported.line}: {reported.kind}" in str(caught.value)
     for what in ("thread", "block", "index"):
-        assert getattr(found, what) in (None, getattr(told, what)), told
+        assert getattr(found, what) in (None, getattr(reported, what)), reported
     if found.kind in (THREADS, SHARED):
         assert isinstance(caught.value, CUDADriverError)
         assert "CUDA_ERROR_INVALID_VALUE" in str(caught.value)

@@ -78,9 +78,9 @@ def test_a_foreign_file_is_kept_aside_and_never_restored(home, content, words, c
     assert (home / "journal.broken-1.json").read_text() == "an earlier one"
     assert (home / "journal.broken-2.json").read_bytes() == content
     assert journal.read()["predictions"]["x"]["guess"] == 2
-    said = capsys.readouterr().out
-    assert "journal.broken-2.json" in said
-    assert words in said
+    output = capsys.readouterr().out
+    assert "journal.broken-2.json" in output
+    assert words in output
     with pytest.raises(ValueError, match=r"journal\.broken-2\.json"):
         journal.restore(home / "journal.broken-2.json")
 

@@ -125,9 +125,9 @@ def test_an_epoch_takes_no_more_memory_than_a_few_steps() -> None:
     def peak(count: int) -> int:
         tracemalloc.start()
         steps.epoch(images, labels, order[:count])
-        taken = tracemalloc.get_traced_memory()[1]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return taken
+        return peak_bytes
 
     peak(32)
     assert peak(1280) < peak(32) + 10e6  # other threads of this process count too; 78 steps more would take 23 MB

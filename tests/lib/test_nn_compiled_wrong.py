@@ -224,10 +224,10 @@ def test_an_interrupted_epoch_leaves_a_device_that_works(
     for _ in range(epochs):
         for each in (steps, alike):
             each.epoch(*data)
-    step, taken = cuda.GraphProgram._step, []
+    step, slots = cuda.GraphProgram._step, []
 
     def interrupted(self: Any, slot: int) -> None:
-        taken.append(slot)
+        slots.append(slot)
         if slot == 2:
             raise KeyboardInterrupt
         step(self, slot)
@@ -236,7 +236,7 @@ def test_an_interrupted_epoch_leaves_a_device_that_works(
         patch.setattr(cuda.GraphProgram, "_step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             steps.epoch(*data)
-    assert taken == [0, 1, 2]
+    assert slots == [0, 1, 2]
     assert float(gpu.ones(3).sum()) == 3
     assert steps.optimizer.steps == alike.optimizer.steps
     np.testing.assert_array_equal(to_host(steps.epoch(*data)), to_host(alike.epoch(*data)))

@@ -91,13 +91,13 @@ def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp
 
 
 def test_outputs_that_the_notebook_brings_along_count_for_nothing(tmp_path):
-    told, forged = [], new_code_cell("print('a')", outputs=shown())
+    calls, forged = [], new_code_cell("print('a')", outputs=shown())
     executed = executed_with(
         tmp_path,
         *(forged, new_markdown_cell("text"), "print('c')"),
-        on_cell=lambda index, cell: told.append((index, text(cell))),
+        on_cell=lambda index, cell: calls.append((index, text(cell))),
     )
-    assert told == [(0, "a\n"), (2, "c\n")]
+    assert calls == [(0, "a\n"), (2, "c\n")]
     assert executed.reports == {}
     assert len(forged.outputs) == 1, "the notebook handed in is not changed"
 

@@ -143,7 +143,7 @@ def test_a_deadlock_names_each_line_that_ranks_wait_in_and_who_returned():
     assert lines[6:] == ["rank 7 in barrier(), there as well", "ranks 8, 9 returned"]
 
 
-def unheard(comm):
+def unmatched(comm):
     if comm.rank == 0:
         comm.send(np.zeros(3), 1)
         comm.send(np.zeros(4), 1)
@@ -173,7 +173,7 @@ def test_an_endless_rank_is_stopped_with_the_run():
         (lambda comm: comm.receive(np.zeros(4), 0) if comm.rank else comm.send(SOME, 1), MISMATCH, r"send\(to=1\) wi"),
         (lambda comm: comm.rank and comm.barrier(), DEADLOCK, r"\nrank 0 returned without this barrier: every rank m"),
         (lambda comm: comm.receive(np.empty(1), 0) if comm.rank == 1 else None, DEADLOCK, r"\nrank 0 returned$"),
-        (unheard, parallel.RankError, r"rank 0's send\(to=1\) .*\(4,\) was never received, at line \d+ of unheard"),
+        (unmatched, parallel.RankError, r"rank 0's send\(to=1\) .*\(4,\) was never received, at line \d+ of unmatched"),
         (lambda comm: comm.send(np.zeros(2), 2), ValueError, "to is 2; expected a rank from 0 to 1"),
         (lambda comm: comm.receive(np.zeros(2), comm.rank), ValueError, "this rank itself"),
         (lambda comm: comm.all_reduce(np.zeros((3, 3))[:, 0]), ValueError, "not contiguous"),

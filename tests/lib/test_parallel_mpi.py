@@ -173,7 +173,7 @@ class Unreadable:
         return divmod, (1, 0)
 
 
-def unheard(comm):
+def unmatched(comm):
     if comm.rank == 0:
         comm.send(np.zeros(3), 1)
         comm.send(np.zeros(10**6), 1)
@@ -208,10 +208,10 @@ WRONG = {
         "rank 1 waits in barrier in .*; rank 0 has returned|rank 0 has returned; rank 1 waits in barrier in ",
     ),
     "a message that nobody receives": (
-        unheard,
+        unmatched,
         parallel.RankError,
         r"rank 0's send to rank 1 of float64 \(1000000,\) in test_parallel_mpi.py"
-        rf":{unheard.__code__.co_firstlineno + 3} was never received",
+        rf":{unmatched.__code__.co_firstlineno + 3} was never received",
     ),
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
     "a frozen rank": (

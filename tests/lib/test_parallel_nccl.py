@@ -69,7 +69,7 @@ def test_wrong_variables_are_named(wrong, words):
 
 
 @pytest.mark.parametrize(
-    ("told", "gpus", "found"),
+    ("environment", "gpus", "found"),
     [
         ({}, 2, False),
         ({"MASTER_ADDR": "node7"}, 2, False),
@@ -81,10 +81,10 @@ def test_wrong_variables_are_named(wrong, words):
         (LAUNCHED | {"RANK": "0", "WORLD_SIZE": "1"}, None, False),
     ],
 )
-def test_a_script_takes_what_its_launcher_and_its_machine_have(told, gpus, found, monkeypatch):
+def test_a_script_takes_what_its_launcher_and_its_machine_have(environment, gpus, found, monkeypatch):
     for name in (*FOUND_BY, *launch.MPI_RANKS):
         monkeypatch.delenv(name, raising=False)
-    for name, value in told.items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "cupy", None)
     if gpus is not None:

@@ -105,10 +105,10 @@ def test_wrong_groups_and_an_address_in_use_are_named(server):
 
 
 def test_nobody_and_something_else_at_the_address_are_named():
-    with closing(socket.socket()) as taken:  # bound, and nobody listens
-        taken.bind(("127.0.0.1", 0))
+    with closing(socket.socket()) as bound:  # bound, and nobody listens
+        bound.bind(("127.0.0.1", 0))
         with pytest.raises(RankError, match=r"rank 0 does not answer at 127.0.0.1:\d+ within 0.2 s"):
-            Store("127.0.0.1", taken.getsockname()[1], 1, 2, 0.2)
+            Store("127.0.0.1", bound.getsockname()[1], 1, 2, 0.2)
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         threading.Thread(target=lambda: other.accept()[0].sendall(b"220 mail\r\n"), daemon=True).start()
         with pytest.raises(ParallelError, match="something else answers"):

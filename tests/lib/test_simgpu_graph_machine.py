@@ -27,7 +27,7 @@ def fresh() -> None:
 def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
     """Captures and launches of all kinds: values, the trace, and what was refused."""
     x, y, total = put(machine, np.ones((3, 4), "f4")), empty(machine, (3, 4)), empty(machine, (3,))
-    number, said, found = machine.start_trace(), [], []
+    number, refusals, found = machine.start_trace(), [], []
     machine.begin_capture(STREAM)
     machine.launch("multiply", [x, 4], [y], {}, STREAM)
     fork = machine.record(STREAM)
@@ -55,25 +55,25 @@ def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
     ):
         with pytest.raises((CUDARuntimeError, InvalidCommandError, RuntimeError)) as error:
             wrong()
-        said.append(str(error.value))
+        refusals.append(str(error.value))
     machine.free(graph)
     with pytest.raises(InvalidCommandError, match="does not exist"):
         machine.launch_graph(graph, 0)
-    return found, machine.stop_trace(number), said
+    return found, machine.stop_trace(number), refusals
 
 
 def test_a_machine_in_another_process_does_the_same() -> None:
-    values, trace, said = session(LocalMachine())
+    values, trace, refusals = session(LocalMachine())
     for found, expected in zip(values, (2, 16, 4, 32), strict=True):
         assert (found == expected).all()
     assert [graph.kernels for graph in trace.graphs] == [3, 3]
     assert len(trace.kernels) == 2
-    assert "cudaErrorCapturedEvent" in said[0]
-    assert "cudaErrorIllegalState" in said[-1]
+    assert "cudaErrorCapturedEvent" in refusals[0]
+    assert "cudaErrorIllegalState" in refusals[-1]
     with start() as link:
-        there, traced, told = session(link)
+        there, traced, refusals_there = session(link)
     assert [x.tolist() for x in there] == [x.tolist() for x in values]
-    assert (told, traced.graphs[0].kernels) == (said, 3)
+    assert (refusals_there, traced.graphs[0].kernels) == (refusals, 3)
     locally, elsewhere = ([(one.op, one.start, one.graph) for one in each.launches] for each in (trace, traced))
     assert locally == elsewhere
 

@@ -167,7 +167,7 @@ def test_the_journal_does_not_vouch_for_what_is_not_in_the_notebook(home, capsys
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--student", "ada"], "is not there; open the lesson with `unrolled lab`"),
         (["--student", "ada", "--notebook", "x.ipynb"], "x.ipynb cannot be handed in"),
@@ -176,7 +176,7 @@ def test_the_journal_does_not_vouch_for_what_is_not_in_the_notebook(home, capsys
         (["--student", "ada", "--no-run", "--notebook", "old.ipynb"], "save the notebook first"),
     ],
 )
-def test_what_cannot_be_handed_in_makes_no_file(home, capsys, words, said):
+def test_what_cannot_be_handed_in_makes_no_file(home, capsys, words, message):
     (home / "x.ipynb").write_text("{")
     saved(home, whole(lesson="03_pooling"), "other.ipynb")
     saved(home, name="good.ipynb")
@@ -184,7 +184,7 @@ def test_what_cannot_be_handed_in_makes_no_file(home, capsys, words, said):
     note("im2col")  # later than the old one
     os.utime(home / "good.ipynb")
     assert cli.main(["submit", "2", *words]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert handed_in(home) == []
     if "old.ipynb" in words:
         assert cli.main(["submit", "2", *words, "--anyway"]) == 0

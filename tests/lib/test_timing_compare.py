@@ -405,12 +405,12 @@ def test_a_single_pair_must_be_far_further_below_and_a_limit_may_be_shorter() ->
 
 def test_a_slow_comparison_says_how_long_it_takes() -> None:
     """Before the first pair, and how it goes every two seconds from then on."""
-    said: list[str] = []
+    announced: list[str] = []
     for candidate in (0.4, 0.002, 20.0):
-        race(Machine(), 0.02, candidate, announce=said.append)
+        race(Machine(), 0.02, candidate, announce=announced.append)
     slow = [f"One call is slow here: this takes about {seconds} s." for seconds in (3, 20)]
-    assert [text for text in said if text.startswith("One")] == slow
-    assert said[1] == "Measuring speed: 0.05 times after 2 of 32 pairs at most."
+    assert [text for text in announced if text.startswith("One")] == slow
+    assert announced[1] == "Measuring speed: 0.05 times after 2 of 32 pairs at most."
 
 
 def test_a_coarse_clock_neither_breaks_nor_fails() -> None:

@@ -146,10 +146,10 @@ def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
     assert files(course) == before
     capsys.readouterr()
     assert cli.main(["upgrade", "02"]) == 0
-    said = capsys.readouterr().out
-    assert "answers moved: im2col" in said
-    assert "-The question as it was before." in said
-    assert "The journal says that im2col passed: that was the earlier check." in said
+    output = capsys.readouterr().out
+    assert "answers moved: im2col" in output
+    assert "-The question as it was before." in output
+    assert "The journal says that im2col passed: that was the earlier check." in output
     after = files(course)
     mine, kept = f"work/{LESSON}.ipynb", f"work/older/{LESSON}.0.0.9.ipynb"
     assert after.keys() - before.keys() == {kept}
@@ -165,7 +165,7 @@ def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("{", "is not readable"),
         ("[]", "it holds no object"),
@@ -180,10 +180,10 @@ def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
     ],
 )
 def test_what_cannot_be_upgraded_is_named_and_left_alone(
-    course: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
+    course: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
 ) -> None:
     (course / "work" / f"{LESSON}.ipynb").write_text(content, encoding="utf-8")
     before = files(course)
     assert cli.main(["upgrade", "all"]) == 1
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
     assert files(course) == before

@@ -197,9 +197,9 @@ def main() -> None:
                 earns.setdefault(name, set()).add(name_of(way))
             if way is not None and name == SHOWN and checks.run(name, untimed, way, place=OPEN).passed:
                 answers.append(name_of(way))
-    said: dict[str, Any] = {"callables": len(found), "exercises": len(checks.all_specs()), "tried": tried}
-    said |= {"answers": answers, "earns": {name: sorted(ways) for name, ways in earns.items()}}
-    os.write(OUTPUT, json.dumps(said, indent=1).encode())
+    result: dict[str, Any] = {"callables": len(found), "exercises": len(checks.all_specs()), "tried": tried}
+    result |= {"answers": answers, "earns": {name: sorted(ways) for name, ways in earns.items()}}
+    os.write(OUTPUT, json.dumps(result, indent=1).encode())
     leave(0)
 
 

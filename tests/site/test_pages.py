@@ -100,7 +100,7 @@ def test_a_record_says_what_was_found_and_which_measurements_are_the_lessons():
         f"| [About {name}](#about-{name}) | {lessons} | a GPU | 2026-11-28 |"
         for name, lessons in (("x", "02, 90"), ("y", ""))
     ]
-    said = record.of_lesson("90_small", [Report("ink", "1", (), parts, rung=rung)], "\n".join(lines))
-    assert "- `ink`, 1 of 3: 4 cases right; needs a GPU; plain loops: 90 s for 60,000 images" in said
-    assert said.endswith("\n- [About x](../docs/measurements.md#about-x): a GPU, 2026-11-28")
+    text = record.of_lesson("90_small", [Report("ink", "1", (), parts, rung=rung)], "\n".join(lines))
+    assert "- `ink`, 1 of 3: 4 cases right; needs a GPU; plain loops: 90 s for 60,000 images" in text
+    assert text.endswith("\n- [About x](../docs/measurements.md#about-x): a GPU, 2026-11-28")
     assert "Recorded" not in record.of_lesson("02_other", [], "\n".join(lines[1:]))

@@ -183,9 +183,9 @@ def page(browser):
     """A page as wide as a phone; what its console says and what it asks for is gathered."""
     tab = browser.new_page(viewport={"width": 375, "height": 800})
     tab.set_default_timeout(1000 * PATIENCE)
-    tab.said, tab.asked = [], []
-    tab.on("console", lambda message: tab.said.append(message.text) if message.type in ("error", "warning") else None)
-    tab.on("pageerror", lambda error: tab.said.append(str(error)))
+    tab.errors, tab.asked = [], []
+    tab.on("console", lambda message: tab.errors.append(message.text) if message.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda error: tab.errors.append(str(error)))
     tab.on("request", lambda request: tab.asked.append(request.url))
     yield tab
     tab.close()
@@ -205,7 +205,7 @@ def test_every_page_is_quiet_self_contained_accessible_and_fits_a_phone(soups, a
         wrong += [f"{name} is {wide} px too wide"] if wide > 0 else []
         wrong += faults(page, BUT_COLOURS)
     assert wrong == []
-    assert page.said == []
+    assert page.errors == []
     assert [url for url in page.asked if not url.startswith((address, "data:"))] == []
 
 
@@ -244,7 +244,7 @@ def test_the_search_field_finds_words_names_and_japanese(site, address, page, se
         assert str(first.get_attribute("href")).startswith(leads_to), words
     first.click()
     page.locator("article mark, article .highlighted").first.wait_for()
-    assert page.said == [] or not served  # a browser reads no excerpts from files
+    assert page.errors == [] or not served  # a browser reads no excerpts from files
 
 
 def test_what_scrolls_is_reached_by_keyboard_and_japanese_is_called_so(address, page):

@@ -51,8 +51,8 @@ class Walk:
                 file.write_text(typed(file.read_text(encoding="utf-8"), step["typed"]), encoding="utf-8")
             else:
                 limit = int(step["limit"] or LIMIT)
-                said = [f"$ {command}\n{shown(self.command(command), limit)}" for command in commands(step["console"])]
-                yield step[0], step[0].replace(step["console"], "".join(said))
+                parts = [f"$ {command}\n{shown(self.command(command), limit)}" for command in commands(step["console"])]
+                yield step[0], step[0].replace(step["console"], "".join(parts))
 
     def command(self, command: str) -> str:
         """What a command prints. `cd` holds for those that follow."""

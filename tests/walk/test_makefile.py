@@ -205,8 +205,8 @@ def test_a_stage_says_its_name_and_how_long_it_took_and_ends_as_its_command(code
     command = [ROOT / ".ci" / "stage", "types", "sh", "-c", f"echo found nothing; exit {code}"]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == code
-    first, said, last = result.stdout.splitlines()
-    assert (first, said) == ("== types", "found nothing")
+    first, output, last = result.stdout.splitlines()
+    assert (first, output) == ("== types", "found nothing")
     assert re.fullmatch(r"== types: \d+ min \d+ s", last)
 
 

@@ -70,12 +70,12 @@ def test_every_list_has_the_new_lesson(course: Path) -> None:
 
 def test_the_facts_hold_for_it(course: Path) -> None:
     """Facts 1 and 2 among them; fact 4 is for exercises with a speed."""
-    said = run(course, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTED, "-k", "doubling or double")
-    assert int(re.findall(r"(\d+) passed", said)[-1]) > 20
+    output = run(course, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTED, "-k", "doubling or double")
+    assert int(re.findall(r"(\d+) passed", output)[-1]) > 20
 
 
 def test_the_sample_class_hands_it_in(course: Path) -> None:
-    said = run(course, "-c", HANDED_IN)
-    assert said.count("return number + number") == 5
-    assert "return number + number - 1" in said
-    assert "answer = in_no_cell" in said
+    output = run(course, "-c", HANDED_IN)
+    assert output.count("return number + number") == 5
+    assert "return number + number - 1" in output
+    assert "answer = in_no_cell" in output

@@ -100,8 +100,8 @@ def test_each_odd_file_is_reported(walked: Walked) -> None:
     assert [line for line in aside if "its name leads out of the folder" in line]
     assert len(aside) == len(ODD) + 1
     late, counts = "s007, 00_start_here: the platform marks it LATE", " 1 earlier, 1 the same again, "
-    for said in (late, "the same notebook as", "the system or Jupyter left", counts):
-        assert said in first
+    for text in (late, "the same notebook as", "the system or Jupyter left", counts):
+        assert text in first
     assert "30 newest" in second
     reasons = [row["problem"] for row in walked.collected if row["outcome"] == "set aside"]
     assert len(reasons) == len(AGAIN) + 2  # the climbing name and the system's own file
@@ -137,6 +137,6 @@ def expected(number: int) -> float:
 
 
 def test_at_the_end_nothing_is_left_of_who_is_forgotten(walked: Walked) -> None:
-    said = walked.printed("unrolled forget s030")
-    assert "deleted  grader/received/students/s030/\n" in said
-    assert "still found" not in said
+    output = walked.printed("unrolled forget s030")
+    assert "deleted  grader/received/students/s030/\n" in output
+    assert "still found" not in output

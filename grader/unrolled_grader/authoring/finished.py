@@ -114,11 +114,11 @@ def alt(rungs: Sequence[Rung]) -> str:
     """Return in words what the picture shows."""
     from unrolled.show import words
 
-    said = (
+    descriptions = (
         f"{rung['label'].replace('`', '')}, batch {rung['batch']}, {rung['hardware']}, {words.seconds(rung['seconds'])}"
         for rung in everybodys(rungs)
     )
-    return f"The finished ladder, seconds for an epoch of MNIST on a log scale: {'; '.join(said)}."
+    return f"The finished ladder, seconds for an epoch of MNIST on a log scale: {'; '.join(descriptions)}."
 
 
 def _rungs(name: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> list[Rung]:
@@ -126,10 +126,10 @@ def _rungs(name: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> list
     found = re.fullmatch(_form(name), row["name"])
     if found is None or not row.get("ours_s"):
         return []
-    said = found.groupdict()
-    batch = int(said["batch"] or said["of_epoch"])
+    fields = found.groupdict()
+    batch = int(fields["batch"] or fields["of_epoch"])
     facts = record["machine"]
-    on_gpu = "gpu" in facts and not said.get("host") and row.get("section") != HOST
+    on_gpu = "gpu" in facts and not fields.get("host") and row.get("section") != HOST
     rung = {
         "label": f"this course, {'`nn.compiled`' if name.startswith('compiled') else 'CuPy' if on_gpu else 'NumPy'}",
         "seconds": row["ours_s"] if "epoch" in row["name"] else row["ours_s"] * EPOCH / batch,

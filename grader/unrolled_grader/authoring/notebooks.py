@@ -321,8 +321,8 @@ def generate(course: Path, config: Any, lessons: list[str]) -> None:
         converter = GenerateAssignment(coursedir=directory, config=config, log=log, no_database=True, force=True)
         result = capture_log(converter)
         if not result["success"]:
-            said = [line for line in result.get("log", "").splitlines() if line.startswith("[ERROR]")]
-            raise LessonError(f"{lesson}: nbgrader refuses it: " + " ".join(said or [result["error"]]))
+            errors = [line for line in result.get("log", "").splitlines() if line.startswith("[ERROR]")]
+            raise LessonError(f"{lesson}: nbgrader refuses it: " + " ".join(errors or [result["error"]]))
 
 
 def add(subparsers: Subparsers) -> None:

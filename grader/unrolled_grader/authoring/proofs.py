@@ -305,8 +305,8 @@ class _Trial:
         if number not in self.right_results:
             rights, results = self._drawn(self.right, number)
             if self.spec.domain and not rights.passed:
-                said = self._in_words(self.right, number)
-                return said and f"a right answer is refused\n{said}"
+                words = self._in_words(self.right, number)
+                return words and f"a right answer is refused\n{words}"
             self.right_results[number] = None if self.training else _sole_results(results, 2 * self.spec.tolerance)
         if not report.passed:
             return self._in_words(wrong.function, number)

@@ -314,8 +314,8 @@ def add(subparsers: Subparsers) -> None:
     house.add_argument("--into", type=folder, metavar="DIR", help="default: dist/wheelhouse/")
     names, here = [system.name for system in SYSTEMS], f"{sys.version_info.major}.{sys.version_info.minor}"
     house.add_argument("--system", action="append", choices=names, help="only this one; may be repeated (default: all)")
-    told = f"for this Python; may be repeated (default: {here})"
-    house.add_argument("--python", action="append", choices=PYTHONS, help=told)
+    help_text = f"for this Python; may be repeated (default: {here})"
+    house.add_argument("--python", action="append", choices=PYTHONS, help=help_text)
     house.add_argument("--data", action="append", default=[], metavar="NAME", help="a data set to bring, such as mnist")
     house.set_defaults(run=_wheelhouse, here=here)
 

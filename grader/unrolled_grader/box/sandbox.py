@@ -64,8 +64,8 @@ class Box:
         assert self._holder.stdout is not None
         assert self._holder.stderr is not None
         if not text or not self._holder.stdout.readline():
-            _, said = self._holder.communicate()
-            raise SandboxError(said.decode("utf-8", "replace").strip()[:300] or "bubblewrap ended at once")
+            _, stderr = self._holder.communicate()
+            raise SandboxError(stderr.decode("utf-8", "replace").strip()[:300] or "bubblewrap ended at once")
         for end in (self._holder.stdout, self._holder.stderr):  # to whose other ends code in the box can hold on
             end.close()
         self.pid = int(json.loads(text)["child-pid"])

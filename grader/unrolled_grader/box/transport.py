@@ -78,8 +78,8 @@ class Worker(Process):
         The third text is the line that raised, where what stands below it was run all the same.
         """
         ended = self._converse({"cell": source}, "ended", limit)
-        told = isinstance(ended, list) and len(ended) == 3
-        return (text_of(ended[0], 80), text_of(ended[1], 2000), text_of(ended[2], 200)) if told else None
+        is_error = isinstance(ended, list) and len(ended) == 3
+        return (text_of(ended[0], 80), text_of(ended[1], 2000), text_of(ended[2], 200)) if is_error else None
 
     def settle(self) -> None:
         """Ask whether the worker still answers, and kill it if it does not."""
@@ -359,13 +359,13 @@ def _raise(answer: Mapping[str, Any], limit: float) -> None:
     if "raised" not in answer:
         return
     name, lines = text_of(answer["raised"], 80), answer.get("lines")
-    said = [text for line in lines[:MOST_LINES] if (text := text_of(line, 500))] if isinstance(lines, list) else []
-    said = said or [f"raised {name}"]
+    texts = [text for line in lines[:MOST_LINES] if (text := text_of(line, 500))] if isinstance(lines, list) else []
+    texts = texts or [f"raised {name}"]
     if name == "NotImplementedError":
         raise NotImplementedError
     if name == "AnswerUsedError":
-        raise AnswerUsedError(said[0].removeprefix("raised AnswerUsedError: "))
-    raise ReportedError(said)
+        raise AnswerUsedError(texts[0].removeprefix("raised AnswerUsedError: "))
+    raise ReportedError(texts)
 
 
 def _take_over(positional: Sequence[Any], named: Mapping[str, Any], given: Any) -> None:

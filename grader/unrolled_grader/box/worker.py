@@ -304,8 +304,8 @@ class RemoteMachine(FarMachine):
         answer = self._request(self._number, "do", [text, np.frombuffer(data, np.uint8)], {})
         if "refused" in answer:
             raise RuntimeError(answer["refused"])
-        said, content = answer["value"]
-        return json.loads(said), content.tobytes()
+        reply, content = answer["value"]
+        return json.loads(reply), content.tobytes()
 
 
 def _plain(value: Any) -> Any:

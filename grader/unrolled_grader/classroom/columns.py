@@ -47,11 +47,11 @@ class Columns:
     """The places of a table's columns that are taken, by field; a name may be in two, surname first."""
 
     form: str  # what the table is, in words; empty for a roster of our own
-    taken: dict[str, tuple[int, ...]]
+    places: dict[str, tuple[int, ...]]
 
     def text(self, row: Sequence[str], field: str) -> str:
         """Return what a row says of a field: "Lovelace, Ada" where surname and first name have columns of their own."""
-        cells = (row[place] for place in self.taken.get(field, ()) if place < len(row))
+        cells = (row[place] for place in self.places.get(field, ()) if place < len(row))
         return ", ".join(cell for cell in cells if cell)
 
     def is_person(self, row: Sequence[str]) -> bool:

@@ -169,9 +169,9 @@ def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:
     with opened(directory) as gradebook:
         for person in people:
             given, family = roster.parted(person.name)
-            told = {"first_name": " ".join(given), "last_name": " ".join(family)}
-            told |= {"email": person.email, "lms_user_id": person.lms_id}
-            gradebook.update_or_create_student(person.id, **{name: text for name, text in told.items() if text})
+            fields = {"first_name": " ".join(given), "last_name": " ".join(family)}
+            fields |= {"email": person.email, "lms_user_id": person.lms_id}
+            gradebook.update_or_create_student(person.id, **{name: text for name, text in fields.items() if text})
 
 
 def last_error(result: Mapping[str, Any]) -> str:

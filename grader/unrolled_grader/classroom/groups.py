@@ -28,12 +28,12 @@ def read(data: bytes, people: Roster) -> dict[str, tuple[str, ...]]:
     for number, row in enumerate(rows[1:], 2):
         if not any(row):
             continue
-        said = dict(zip(head, row, strict=False))
-        member = next(iter(people.with_id(said.get("id", ""))), None)
-        if member is None or not roster.squeezed(said["group"]):
-            raise GroupsError(f"{FILE}, line {number}: {said.get('id', '')!r:.60} is no id of the roster")
-        name = roster.squeezed(said["group"])
-        if roster.folded(names.setdefault(name, said["group"])) != roster.folded(said["group"]):
-            raise GroupsError(f"{FILE}, line {number}: {said['group']!r:.60} is {names[name]!r:.60} to a platform")
+        fields = dict(zip(head, row, strict=False))
+        member = next(iter(people.with_id(fields.get("id", ""))), None)
+        if member is None or not roster.squeezed(fields["group"]):
+            raise GroupsError(f"{FILE}, line {number}: {fields.get('id', '')!r:.60} is no id of the roster")
+        name = roster.squeezed(fields["group"])
+        if roster.folded(names.setdefault(name, fields["group"])) != roster.folded(fields["group"]):
+            raise GroupsError(f"{FILE}, line {number}: {fields['group']!r:.60} is {names[name]!r:.60} to a platform")
         found.setdefault(name, []).append(member.id)
     return {name: tuple(dict.fromkeys(ids)) for name, ids in found.items()}

@@ -49,7 +49,7 @@ class Roster:
     problems: tuple[str, ...] = ()
     doubtful: frozenset[str] = frozenset()  # ids, folded, that more than one person has
     form: str = ""  # what kind of export it is, in words; empty for a roster of our own
-    taken: tuple[tuple[str, str], ...] = ()  # each field with the head of its column, as it stands there
+    heads: tuple[tuple[str, str], ...] = ()  # each field with the head of its column, as it stands there
     passed: tuple[str, ...] = ()  # the beginnings of an export's rows that are nobody's
 
     def with_id(self, text: str) -> set[Person]:
@@ -73,11 +73,11 @@ class Roster:
 
     def describe(self) -> str:
         """Return in words which columns were taken."""
-        heads = dict(self.taken)
-        said = (f'{field} from "{heads[field]}"' if field in heads else f"no {field}" for field in FIELDS)
+        heads = dict(self.heads)
+        sources = (f'{field} from "{heads[field]}"' if field in heads else f"no {field}" for field in FIELDS)
         passed = "; passed over: " + ", ".join(f'"{one}"' for one in self.passed) if self.passed else ""
         count = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
-        return f"{self.form or 'a roster'}, {count}: {', '.join(said)}{passed}"
+        return f"{self.form or 'a roster'}, {count}: {', '.join(sources)}{passed}"
 
     def is_sure(self, person: Person) -> bool:
         """Return whether nobody else has this person's id."""
@@ -90,8 +90,8 @@ def read(data: bytes) -> Roster:
         return Roster((), (f"it is {kind}, not a table in text: save it as CSV there",))
     text, notes = _text(data)
     lines = text.splitlines(keepends=True)
-    if lines and (told := re.fullmatch(r'"?sep=(.)"?\s*', lines[0])):  # a line for Excel
-        delimiter, lines = told[1], ["\n", *lines[1:]]
+    if lines and (separator := re.fullmatch(r'"?sep=(.)"?\s*', lines[0])):  # a line for Excel
+        delimiter, lines = separator[1], ["\n", *lines[1:]]
     else:
         delimiter = columns.delimiter(next(filter(str.strip, lines), ""), DELIMITERS, squeezed)
     reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
@@ -103,18 +103,18 @@ def read(data: bytes) -> Roster:
     keys = [squeezed(cell) for cell in header]
     found = columns.find(keys, [row for _, row in rows[1:]])
     if found is None:
-        said = f"its first line is {delimiter.join(header)[:80]!r}" if rows else "it is empty"
+        reason = f"its first line is {delimiter.join(header)[:80]!r}" if rows else "it is empty"
         return Roster(
-            (), (*notes, f"it has no header that says who is who, so nobody can be matched: {said}, {EXPECTED}")
+            (), (*notes, f"it has no header that says who is who, so nobody can be matched: {reason}, {EXPECTED}")
         )
     if double := [field for field in FIELDS if not found.form and keys.count(squeezed(field)) > 1]:
         return Roster((), (*notes, f"its header names {double[0]} twice, so nobody can be matched"))
     people, problems = _people(found, header, [one for one in rows[1:] if found.is_person(one[1])])
-    taken = tuple((field, '" and "'.join(header[at] for at in places)) for field, places in found.taken.items())
+    heads = tuple((field, '" and "'.join(header[at] for at in places)) for field, places in found.places.items())
     passed = tuple(next(filter(None, row)) for _, row in rows[1:] if not found.is_person(row))
     if not people and not problems:
         problems = ["it names nobody"]
-    return replace(_settled(people, (*notes, *problems)), form=found.form, taken=taken, passed=passed)
+    return replace(_settled(people, (*notes, *problems)), form=found.form, heads=heads, passed=passed)
 
 
 def folded(text: str) -> str:
@@ -157,7 +157,7 @@ def _people(
         try:
             person = Person(**texts | {"id": handin.student_id(texts["id"])})
         except ValueError as error:
-            empty = f'{texts["name"] or texts["email"]} has nothing in "{header[found.taken["id"][0]]}"'
+            empty = f'{texts["name"] or texts["email"]} has nothing in "{header[found.places["id"][0]]}"'
             problems.append(f"line {line}: {empty if found.form and not texts['id'] else error}")
         else:
             people.append((line, person))
@@ -169,13 +169,13 @@ def _settled(found: list[tuple[int, Person]], problems: tuple[str, ...]) -> Rost
     lines: dict[Person, int] = {}
     for line, person in found:
         lines.setdefault(person, line)
-    said = list(problems)
+    all_problems = list(problems)
     counts = Counter(folded(person.id) for person in lines)
     doubtful = frozenset(key for key, count in counts.items() if count > 1)
     for key in sorted(doubtful):
         where = " and ".join(str(line) for person, line in lines.items() if folded(person.id) == key)
-        said.append(f"lines {where} have one id, {key}: what they hand in is set aside until that is settled")
-    return Roster(tuple(lines), tuple(said), doubtful)
+        all_problems.append(f"lines {where} have one id, {key}: what they hand in is set aside until that is settled")
+    return Roster(tuple(lines), tuple(all_problems), doubtful)
 
 
 def decoded(data: bytes) -> tuple[str, str]:
@@ -196,5 +196,5 @@ def _text(data: bytes) -> tuple[str, tuple[str, ...]]:
     text, encoding = decoded(data)
     if not encoding:
         return text, ("it is not UTF-8: names in it may not match; save it as UTF-8",)
-    said = f"it is not UTF-8 and was read as {GUESSED.get(encoding)}: look at the names, or save it as UTF-8"
-    return text.removeprefix("\ufeff"), (said,) * (encoding in GUESSED)
+    note = f"it is not UTF-8 and was read as {GUESSED.get(encoding)}: look at the names, or save it as UTF-8"
+    return text.removeprefix("\ufeff"), (note,) * (encoding in GUESSED)

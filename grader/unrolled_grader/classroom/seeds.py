@@ -50,5 +50,5 @@ def seed_for(root: Path, *submission: str) -> int:
         raise SeedError(f"{root / FILE} cannot be read: {error.strerror}") from error
     if len(private) < 32:
         raise SeedError(f"{root / FILE} holds {len(private)} characters, expected 64: it would not be secret")
-    told = repr(submission).encode("utf-8", "backslashreplace")
-    return int.from_bytes(hmac.digest(private, told, "sha256")[:8], "big") >> (64 - BITS)
+    message = repr(submission).encode("utf-8", "backslashreplace")
+    return int.from_bytes(hmac.digest(private, message, "sha256")[:8], "big") >> (64 - BITS)

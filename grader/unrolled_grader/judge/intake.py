@@ -95,8 +95,8 @@ def _name_problem(name: str) -> str:
 
 def _seen(name: str) -> str:
     """A name as far as a reader of scores.csv can tell it from another: how blanks and accents are written is not."""
-    told = " ".join(unicodedata.normalize("NFC", name).translate(dict.fromkeys(map(ord, JOINERS))).split())
-    return told.lstrip("'")  # stands before what a spreadsheet would take for a formula
+    normalized = " ".join(unicodedata.normalize("NFC", name).translate(dict.fromkeys(map(ord, JOINERS))).split())
+    return normalized.lstrip("'")  # stands before what a spreadsheet would take for a formula
 
 
 def handed(folder: Path, checks: Collection[str]) -> Handed:

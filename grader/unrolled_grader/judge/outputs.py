@@ -54,13 +54,13 @@ class Outputs:
         self._left = NOTEBOOK_LIMIT
         self._shown: list[_Shown] = []  # what stands under this cell
         self._displays: dict[str, list[_Shown]] = {}  # what can be updated, under this cell and those above
-        self._said: set[str] = set()
+        self._notices: set[str] = set()
         self._clear_before_next = False
 
     def begin(self, cell: NotebookNode) -> None:
         """Begin a cell: empty its outputs, and put what comes from now on under it."""
         cell.outputs = []
-        self._cell, self._shown, self._said = cell, [], set()
+        self._cell, self._shown, self._notices = cell, [], set()
         self._clear_before_next = False
 
     def stream(self, name: str, text: str) -> None:
@@ -142,9 +142,9 @@ class Outputs:
 
     def _say(self, words: str, name: str = "stdout") -> None:
         """Say once that something is missing, where it is missing."""
-        if words in self._said:
+        if words in self._notices:
             return
-        self._said.add(words)
+        self._notices.add(words)
         last = self._cell.outputs[-1] if self._cell.outputs else None
         if last is not None and last.output_type == "stream" and last.name == name:
             last.text += words
@@ -161,7 +161,7 @@ class Outputs:
                 self._displays[shown.place].remove(shown)
                 if not self._displays[shown.place]:
                     del self._displays[shown.place]
-        self._shown, self._said = [], set()
+        self._shown, self._notices = [], set()
         self._clear_before_next = False
 
 

@@ -171,8 +171,8 @@ class _Repair:
             self.note(name, f"{len(carriers)} cells had its grade_id; one keeps it")
         if not changed and (words := "\n".join(filter(None, map(self.own_words, self.cells_at(original))))):
             how = "as it was handed out" if _same(self.chosen[name], original) else "empty"
-            said = f"its cell is {how}, but beside it stands: {words[:BESIDE]}"
-            self.notes.append(Note(name, said, to_look=True))
+            message = f"its cell is {how}, but beside it stands: {words[:BESIDE]}"
+            self.notes.append(Note(name, message, to_look=True))
 
     def own_words(self, cell: NotebookNode) -> str:
         """What a learner wrote into a cell in words: a text without what was handed out of it, or no code."""
@@ -196,8 +196,8 @@ class _Repair:
 
     def is_own_text(self, cell: NotebookNode) -> bool:
         known = any(_same(cell, original) for original in self.released if not grade_id(original))
-        taken = _in(cell, self.chosen.values()) or _name(cell) in {_name(one) for one in self.marked()}
-        return cell.cell_type == "markdown" and not known and not taken
+        assigned = _in(cell, self.chosen.values()) or _name(cell) in {_name(one) for one in self.marked()}
+        return cell.cell_type == "markdown" and not known and not assigned
 
     def put_back(self, original: NotebookNode) -> None:
         """Insert a missing cell below its exercise, or else below the nearest cell that stood above it."""

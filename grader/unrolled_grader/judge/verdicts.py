@@ -89,9 +89,9 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
             seen[name].append(walks[-1].scores[name])
     scores = {name: _conclude(parts) for name, parts in seen.items()}
     if not options.sandbox:
-        said = "(graded without a sandbox)"
+        prefix = "(graded without a sandbox)"
         for name, parts in scores.items():
-            scores[name] = tuple(replace(score, detail=f"{said} {score.detail}".rstrip()) for score in parts)
+            scores[name] = tuple(replace(score, detail=f"{prefix} {score.detail}".rstrip()) for score in parts)
     for name, parts in scores.items():
         _write_under(first.notebook, name, first.reports.get(name), parts, len(seen[name]))
     return Verdicts(
@@ -172,15 +172,15 @@ def _write_under(
 ) -> None:
     """Put the findings and the scores under the check's cell, as plain text, which viewers escape."""
     lines = [] if report is None else [str(report)]
-    lines += [_line(score, told=report is not None and measured == 1) for score in scores]
+    lines += [_line(score, explained=report is not None and measured == 1) for score in scores]
     for cell in notebook.cells:
         if cell.cell_type == "code" and check_of(cell) == check:
             cell.outputs.append(new_output("display_data", data={"text/plain": "\n".join(lines)}, metadata=MARK))
 
 
-def _line(score: Score, told: bool) -> str:
+def _line(score: Score, explained: bool) -> str:
     """What a part earned; and why not more, unless the findings above tell."""
     line = f"{score.part}: {score.points:g} of {score.max_points:g} points, {score.verdict}"
-    if told or score.verdict == "pass":
+    if explained or score.verdict == "pass":
         return line
     return f"{line}\n{textwrap.fill(score.detail, 100, initial_indent='    ', subsequent_indent='    ')}"

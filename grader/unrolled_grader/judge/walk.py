@@ -154,8 +154,8 @@ class Walk:
             if error is not None:
                 self._errors[name] = ("crashed", f"its cell raised {': '.join(error[:2])}")
             if error is not None and error[2] and name in self._specs:
-                said = f"`{in_sight(error[2])}` raised {in_sight(': '.join(error[:2]))}"
-                self.notes[name] = f"{said}; the rest of the cell was run all the same"
+                sentence = f"`{in_sight(error[2])}` raised {in_sight(': '.join(error[:2]))}"
+                self.notes[name] = f"{sentence}; the rest of the cell was run all the same"
         except TimeLimitError:
             self._ended(index, cell, "timeout", f"stopped after {min(CELL_LIMIT, left):.3g} s, as it ran on")
         except WorkerDiedError as death:
@@ -185,8 +185,8 @@ class Walk:
 
     def _why_unbound(self, name: str, error: Any) -> tuple[str, str]:
         """Verdict and reason where the name that is to be judged means nothing."""
-        told = error if isinstance(error, list) and len(error) == 2 else ("", "")
-        kind, text = text_of(told[0], 80), text_of(told[1], 300)
+        raised = error if isinstance(error, list) and len(error) == 2 else ("", "")
+        kind, text = text_of(raised[0], 80), text_of(raised[1], 300)
         if name in self._errors:
             verdict, because = self._errors[name]
             return verdict, f"{kind}: {text}; {because}"

@@ -77,8 +77,8 @@ def _collect(arguments: argparse.Namespace) -> int:
             table = collect.write_table(course.grades, Received(collect.home(course.submitted)))
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
-    taken = [f"{roster.name}: {people.describe()}"] if people.form and changed else []
-    printed = [*taken, *lines(report), *missing(report, course.submitted, room)]
+    roster_lines = [f"{roster.name}: {people.describe()}"] if people.form and changed else []
+    printed = [*roster_lines, *lines(report), *missing(report, course.submitted, room)]
     print("\n".join(map(record.one_line, printed)))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
     return 1 if report.problems or unsettled(report) else 0
@@ -103,8 +103,8 @@ def _dry_run(course: Course, files: Sequence[Path], room: collect.Classroom) -> 
     looked = collect.look(Received(collect.home(course.submitted)), files, room, printed)
     entries = [one.entry for one in looked if not layouts.NOISE.search(one.entry.path)]
     for entry in entries:
-        taken = f"{entry.student}, {entry.lesson}" if not entry.problem else f"set aside: {entry.problem}"
-        printed.append(f"{entry.path}: {'; '.join(filter(None, (taken, entry.note)))}")
+        outcome = f"{entry.student}, {entry.lesson}" if not entry.problem else f"set aside: {entry.problem}"
+        printed.append(f"{entry.path}: {'; '.join(filter(None, (outcome, entry.note)))}")
     print("\n".join([*map(record.one_line, printed), "Nothing was written: this was a dry run."]))
     return 1 if any(entry.problem for entry in entries) else 0
 

@@ -22,8 +22,8 @@ from unrolled_grader.receiving import collect, placing
 from unrolled_grader.receiving.received import Received
 
 TABLE = "rosters.csv"
-TOLD = ("first_name", "last_name", "email", "lms_user_id")
-COLUMNS = ("when", "roster", "id", "change", *TOLD)
+STUDENT_FIELDS = ("first_name", "last_name", "email", "lms_user_id")
+COLUMNS = ("when", "roster", "id", "change", *STUDENT_FIELDS)
 NEW, CHANGED = "new", "changed"
 SHORTEST = 5  # digits of a number that tells one person from all others, whatever column it stands in
 
@@ -36,13 +36,13 @@ def known(course: Course) -> Known:
     if not gradebook.file(course.directory).exists():
         return {}
     with gradebook.opened(course.directory) as book:
-        return {one.id: {name: getattr(one, name) or "" for name in TOLD} for one in book.students}
+        return {one.id: {name: getattr(one, name) or "" for name in STUDENT_FIELDS} for one in book.students}
 
 
 def doubles(people: Roster, students: Known) -> list[str]:
     """Return in words who of the roster is in the gradebook under another id, which the roster does not have."""
     ids = {person.id for person in people.people}
-    others = {one: _tokens(one, told["email"], told["lms_user_id"]) for one, told in students.items() if one not in ids}
+    others = {one: _tokens(one, row["email"], row["lms_user_id"]) for one, row in students.items() if one not in ids}
     marks = ((person, _tokens(person.id, person.email, person.lms_id)) for person in people.people)
     return [f"{person.id} is {one} there" for person, mine in marks for one, theirs in others.items() if mine & theirs]
 
@@ -56,7 +56,7 @@ def enter(course: Course, people: Iterable[Person], name: str) -> int:
     """Enter these people, of a roster of this name, in the gradebook; note whom that changes, and return how many."""
     before = known(course)
     gradebook.enrol(course.directory, people)
-    changed = {one: told for one, told in known(course).items() if before.get(one) != told}
+    changed = {one: fields for one, fields in known(course).items() if before.get(one) != fields}
     when = record.now()
     rows = [
         {"when": when, "roster": name, "id": one, "change": CHANGED if one in before else NEW, **before.get(one, {})}
@@ -92,7 +92,7 @@ def _restored(book: Gradebook, row: dict[str, str]) -> Iterator[str]:
     if there is None:
         return
     if row["change"] == CHANGED:
-        book.update_or_create_student(student, **{name: _plain(row[name]) for name in TOLD})
+        book.update_or_create_student(student, **{name: _plain(row[name]) for name in STUDENT_FIELDS})
         yield f"{student}: name, e-mail and number are as before"
     elif there.submissions:
         yield f"{student}: stays, as it was graded; `unrolled forget {student}` deletes that"

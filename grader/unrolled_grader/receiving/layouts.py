@@ -182,10 +182,10 @@ def _by_pattern(name: str, wanted: re.Pattern[str]) -> Upload | None:
         return _unnamed("named so that the pattern comes to an end")
     if match is None:
         return None
-    said = {key: text for key, text in match.groupdict().items() if text}
-    full = said.get("name") or " ".join(said[key] for key in ("first_name", "last_name") if key in said)
-    ids = [said[key] for key in ("id", "student_id", "login", "email") if key in said]
-    return Upload("pattern", tuple(filter(None, (*ids, full))), said.get("lms_id", ""))
+    fields = {key: text for key, text in match.groupdict().items() if text}
+    full = fields.get("name") or " ".join(fields[key] for key in ("first_name", "last_name") if key in fields)
+    ids = [fields[key] for key in ("id", "student_id", "login", "email") if key in fields]
+    return Upload("pattern", tuple(filter(None, (*ids, full))), fields.get("lms_id", ""))
 
 
 def _unnamed(why: str) -> Upload:
@@ -209,15 +209,15 @@ def _platform(name: str, people: Roster) -> Upload | None:
     return None
 
 
-def _made_by(platform: str, said: Mapping[str, Any]) -> Upload:
-    name, number, when = said["name"] or "", said.get("number") or "", _time(said.get("when") or "")
+def _made_by(platform: str, fields: Mapping[str, Any]) -> Upload:
+    name, number, when = fields["name"] or "", fields.get("number") or "", _time(fields.get("when") or "")
     anonymous = number.startswith("anon_") or (platform == "moodle" and folded(name) == BLIND)
-    file = int(said.get("file") or 0) or (int(when.strftime("%Y%m%d%H%M%S")) if when else 0)
+    file = int(fields.get("file") or 0) or (int(when.strftime("%Y%m%d%H%M%S")) if when else 0)
     who: tuple[str, ...] = (name,) if name and not number.startswith("anon_") else ()
     if platform == "blackboard":  # the title and the login, both of which may have underscores
         words = name.split("_")
         who = tuple("_".join(words[at:]) for at in range(len(words)))
-    return Upload(platform, who, number.removeprefix("anon_"), bool(said.get("late")), file, anonymous, when)
+    return Upload(platform, who, number.removeprefix("anon_"), bool(fields.get("late")), file, anonymous, when)
 
 
 def _time(text: str) -> datetime | None:

@@ -20,7 +20,7 @@ from nbgrader.utils import parse_utc
 from unrolled_grader.judge import intake
 from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry, put, without_empty
 
-TAKEN_BACK = "the roster that named its student was taken back: collect it again"
+ROSTER_UNDONE = "the roster that named its student was taken back: collect it again"
 
 
 def place(received: Received, submitted: Path, wanted: ReceivedEntry, last: str = "", *, stale: bool = False) -> None:
@@ -98,7 +98,7 @@ def take_back(received: Received, submitted: Path, student: str) -> Iterator[str
         elif (submitted / student / lesson).exists():
             yield f"{student}, {lesson}: stays, as somebody put or changed it by hand"
     for entry in mine:
-        received.set_aside(entry, entry.problem or TAKEN_BACK)
+        received.set_aside(entry, entry.problem or ROSTER_UNDONE)
 
 
 def _stamp(entry: ReceivedEntry) -> str:

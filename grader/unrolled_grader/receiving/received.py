@@ -95,8 +95,8 @@ class Received:
         writer = csv.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for entry in sorted(self.entries.values(), key=lambda one: (one.student, one.lesson, one.order, one.path)):
-            said = {"outcome": self.outcome(entry), "counts": "counts" if entry.id in counting else ""}
-            cells = vars(entry) | said | {"late": "late" if entry.late else ""}
+            computed = {"outcome": self.outcome(entry), "counts": "counts" if entry.id in counting else ""}
+            cells = vars(entry) | computed | {"late": "late" if entry.late else ""}
             writer.writerow({name: one_line(str(text)) for name, text in cells.items()})
         return buffer.getvalue()
 

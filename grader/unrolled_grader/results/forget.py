@@ -162,7 +162,7 @@ def without_rows(text: str, student: str) -> tuple[str, int]:
         return text, 0
     head = [roster.squeezed(cell) for cell in rows[0][0]] if rows else []
     found = columns.find(head, [row for row, _ in rows[1:]])
-    (place,) = found.taken.get("id", (-1,)) if found else (head.index("student") if "student" in head else -1,)
+    (place,) = found.places.get("id", (-1,)) if found else (head.index("student") if "student" in head else -1,)
     ids, kept = (student, record.one_line(student)), list[str]()
     for at, (row, raw) in enumerate(rows):
         if not at or _cell(row, place) not in ids:

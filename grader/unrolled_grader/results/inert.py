@@ -99,7 +99,7 @@ def terminal(text: Any) -> str:
 def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
     """Return Markdown as inert HTML; formulas stay TeX, in a frame of their own."""
     pictures = Pictures(attachments or {})
-    source = pictures.taken_out(_joined(text))
+    source = pictures.with_placeholders(_joined(text))
     if len(source) > MARKDOWN_LIMIT:
         return terminal(pictures.in_words(source))
     try:

@@ -40,7 +40,7 @@ class Pictures:
     known: dict[str, str] = field(default_factory=dict)  # by its data, as one may be shown often
     room: int = ROOM
 
-    def taken_out(self, source: str) -> str:
+    def with_placeholders(self, source: str) -> str:
         """Return Markdown with a place for each picture."""
         return SOURCE.sub(self._place, source)
 

@@ -149,8 +149,8 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
             plural = "es" if name.endswith("ch") else "s"
             allowed = f"at most {most} allowed" if most else "none allowed"
             allowed += f" ({budget.because})" if budget.because and name == "launch" else ""
-            said = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
-            lines += [said, *places(events, function), *([helps] if helps else [])]
+            summary = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
+            lines += [summary, *places(events, function), *([helps] if helps else [])]
     if budget.flops is not None and trace.flops > (most_flops := budget.flops(inputs)):
         worst = max(trace.launches, key=lambda launch: launch.flops)
         lines += [f"{trace.flops:,} operations, at most {most_flops:,.0f} allowed", *places([worst], function)]

@@ -227,9 +227,9 @@ class _Check:
         # What a notebook's kernel raises at input() is a kind of NotImplementedError. One in a CUDA kernel is refused.
         if type(error) is NotImplementedError or UNWRITTEN in shortened(headline(error), TEXT_LIMIT):
             return Finding(case.name, "missing", (UNWRITTEN,))
-        said = crash_lines(error, self.function)
-        own = () if self.spec.crash_advice is None else self.spec.crash_advice(said, inputs)
-        return Finding(case.name, "crashed", (*said, *(own or words.advice(said))))
+        lines = crash_lines(error, self.function)
+        own = () if self.spec.crash_advice is None else self.spec.crash_advice(lines, inputs)
+        return Finding(case.name, "crashed", (*lines, *(own or words.advice(lines))))
 
     def _beyond(self, trace: Trace, case: Case, inputs: Inputs, got: Any) -> tuple[str, ...]:
         """What was done on the GPU beyond the case's budget."""

@@ -123,9 +123,9 @@ def _listed(subparsers: Subparsers) -> str:
     """All commands by what they are for, as argparse knows no groups of them. A command without a description of its
     own says of itself what the list says."""
     helps = {action.dest: action.help or "" for action in subparsers._get_subactions()}
-    for name, said in helps.items():
+    for name, help_text in helps.items():
         parser = subparsers.choices[name]
-        parser.description = parser.description or f"{said[:1].upper()}{said[1:]}."
+        parser.description = parser.description or f"{help_text[:1].upper()}{help_text[1:]}."
     grouped = [name for names in HELP.values() for name in names]
     groups = {**HELP, "more": tuple(name for name in helps if name not in grouped)}
     width = max(map(len, helps))

@@ -111,9 +111,9 @@ def _run(arguments: argparse.Namespace) -> int:
         nb = cells.parse(content)
     except (OSError, ValueError) as error:
         raise CommandError(f"{file} cannot be handed in: {why(error)}") from error
-    said = cells.claimed(nb)[0]
-    if said != lesson and said in lab.known():
-        raise CommandError(f"this is the notebook of {said}, not of {lesson}")
+    claimed_lesson = cells.claimed(nb)[0]
+    if claimed_lesson != lesson and claimed_lesson in lab.known():
+        raise CommandError(f"this is the notebook of {claimed_lesson}, not of {lesson}")
     try:
         if arguments.student is not None:
             handin.student_id(arguments.student)

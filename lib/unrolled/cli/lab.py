@@ -82,9 +82,9 @@ def choose(lesson: str, names: list[str]) -> str:
 
 def listed(lessons: dict[str, Path]) -> str:
     """Return a line for each lesson: its name, its minutes and its title."""
-    said = [plan.parse(name, (), plan.text(file)) for name, file in lessons.items()]
-    width = max(len(lesson.name) for lesson in said)
-    return "\n".join(f"{one.name:<{width}}  {one.minutes:>4} min  {one.title}" for one in said)
+    parsed = [plan.parse(name, (), plan.text(file)) for name, file in lessons.items()]
+    width = max(len(lesson.name) for lesson in parsed)
+    return "\n".join(f"{one.name:<{width}}  {one.minutes:>4} min  {one.title}" for one in parsed)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -66,13 +66,13 @@ def read(lessons: Mapping[str, Iterable[str]], folders: Collection[Path]) -> lis
 
 def parse(name: str, exercises: Iterable[str], prose: str) -> Lesson:
     """Return a lesson with what the text of its notebook says of it."""
-    said = {found[0]: Exercise(found[0], found[1] == "Core", int(found[2])) for found in EXERCISE.findall(prose)}
+    by_name = {found[0]: Exercise(found[0], found[1] == "Core", int(found[2])) for found in EXERCISE.findall(prose)}
     title, whole = TITLE.search(prose), WHOLE.search(prose)
     return Lesson(
         name,
         title[1] if title else name.partition("_")[2].replace("_", " ").capitalize(),
         int(whole[1]) if whole else 0,
-        tuple(said.get(exercise, Exercise(exercise)) for exercise in exercises),
+        tuple(by_name.get(exercise, Exercise(exercise)) for exercise in exercises),
     )
 
 

@@ -79,8 +79,8 @@ def one(mine: Path, released: Path, *, write: bool = True) -> str:
     kept = _free(mine.parent / OLDER, f"{name}.{before or 'unknown'}")
     if write:
         _put(mine, kept, found.notebook)
-    said = report(name, found, kept, _passed(mine.parent / "journal.json"))
-    return said if write else f"This is what would be done; nothing is changed.\n{said}"
+    summary = report(name, found, kept, _passed(mine.parent / "journal.json"))
+    return summary if write else f"This is what would be done; nothing is changed.\n{summary}"
 
 
 def _put(mine: Path, kept: Path, notebook: dict[str, Any]) -> None:

@@ -37,9 +37,9 @@ def notebook_file() -> Path | None:
     from the moment when the kernel started, so a notebook that was renamed since is not found by it.
     """
     here = Path.cwd()
-    told = [(getattr(shell(), "user_ns", None) or {}).get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
+    names = [(getattr(shell(), "user_ns", None) or {}).get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
     started = STARTED.findall("\n".join(inputs()))
-    for name in [*told, *(f"{lesson}.ipynb" for lesson in started[-1:])]:
+    for name in [*names, *(f"{lesson}.ipynb" for lesson in started[-1:])]:
         if isinstance(name, str) and name.endswith(".ipynb"):
             for file in (here / name, here / Path(name).name):
                 if file.is_file():

@@ -60,8 +60,8 @@ def lesson_of(nb: Record, wanted: str | None = None) -> str:
     if not lesson and wanted and any(cell for name in lessons[wanted] for cell in cells_of(nb, name)):
         return wanted
     if lesson not in lessons:
-        said = f"says it is lesson {lesson!r}" if lesson else "does not say which lesson it is"
-        raise NotReadyError(f"the notebook {said}; this course has {', '.join(lessons)}")
+        claim = f"says it is lesson {lesson!r}" if lesson else "does not say which lesson it is"
+        raise NotReadyError(f"the notebook {claim}; this course has {', '.join(lessons)}")
     if wanted not in (None, lesson):
         raise NotReadyError(f"this is the notebook of {lesson}, not of {wanted}")
     return lesson

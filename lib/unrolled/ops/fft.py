@@ -86,13 +86,13 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     tiling = tiling_for(windows, len(x), x.shape[1], len(weight), module is not np)
     spectrum = module.fft.rfft2(weight[:, :, ::-1, ::-1].transpose(2, 3, 0, 1), tiling.length, FIRST_TWO)
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
-    taken = slice(kh - 1, kh + sh * (oh - 1), sh), slice(kw - 1, kw + sw * (ow - 1), sw)
+    valid = slice(kh - 1, kh + sh * (oh - 1), sh), slice(kw - 1, kw + sw * (ow - 1), sw)
     y = module.empty((len(x), len(weight), oh, ow), dtype=x.dtype)
     for part in parts_of(module, len(x)):
         whole: Array = None
         for row, column, pixels in _spectra(_padded(x[part], windows), tiling):
             whole = _overlap_add(whole, module.matmul(spectrum, pixels), row, column, windows, tiling)
-        y[part] = whole[taken].transpose(IMAGES_FIRST)
+        y[part] = whole[valid].transpose(IMAGES_FIRST)
     if bias is not None:
         y += bias[:, None, None]
     return y

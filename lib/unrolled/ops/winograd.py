@@ -141,8 +141,8 @@ class Block:
                 if i < tile and j < tile:
                     self._images.append((part[:, rows[i][0], columns[j][0]], (..., rows[i][1], columns[j][1])))
                     oh, ow = (len(range(k, size, tile)) for k, size in zip((i, j), windows.output_size, strict=True))
-                    taken = slice(i, None, tile), slice(j, None, tile)
-                    self._results.append((results[i, j][:, :oh, :ow], (..., *taken)))
+                    strided = slice(i, None, tile), slice(j, None, tile)
+                    self._results.append((results[i, j][:, :oh, :ow], (..., *strided)))
 
     def cut(self, x: Array) -> None:
         """Write the tiles of x (N, C, H, W) to `patches`."""

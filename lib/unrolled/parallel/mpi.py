@@ -118,11 +118,11 @@ class MpiCommunicator(Communicator):
                 out[...] = x
             self._wait(self._comm.Ibcast(_bytes(out), root).Test, call)
             return out
-        given, taken = _addable(x, out)
+        given, recvbuf = _addable(x, out)
         if kind == "all_reduce":
-            return self._end(self.sum_of(given, taken), call, taken, out)
-        taken = np.empty_like(taken) if given is taken else taken
-        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
+            return self._end(self.sum_of(given, recvbuf), call, recvbuf, out)
+        recvbuf = np.empty_like(recvbuf) if given is recvbuf else recvbuf
+        return self._end(self._comm.Ireduce_scatter_block(given, recvbuf), call, recvbuf, out)
 
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         pending = MpiPending(self, self._announce("all_reduce", x), x, out)
@@ -221,15 +221,15 @@ class MpiCommunicator(Communicator):
         self._check_same(announced)
         return announced.call
 
-    def sum_of(self, given: Array, taken: Array) -> Any:
-        """Have MPI begin the sum of all ranks' `given`, which goes to `taken`; return its request."""
-        return self._comm.Iallreduce(self._mpi.IN_PLACE if given is taken else given, taken)
+    def sum_of(self, given: Array, recvbuf: Array) -> Any:
+        """Have MPI begin the sum of all ranks' `given`, which goes to `recvbuf`; return its request."""
+        return self._comm.Iallreduce(self._mpi.IN_PLACE if given is recvbuf else given, recvbuf)
 
-    def _end(self, request: Any, call: Call, taken: Array, out: Array) -> Array:
+    def _end(self, request: Any, call: Call, recvbuf: Array, out: Array) -> Array:
         """Wait for a sum, and return it in `out`."""
         self._wait(request.Test, call)
-        if taken is not out:
-            out[...] = taken
+        if recvbuf is not out:
+            out[...] = recvbuf
         return out
 
     def _go_on(self) -> None:
@@ -314,16 +314,16 @@ class MpiPending(Pending):
     def __init__(self, comm: MpiCommunicator, announced: Announced, x: Array, out: Array) -> None:
         self.announced = announced
         self._comm, self._out, self._request, self._over = comm, out, None, False
-        self._given, self._taken = _addable(x, out)
+        self._given, self._recvbuf = _addable(x, out)
 
     def begin(self) -> None:
         """Have MPI begin the sum, which all ranks have called."""
-        self._request = self._comm.sum_of(self._given, self._taken)
+        self._request = self._comm.sum_of(self._given, self._recvbuf)
 
     def wait(self) -> Array:
         if not self._over:
             self._comm._wait(lambda: self._request is not None, self.announced.call)
-            self._comm._end(self._request, self.announced.call, self._taken, self._out)
+            self._comm._end(self._request, self.announced.call, self._recvbuf, self._out)
             self._over = True
         return self._out
 

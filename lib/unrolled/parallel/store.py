@@ -186,16 +186,16 @@ class _Visitor(socketserver.StreamRequestHandler):
         quiet, last = 0, b""
         while quiet < QUIET_READS:
             try:
-                said = self.request.recv(4096)
+                received = self.request.recv(4096)
             except TimeoutError:
                 quiet += 1
                 continue
             except OSError:
-                said = b""
-            quiet, last = 0, (last + said)[-len(GOODBYE) :]
+                received = b""
+            quiet, last = 0, (last + received)[-len(GOODBYE) :]
             if last == GOODBYE:
                 return ""
-            if not said:
+            if not received:
                 return f"rank {self.server.first_to_end(rank)} died"
         return f"rank {rank} has given no sign of life for {self.server.silence:g} s"
 

@@ -45,8 +45,8 @@ class RecordedRun:
         """Where the figures come from, in one sentence on lines of up to 100 letters."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         gpu = f"on {self.machine['gpu']}, driver {self.machine['driver']}, " if "gpu" in self.machine else "with "
-        said = f"Measured {gpu}{versions}, on {self.date[:10]} by `{self.command}`."
-        return fill(said, LINE, break_long_words=False, break_on_hyphens=False)
+        sentence = f"Measured {gpu}{versions}, on {self.date[:10]} by `{self.command}`."
+        return fill(sentence, LINE, break_long_words=False, break_on_hyphens=False)
 
 
 def _reader(file: str, about: str) -> Callable[[], RecordedRun]:

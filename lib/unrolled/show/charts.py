@@ -103,8 +103,8 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     axes.tick_params(axis="y", length=0)
     axes.set(ylim=(len(names) - 0.45, -0.55), title=title)
     axes.grid(True, axis="x")
-    said = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
-    return Picture(figure, titled(title, f"{said}."))
+    summary = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
+    return Picture(figure, titled(title, f"{summary}."))
 
 
 @styled()

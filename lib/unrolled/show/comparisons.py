@@ -50,8 +50,8 @@ def agreement(groups: Mapping[str, Figures], title: str = "") -> Picture:
     everything = {name: pair for figures in groups.values() for name, pair in figures.items()}
     far = [name for name, pair in everything.items() if off(pair) > CLOSE]
     for name in sorted(far, key=lambda name: -off(everything[name]))[:MOST_NAMED]:
-        was, said = (seconds(time) for time in everything[name])
-        texts.append(f"Far off: {name}, measured {was}, modelled {said}")
+        was, predicted = (seconds(time) for time in everything[name])
+        texts.append(f"Far off: {name}, measured {was}, modelled {predicted}")
     return Picture(figure, titled(title, f"Modelled against measured times, log axes. {'. '.join(texts)}."))
 
 
@@ -77,14 +77,14 @@ def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
         beside(axes, [1.07], 1.12, y, f"{row['name']}: {far}\n{seen}", marker, **look)
     close = sum(off((float(row["measured"]), float(row["guess"]))) <= CLOSE for row in rows)
     lines = "; ".join(f"{row['name']}: {verdict(row)}" for row in rows)
-    said = f"{count_of(len(rows), 'prediction')} against measurements, in times: {lines}."
-    return Picture(figure, f"{said} {close} within a factor of 2.")
+    sentence = f"{count_of(len(rows), 'prediction')} against measurements, in times: {lines}."
+    return Picture(figure, f"{sentence} {close} within a factor of 2.")
 
 
 def off(pair: tuple[float, float]) -> float:
-    """Return how many times too high or too low what was said of (measured, said) is: 1 or more."""
-    measured, said = pair
-    return max(said / measured, measured / said)
+    """Return how many times too high or too low what was said of (measured, predicted) is: 1 or more."""
+    measured, predicted = pair
+    return max(predicted / measured, measured / predicted)
 
 
 def verdict(row: Mapping[str, Any]) -> str:
@@ -290,6 +290,6 @@ def _draw(panels: Sequence[tuple[str, Map]]) -> Picture:
         sheet.text((cells.left - 0.1, TOP - 0.14), "image", size=SMALL, anchor="right")
         alt += f" {label}, {count_of(int(np.isfinite(values).sum()), 'pair')} of sizes: {'; '.join(won)}; "
         alt += f"at most {rounded(float(np.nanmax(values)))} times."
-    said = "times as fast FFT is as one product; from the thick line on, FFT is faster"
-    sheet.text((LEFT, sheet.height - 0.2), said, size=SMALL)
+    caption = "times as fast FFT is as one product; from the thick line on, FFT is faster"
+    sheet.text((LEFT, sheet.height - 0.2), caption, size=SMALL)
     return Picture(sheet.figure(), alt)

@@ -86,7 +86,7 @@ def _inside(sheet: Sheet) -> None:
 
 def figures(profile: Any) -> dict[str, tuple[str, str]]:
     """Return what is told of a GPU: the name of each figure -> (its value with a unit, where it is from)."""
-    told = {
+    quantities = {
         "a launch, on the host": (seconds(profile.host["kernel"]), "host.kernel"),
         "the bus, from page-locked memory": (amount(profile.link_bandwidth, "B/s"), "link_bandwidth"),
         "the bus, from pageable memory": (amount(profile.pageable_bandwidth, "B/s"), "pageable_bandwidth"),
@@ -97,7 +97,7 @@ def figures(profile: Any) -> dict[str, tuple[str, str]]:
         "the multiprocessors, float32": (amount(profile.float32, "flop/s"), "float32"),
     }
     found = {}
-    for name, (value, key) in told.items():
+    for name, (value, key) in quantities.items():
         kinds = (kind for kind in ("measured", "assumed") if profile.sources[key].startswith(kind))
         found[name] = value, next(kinds, "data sheet")
     return found

@@ -137,8 +137,8 @@ def clip(text: str, most: int) -> str:
 def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung]) -> str:
     text = "Seconds per MNIST epoch, log scale."
     for heading, group in groups.items():
-        said = ((f"{rung['label']} {seconds(float(rung['seconds']))}", details(rung)) for rung in group)
-        rows = [f"{name} ({small})" if small else name for name, small in said]
+        labels = ((f"{rung['label']} {seconds(float(rung['seconds']))}", details(rung)) for rung in group)
+        rows = [f"{name} ({small})" if small else name for name, small in labels]
         text += f" {heading[:1].upper()}{heading[1:]}: {'; '.join(rows)}."
         own = [float(rung["seconds"]) for rung in group if any(rung is mine for mine in rungs)]
         if len(own) > 1:
@@ -165,16 +165,16 @@ def causes(rungs: Sequence[Rung], title: str = "") -> Picture:
     rows, hows = [], dict[str, None]()
     for y, (rung, value) in enumerate(zip(rungs, values, strict=True)):
         how = str(rung.get("how", "measured"))
-        by, said, row = "", seconds(value), f"{rung['label']} {seconds(value)}"
+        by, caption, row = "", seconds(value), f"{rung['label']} {seconds(value)}"
         if y:
             cause, gain = str(rung["cause"]), values[y - 1] / value
             factors[cause] = factors.get(cause, 1.0) * gain
             axes.hlines(y, value, values[y - 1], color=CAUSES[cause], linewidth=7)
-            by, said, row = f"by {cause}", f"{said}   {times(gain)}", f"{row}, {times(gain)} by {cause}"
+            by, caption, row = f"by {cause}", f"{caption}   {times(gain)}", f"{row}, {times(gain)} by {cause}"
         _name(axes, y, LEFT - 0.1, str(rung["label"]), "; ".join(filter(None, [by, details(rung)])))
         axes.plot(value, y, MARKED_BY[how.split(",")[0]], markersize=8, **mark(how, INK))
         hows[how] = None
-        axes.annotate(said, (1, y), (6, 0), weight="bold", size=SMALL, **BESIDE)
+        axes.annotate(caption, (1, y), (6, 0), weight="bold", size=SMALL, **BESIDE)
         rows.append(f"{row} ({how})" if "how" in rung else row)
     used = [cause for cause in CAUSES if cause in factors]
     for cause in used:
@@ -213,12 +213,12 @@ def gallery(ladders: Sequence[Mapping[str, Any]]) -> Picture:
     figure.axes[-1].set_xlabel("log scale; left is faster", size=9, color=GREY)
     text = "Several learners' ladders, seconds on a log scale."
     for what, rows in works.items():
-        said = []
+        summaries = []
         for name, points in rows:
             (_, slow), (label, fast) = points[0], points[-1]
             more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
-            said.append(f"{name}: {label} {seconds(fast)}{more}")
-        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
+            summaries.append(f"{name}: {label} {seconds(fast)}{more}")
+        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(summaries)}."
     return Picture(figure, text)
 
 
@@ -259,8 +259,8 @@ def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head
         for label, value in points:
             mark = marks[label]
             axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
-        said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
-        axes.annotate(said, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
+        caption = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
+        axes.annotate(caption, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
     left, up = -(PANEL_LEFT - 0.1) * 72, head * 72 - 13
     axes.annotate(what, (0, 1), (left, up), xycoords="axes fraction", weight="bold", **OFFSET)
     for below, line in enumerate(key):  # the marker of each way

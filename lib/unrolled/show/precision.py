@@ -241,7 +241,7 @@ def precision_front(rows: Sequence[Row], title: str = "", like: Sequence[Row] = 
     axes.set_ylabel("images right; lines: 95 % intervals" if known else "images right")
     axes.set(xlim=(min(row["bytes"] for row in rows) / 1.6, max(row["bytes"] for row in rows) * 1.6))
     axes.set(ylim=(min(accuracies) - margin, min(1.0, max(accuracies)) + margin))
-    said = []
+    summaries = []
     for place, (number, row) in enumerate(zip(marks_of(rows, like), rows, strict=True)):
         mark = number % len(MARKERS)
         look: dict[str, Any] = {"color": COLOURS[mark], "markeredgecolor": INK}
@@ -254,12 +254,12 @@ def precision_front(rows: Sequence[Row], title: str = "", like: Sequence[Row] = 
         right, took = percent(float(row["accuracy"])), seconds(float(row["seconds"]))
         words, y = f"{row['name']}\n{right}, {took}", 0.96 - 0.96 * place / max(len(rows), 6)
         beside(axes, [1.07], 1.12, y, words, MARKERS[mark], markersize=8, **look)
-        said.append(f"{row['name']}: {right} right{between}, {amount(float(row['bytes']), 'B')}, {took}")
+        summaries.append(f"{row['name']}: {right} right{between}, {amount(float(row['bytes']), 'B')}, {took}")
     word_ticks(axes, "x", lambda value: amount(value, "B"))
     axes.xaxis.set_major_locator(LogLocator(10, subs=(1.0, 3.0)))  # all forms lie within a factor of 10 to 40
     word_ticks(axes, "y", percent, log=False)
     axes.grid(True, axis="y")
-    return Picture(figure, titled(title, f"{'; '.join(said)}."))
+    return Picture(figure, titled(title, f"{'; '.join(summaries)}."))
 
 
 def marks_of(rows: Sequence[Row], like: Sequence[Row] = ()) -> list[int]:

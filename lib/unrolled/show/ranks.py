@@ -22,7 +22,7 @@ from unrolled.show.words import amount, count_of, number, seconds
 LEFT, TOP, ROW, MOST_HIGH = 0.85, 0.95, 0.5, 5.2  # inches
 LOOKS: tuple[tuple[str, Dashes], ...] = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-"), (PINK, "--"))
 """By round, again and again."""
-TOLD = 12  # messages that the words name
+MOST_NAMED = 12  # messages that the words name
 
 
 @styled()
@@ -33,19 +33,19 @@ def messages(sent: Sequence[Any], title: str = "Messages") -> Picture:
     round. There is room for 400 messages of 16 ranks.
     """
     ranks = 1 + max(max(message.source, message.to) for message in sent)
-    told = [
+    descriptions = [
         f"{number(m.bytes)} bytes from rank {m.source} to rank {m.to}, {seconds(m.start)} to {seconds(m.arrival)}"
         for m in sorted(sent, key=lambda message: (message.start, message.source))
     ]
-    more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
+    more = [f"and {len(descriptions) - MOST_NAMED} more"] if len(descriptions) > MOST_NAMED else []
     total, last = sum(message.bytes for message in sent), max(message.arrival for message in sent)
     rounds = count_of(max(message.round for message in sent), "round")
     size = f"{count_of(len(sent), 'message')} between {count_of(ranks, 'rank')}, {amount(total, 'B')} in {rounds}"
-    said = f"{size}; the last is there after {seconds(last)} (modelled)."
+    summary = f"{size}; the last is there after {seconds(last)} (modelled)."
     axis, row = Axis(LEFT, 0.0, max(message.arrival for message in sent)), min(ROW, MOST_HIGH / ranks)
     bottom = TOP + row * (ranks - 1)
     sheet = Sheet(bottom + 0.95)
-    sheet.heading(title, said)
+    sheet.heading(title, summary)
     for rank in range(ranks):
         y = TOP + row * rank
         sheet.text((0.1, y), f"rank {rank}", size=SMALL)
@@ -58,7 +58,7 @@ def messages(sent: Sequence[Any], title: str = "Messages") -> Picture:
     axis.draw(sheet, bottom + 0.25)
     changes = "; colours and strokes change from round to round" * (max(message.round for message in sent) > 1)
     sheet.text((0.1, bottom + 0.65), f"modelled time{changes}", size=SMALL)
-    return Picture(sheet.figure(), f"{title}. {said} {'; '.join([*told[:TOLD], *more])}.")
+    return Picture(sheet.figure(), f"{title}. {summary} {'; '.join([*descriptions[:MOST_NAMED], *more])}.")
 
 
 # The ring

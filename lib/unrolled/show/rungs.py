@@ -146,11 +146,11 @@ def _panel_of_rungs(axes: Axes, title: str, steps: Sequence[Speedup], names: Seq
 def _alt_rungs(found: Mapping[str, Sequence[Speedup]]) -> str:
     text = "Ladders side by side: how many times faster than its first rung each rung is."
     for title, steps in found.items():
-        said = []
+        summaries = []
         for step in steps:
             rate = [*step.use, *([f"another workload: {step.workload}"] if step.workload else [])]
-            said.append(f"{step.name} {rounded(step.factor)}{f' ({listing(rate)})' if rate else ''}")
+            summaries.append(f"{step.name} {rounded(step.factor)}{f' ({listing(rate)})' if rate else ''}")
         gained, largest = gains(steps), largest_gain(steps)
         most = f". The largest step is {largest}, {times(gained[largest])} faster than before it" if largest else ""
-        text += f" {title[:1].upper()}{title[1:]}: {'; '.join(said)}{most}."
+        text += f" {title[:1].upper()}{title[1:]}: {'; '.join(summaries)}{most}."
     return text

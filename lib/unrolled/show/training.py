@@ -186,8 +186,8 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     axes.grid(True)
     for curve, y in zip(drawn, heights(axes, (curve.smooth[-1] for curve in drawn), APART), strict=True):
         beside(axes, [1.01, 1.07], 1.09, y, f"{curve.name}\n{curve.fate}", curve.line, color=curve.colour)
-    said = "; ".join(f"{curve.name}: from {rounded(curve.losses[0], 2)}, {curve.fate}" for curve in drawn)
-    return Picture(figure, titled(title, f"loss over the steps of training. {said}.", ":"))
+    summary = "; ".join(f"{curve.name}: from {rounded(curve.losses[0], 2)}, {curve.fate}" for curve in drawn)
+    return Picture(figure, titled(title, f"loss over the steps of training. {summary}.", ":"))
 
 
 # Optimizers as paths on one surface

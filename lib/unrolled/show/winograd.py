@@ -67,8 +67,8 @@ def _draw(made: dict[str, Values], weights: Values, step: int) -> Picture:
         sheet.text((x + 0.43, y), words, size=SMALL)
         x += 1.5
     numbers = "; ".join(f"{name} {cells_text(values)}" for name, values in [*made.items()][: step + 1])
-    said = " ".join(text if text.endswith(".") else f"{text}." for text in summary)
-    return Picture(sheet.figure(), f"F(2, 3), step {step}: {STEPS[step]}. {said} {numbers}.")
+    sentences = " ".join(text if text.endswith(".") else f"{text}." for text in summary)
+    return Picture(sheet.figure(), f"F(2, 3), step {step}: {STEPS[step]}. {sentences} {numbers}.")
 
 
 def _place(row: int, rows: int) -> float:

@@ -103,10 +103,10 @@ def stages_of(network: Sequential, dropout: bool = False) -> list[Stage]:
 
 def _followers(layers: list[Layer], kinds: Sequence[type[Layer]]) -> list[Layer]:
     """Take from the front of `layers` those of `kinds`, each kind at most once."""
-    taken: list[Layer] = []
-    while layers and type(layers[0]) in kinds and type(layers[0]) not in {type(each) for each in taken}:
-        taken.append(layers.pop(0))
-    return taken
+    followers: list[Layer] = []
+    while layers and type(layers[0]) in kinds and type(layers[0]) not in {type(each) for each in followers}:
+        followers.append(layers.pop(0))
+    return followers
 
 
 def _convolution(layer: Conv2d, inputs: Shape, followers: Sequence[Layer]) -> Convolution:

@@ -143,9 +143,9 @@ class Mask:
         if not yes.count or yes.count == self.count:
             return 0
         rows = np.broadcast_to(yes.lanes, np.broadcast_shapes(yes.lanes.shape, self.spread.shape))
-        taken = rows.reshape(-1, WARP)
-        left = np.broadcast_to(self.spread, rows.shape).reshape(-1, WARP) & ~taken
-        split = int(np.count_nonzero(taken.any(axis=1) & left.any(axis=1)))
+        true_lanes = rows.reshape(-1, WARP)
+        left = np.broadcast_to(self.spread, rows.shape).reshape(-1, WARP) & ~true_lanes
+        split = int(np.count_nonzero(true_lanes.any(axis=1) & left.any(axis=1)))
         return split * int(self.batch.blocks // rows.shape[0])
 
     @cached_property
