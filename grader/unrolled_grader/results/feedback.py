@@ -124,7 +124,7 @@ def _source(cell: NotebookNode, room: _Room) -> str:
         else:
             shared = words == text and len(text) <= SOURCE_LIMIT
             markup = _markdown(text) if shared else inert.markdown(text, cell.get("attachments"))
-        return f'<div class="told held">{markup}</div>'
+        return f'<div class="markdown held">{markup}</div>'
     if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
         return f'<div class="code held">{inert.terminal(text)}</div>'
     room.coloured -= len(text)
