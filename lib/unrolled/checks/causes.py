@@ -214,11 +214,11 @@ def _first(x: Array, axis: int) -> Array:
 def of_places(got: Any, expected: Any, inputs: Mapping[str, Any], tolerance: float) -> str | None:
     """Return what is telling about the values that are wrong, in words; None if there is nothing."""
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)) and len(got) == len(expected):
-        wrong = [place for place, pair in enumerate(zip(got, expected, strict=True)) if not agree(*pair, tolerance)]
-        if not wrong:
+        places = [place for place, pair in enumerate(zip(got, expected, strict=True)) if not agree(*pair, tolerance)]
+        if not places:
             return None
-        alone = f"item {wrong[0]} alone is wrong: how do you get the others?" if 1 == len(wrong) < len(got) else None
-        return of_places(got[wrong[0]], expected[wrong[0]], inputs, tolerance) or alone
+        alone = f"item {places[0]} alone is wrong: how do you get the others?" if 1 == len(places) < len(got) else None
+        return of_places(got[places[0]], expected[places[0]], inputs, tolerance) or alone
     ours, right = as_numbers(got, SMALL), as_numbers(expected, SMALL)
     if ours is None or right is None or not right.size:
         return None

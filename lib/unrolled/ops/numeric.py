@@ -28,7 +28,7 @@ def numeric_gradient(function: Callable[[NDArray[np.float64]], Any], x: Any, ste
     point = np.array(x, dtype=np.float64)
     gradient = np.empty_like(point)
     for index in np.ndindex(point.shape):
-        h = step * max(1.0, abs(point[index]))
+        h = step * max(1.0, float(abs(point[index])))
         up, down = point.copy(), point.copy()
         up[index] += h
         down[index] -= h

@@ -351,7 +351,7 @@ def _draw_array(found: Array, step: int) -> Picture:
     done, sums, pairs = found.done(step), found.sums(step), found.pairs(step)
     for place in np.ndindex(n, m):
         if done[place]:
-            _cell(sheet, cells.box(*place), pairs.get(place), cell_text(sums[place]))
+            _cell(sheet, cells.box(*place), pairs.get(place), cell_text(float(sums[place])))
     sheet.rule(cells, INK, 1.0)
     y = cells.bottom + 0.25
     sheet.text((MARGIN, y), "blue: rows of a, from the left", OF_A, SMALL)

@@ -160,7 +160,7 @@ def check_apart(source: ndarray, target: ndarray) -> None:
     if first.buffer != second.buffer or first == second:
         return
     try:
-        overlap = np.shares_memory(source._layout, target._layout, max_work=100_000)  # type: ignore[arg-type]
+        overlap = np.shares_memory(source._layout, target._layout, max_work=100_000)  # type: ignore[arg-type, unused-ignore]
     except np.exceptions.TooHardError:  # strides of many axes
         overlap = False
     if overlap:

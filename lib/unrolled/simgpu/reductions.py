@@ -81,7 +81,8 @@ def result_dtype(op: str, kind: np.dtype[Any], dtype: np.dtype[Any] | None) -> n
     words: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.asarray(getattr(np, op)(np.ones(1, kind), axis=0, **words)).dtype
+        reduced: np.dtype[Any] = np.asarray(getattr(np, op)(np.ones(1, kind), axis=0, **words)).dtype
+    return reduced
 
 
 def _check_simulated(op: str, kind: np.dtype[Any], to: np.dtype[Any]) -> None:
