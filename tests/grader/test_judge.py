@@ -33,10 +33,10 @@ parts = (Part("total", "pass", 1, 1, ""), Part("total/speed", "pass", 1, 1, ""))
 report = Report("total", "0", (Finding("one", "pass"),), parts)
 display({MIME: report.to_dict(), "text/plain": str(report)}, raw=True, metadata={"unrolled": "judge"})"""
 STUBBORN = """\
+import time
 while True:
     try:
-        while True:
-            pass
+        time.sleep(600)
     except KeyboardInterrupt:
         pass"""
 UNTIMED = Options(timing=False)

@@ -17,7 +17,7 @@ from unrolled_grader.box import transport, wire
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 
 LIMIT = 60.0
-STUBBORN = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
+STUBBORN = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
 RAW = """\
 import json, os, socket, stat, struct
 def raw(message):
@@ -189,11 +189,11 @@ def test_a_cell_or_a_call_that_overruns_is_interrupted_and_the_worker_lives(
 
 @pytest.mark.parametrize("how", ["cell", "call", "bind", "go"])
 def test_what_ignores_the_interrupt_is_killed(how: str, fresh: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    bound(fresh, f"{STUBBORN}\ndef f():\n    while True: pass\nclass Slow:\n    g = property(lambda self: f())")
+    bound(fresh, f"{STUBBORN}\ndef f():\n    time.sleep(600)\nclass Slow:\n    g = property(lambda self: f())")
     fresh.prepare([{}], 64)
     monkeypatch.setattr(transport, "START_LIMIT", 1.0)
     ways: dict[str, Callable[[], Any]] = {
-        "cell": lambda: fresh.run_cell("while True: pass", 0.5),
+        "cell": lambda: fresh.run_cell("f()", 0.5),
         "call": lambda: fresh.call([], {}, 0.5),
         "bind": lambda: fresh.bind("Slow().g"),
         "go": lambda: fresh.go(1, 0.5),
@@ -305,5 +305,5 @@ def test_a_flood_of_text_during_a_call_is_taken_in(shared: Worker) -> None:
 
 def test_what_stands_below_a_failed_line_is_interrupted_as_well(fresh: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "GRACE", LIMIT)
-    assert fresh.run_cell("1 / 0\nwhile True: pass\nlater = 1", 1.5) == ("KeyboardInterrupt", "", "")
+    assert fresh.run_cell("1 / 0\nimport time\ntime.sleep(600)\nlater = 1", 1.5) == ("KeyboardInterrupt", "", "")
     assert fresh.run_cell("later", LIMIT) == ("NameError", "name 'later' is not defined", "")

@@ -132,7 +132,8 @@ def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path
 
 @pytest.mark.usefixtures("limited")
 def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
-    deaf = "while True:\n    try: open('begun', 'w').close()\n    except KeyboardInterrupt: pass"
+    begun = "import time\nopen('begun', 'w').close()\n"
+    deaf = f"{begun}while True:\n    try: time.sleep(600)\n    except KeyboardInterrupt: pass"
     monkeypatch.setattr(run, "IOPUB_TIMEOUT", 1)
     executed = executed_with(tmp_path, deaf, "print('on')", cell_timeout=3)
     assert executed.errors[0].name == "CellTimeoutError"
