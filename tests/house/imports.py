@@ -1,6 +1,7 @@
 """What the files of a package import from it, read from their text: inside functions too, nothing is run."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +19,7 @@ def modules(package: str) -> dict[str, Path]:
     return {module_name(file, package): file for file in sorted(PACKAGES[package].rglob("*.py"))}
 
 
+@cache
 def imported(file: Path, package: str) -> set[str]:
     """Absolute dotted names of everything a file imports: `from a.b import c` gives `a.b.c`."""
     own = [package, *file.relative_to(PACKAGES[package]).parts[:-1]]
