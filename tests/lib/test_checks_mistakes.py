@@ -1,10 +1,14 @@
 """A usual mistake: the reference with another argument or another result, whatever the reference is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from test_checks_run import SPEC
 
 from unrolled.checks.mistakes import given, result
-from unrolled.checks.spec import Mistake
+from unrolled.checks.run import run
+from unrolled.checks.spec import Mistake, case
 
 
 def scaled(x, factor=2, shift=0):
@@ -37,3 +41,17 @@ def test_inputs_stay_as_they_are_and_a_name_that_nobody_has_is_an_error_of_the_s
     assert inputs["x"].tolist() == [1, 1]
     with pytest.raises(KeyError, match="bias"):
         result("no such argument", lambda y, bias: y).of(scaled)(x=1)
+
+
+@pytest.mark.parametrize(("dtype", "tried"), [(np.float64, [np.float32]), (np.float32, [])])
+def test_that_of_float32_is_looked_for_only_where_float64_came_in(dtype, tried):
+    """Elsewhere the reference, which may take seconds, would only give its own result once more."""
+    calls = []
+
+    def reference(x):
+        calls.append(x.dtype)
+        return x + x
+
+    spec = replace(SPEC, reference=reference, cases=[case("ones", x=np.ones(3, dtype))])
+    assert "you squared it" in str(run("double", spec, lambda x: x * x))
+    assert calls == [dtype, *tried]

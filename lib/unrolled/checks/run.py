@@ -287,8 +287,7 @@ class _Check:
 
     def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> Mistake | None:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
-        wide = any(getattr(x, "dtype", 0) == np.float64 for x in gpu.leaves(case.inputs(self.seed)))
-        for mistake in (*((_in_float32(self.spec.reference),) if wide else ()), *self.spec.mistakes):
+        for mistake in (*_in_float32(self.spec.reference, case.inputs(self.seed)), *self.spec.mistakes):
             if self._agrees(mistake, case, got) and all(
                 self._agrees(mistake, before, self._result(self.spec.reference, before)) for before in earlier
             ):
@@ -342,15 +341,15 @@ class _Check:
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
-def _in_float32(reference: Function) -> Mistake:
-    """The mistake of computing in float32 what came in float64."""
+def _in_float32(reference: Function, inputs: Inputs) -> list[Mistake]:
+    """The mistake of computing in float32 what came in float64, if anything did."""
+    wide = np.dtype(float)
 
-    def narrowed(*given: Any, **named: Any) -> Any:
-        wide = np.dtype(float)
+    def narrow(*given: Any, **named: Any) -> Any:
         given, named = gpu.each_leaf((given, named), lambda x: np.float32(x) if getattr(x, "dtype", 0) == wide else x)
         return reference(*given, **named)
 
-    return Mistake(words.NARROWED, narrowed)
+    return [Mistake(words.NARROWED, narrow)] if any(getattr(x, "dtype", 0) == wide for x in gpu.leaves(inputs)) else []
 
 
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"

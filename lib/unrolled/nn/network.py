@@ -250,8 +250,8 @@ class Sequential(Answering):
 
     def _flat(self, layers: Sequence[dict[str, Array]], module: Any) -> Array:
         """The values of all layers one after the other, in one array of `module`."""
-        values = [np.ravel(value) for layer in layers for value in layer.values()]
-        return to_device(np.concatenate(values or [[]], dtype=self.dtype, casting="unsafe"), module)
+        values = [np.ravel(value).astype(self.dtype) for layer in layers for value in layer.values()]
+        return to_device(np.concatenate(values), module) if values else module.zeros(0, dtype=self.dtype)
 
     def _headers(self, layer: Layer) -> dict[str, saving.Header]:
         """Shape and dtype of all that a file holds of a layer, which is told its input's shape but may have nothing."""
