@@ -163,6 +163,22 @@ def test_an_endless_rank_is_stopped_with_the_run():
     assert threading.active_count() == before
 
 
+def test_ranks_that_wait_end_by_themselves_however_long_that_takes():
+    """An error raised in what they run to clean up would be lost, or that of a callback be reported instead."""
+    ended = []
+
+    def program(comm):
+        try:
+            comm.barrier() if comm.rank else 1 / 0
+        finally:
+            time.sleep(0.2)
+            ended.append(comm.rank)
+
+    with pytest.raises(ZeroDivisionError):
+        emulate(program, ranks=3)
+    assert sorted(ended) == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("program", "error", "says"),
     [

@@ -26,7 +26,7 @@ from unrolled.parallel.errors import DeadlockError, MismatchError, RankError
 from unrolled.parallel.links import Link
 from unrolled.parallel.network import COLLECTIVE, Call, Network, Outcome
 
-TRIES = 20
+TRIES, PATIENCE = 20, 1.0  # to end a thread, and seconds in which those that wait end by themselves
 LINE_WIDTH, MOST_NAMED = 70, 4  # characters of a line of the program, ranks that are named for one line
 Program = Callable[..., Any]
 
@@ -67,11 +67,7 @@ def on_ranks(program: Program) -> Callable[..., list[Any]]:
 
     The network may live in another process: it is called, and nothing else.
     """
-
-    def run(network: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[Any]:
-        return _Turns(network, program, arguments).run()
-
-    return run
+    return lambda network, arguments: _Turns(network, program, arguments).run()
 
 
 class EmulatedCommunicator(Communicator):
@@ -133,6 +129,7 @@ class _Turns:
         self._sent: dict[tuple[int, int], list[str]] = {}  # by link: where each message was sent
         self._results: list[Any] = [None] * self.size
         self._error: BaseException | None = None
+        self._current = -1  # the rank whose turn it is
         self._stopped = False
         self._over = threading.Event()
 
@@ -150,7 +147,7 @@ class _Turns:
             self._over.wait()
         finally:  # after an error, or an interrupt that came here
             self._stop()
-            _interrupt(threads)
+            _interrupt(threads, self._current)
         if self._error is not None:
             raise self._error
         return self._results
@@ -179,6 +176,7 @@ class _Turns:
     def _pass_on(self, answer: Sequence[Any]) -> None:
         """Give the turn to the rank that the network names, with its answer; -1: all are done."""
         rank, outcome, value = answer
+        self._current = rank
         if rank < 0:
             if value:
                 self._error = RankError(_lost(value, self._sent))
@@ -197,6 +195,7 @@ class _Turns:
         except _StoppedError:
             return
         except BaseException as error:  # SystemExit, too: it goes on where the run was called
+            self._current = -1
             if not self._stopped:
                 self._error = error
                 self._stop()
@@ -208,12 +207,13 @@ class _Turns:
             turn.release()
 
 
-def _interrupt(threads: Sequence[threading.Thread]) -> None:
+def _interrupt(threads: Sequence[threading.Thread], current: int) -> None:
     """End threads that compute on although the run is over: each gets an error raised at its next line of Python.
 
-    One that swallows every error is left behind.
+    One that swallows every error is left behind. All but `current` wait, and end by themselves.
     """
-    for thread in threads:
+    for rank, thread in enumerate(threads):
+        thread.join(0 if rank == current else PATIENCE)
         for _ in range(TRIES):
             thread.join(0.05)
             if not thread.is_alive() or thread.ident is None:
