@@ -163,7 +163,7 @@ def test_an_endless_rank_is_stopped_with_the_run():
     assert threading.active_count() == before
 
 
-def test_ranks_that_wait_end_by_themselves_however_long_that_takes():
+def test_ranks_that_wait_may_clean_up_before_they_end():
     """An error raised in what they run to clean up would be lost, or that of a callback be reported instead."""
     ended = []
 
